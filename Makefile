@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fast lint types prove bench docs format clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Kohort and the tools of its tests into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group tests --group lint
+	@touch $@
+
+demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a restart
+	@$(BIN)/python examples/demo.py
+
+test: lint types $(STAMP)  ## ruff, mypy and every test
+	@$(BIN)/python -m pytest -q
+
+fast: $(STAMP)  ## the tests that need no server and no Java, in under a minute
+	@$(BIN)/python -m pytest -q -m "not clients and not java and not prove"
+
+lint: $(STAMP)  ## ruff and codespell
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet . && $(BIN)/codespell src docs README.md CHANGELOG.md
+
+types: $(STAMP)  ## mypy, strict
+	@$(BIN)/mypy
+
+prove: $(STAMP)  ## what takes long: many kills, long fuzzing, big loads
+	@KOHORT_PROVE=1 $(BIN)/python -m pytest -q -m prove
+
+bench: $(STAMP)  ## the figures, beside Apache Kafka's where Java and Maven Central are there
+	@$(BIN)/python benchmarks/run.py
+
+format: $(STAMP)  ## let ruff lay out the code
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
+
+clean:  ## remove the virtual environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

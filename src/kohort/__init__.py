@@ -1,0 +1,1 @@
+"""Kohort: consumer groups for the Kafka protocol."""

@@ -1,0 +1,48 @@
+"""The words of the protocol as types: two bare ints in a row are a bug waiting for a caller."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from enum import StrEnum
+from typing import NewType
+
+GroupId = NewType("GroupId", str)
+MemberId = NewType("MemberId", str)
+Millis = NewType("Millis", int)
+Offset = NewType("Offset", int)
+TopicId = NewType("TopicId", bytes)  # 16 raw bytes, as on the wire
+
+NO_TOPIC_ID = TopicId(bytes(16))
+
+
+class GroupType(StrEnum):
+    """Who coordinates the group, as ListGroups v5 spells it (KIP-848, KIP-932, KIP-1071)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+class GroupState(StrEnum):
+    """Every state that ListGroups and the describe calls can name, classic and KIP-848."""
+
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
+
+
+def uuid_text(value: bytes) -> str:
+    """The text form of a topic id: URL-safe base64 without padding, 22 characters."""
+    return urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of a topic id in text form. Raises ValueError for anything else."""
+    value = urlsafe_b64decode(text + "==")
+    if len(value) != 16:
+        raise ValueError(f"topic id {text!r} is {len(value)} bytes long, expected 16")
+    return value
