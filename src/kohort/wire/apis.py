@@ -1,0 +1,110 @@
+"""The table of APIs: what a key means, and which versions of it are served.
+
+ApiVersions answers from this table, so it cannot lie. A version stands here from the day on which it is truly
+implemented.
+"""
+
+from typing import Any, NamedTuple
+
+from kohort.wire.messages import (
+    api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sync_group,
+)
+from kohort.wire.schema import Versions
+
+
+class Api(NamedTuple):
+    """One API: its messages and the versions served."""
+
+    key: int
+    name: str
+    request: type[Any]
+    response: type[Any]
+    versions: Versions
+
+    def flexible(self, version: int) -> bool:
+        """Whether the request of this version, and so its header, is flexible."""
+        return version in self.request.flexible
+
+
+_SERVED: list[tuple[type[Any], type[Any], str]] = [
+    (produce.ProduceRequest, produce.ProduceResponse, "3-13"),
+    (fetch.FetchRequest, fetch.FetchResponse, "4-18"),
+    (list_offsets.ListOffsetsRequest, list_offsets.ListOffsetsResponse, "1-11"),
+    (metadata.MetadataRequest, metadata.MetadataResponse, "0-13"),
+    (offset_commit.OffsetCommitRequest, offset_commit.OffsetCommitResponse, "2-10"),
+    (offset_fetch.OffsetFetchRequest, offset_fetch.OffsetFetchResponse, "1-10"),
+    (find_coordinator.FindCoordinatorRequest, find_coordinator.FindCoordinatorResponse, "0-6"),
+    (join_group.JoinGroupRequest, join_group.JoinGroupResponse, "0-9"),
+    (heartbeat.HeartbeatRequest, heartbeat.HeartbeatResponse, "0-4"),
+    (leave_group.LeaveGroupRequest, leave_group.LeaveGroupResponse, "0-5"),
+    (sync_group.SyncGroupRequest, sync_group.SyncGroupResponse, "0-5"),
+    (describe_groups.DescribeGroupsRequest, describe_groups.DescribeGroupsResponse, "0-6"),
+    (list_groups.ListGroupsRequest, list_groups.ListGroupsResponse, "0-5"),
+    (api_versions.ApiVersionsRequest, api_versions.ApiVersionsResponse, "0-4"),
+    (create_topics.CreateTopicsRequest, create_topics.CreateTopicsResponse, "2-7"),
+    (delete_topics.DeleteTopicsRequest, delete_topics.DeleteTopicsResponse, "1-6"),
+    (delete_records.DeleteRecordsRequest, delete_records.DeleteRecordsResponse, "0-2"),
+    (init_producer_id.InitProducerIdRequest, init_producer_id.InitProducerIdResponse, "0-5"),
+    (
+        offset_for_leader_epoch.OffsetForLeaderEpochRequest,
+        offset_for_leader_epoch.OffsetForLeaderEpochResponse,
+        "2-4",
+    ),
+    (describe_configs.DescribeConfigsRequest, describe_configs.DescribeConfigsResponse, "1-4"),
+    (create_partitions.CreatePartitionsRequest, create_partitions.CreatePartitionsResponse, "0-3"),
+    (delete_groups.DeleteGroupsRequest, delete_groups.DeleteGroupsResponse, "0-2"),
+    (
+        incremental_alter_configs.IncrementalAlterConfigsRequest,
+        incremental_alter_configs.IncrementalAlterConfigsResponse,
+        "0-1",
+    ),
+    (offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse, "0"),
+    (describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse, "0-2"),
+    (
+        consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
+        consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
+        "0-1",
+    ),
+    (
+        consumer_group_describe.ConsumerGroupDescribeRequest,
+        consumer_group_describe.ConsumerGroupDescribeResponse,
+        "0-1",
+    ),
+    (
+        describe_topic_partitions.DescribeTopicPartitionsRequest,
+        describe_topic_partitions.DescribeTopicPartitionsResponse,
+        "0",
+    ),
+]
+
+APIS: dict[int, Api] = {
+    request.api_key: Api(request.api_key, request.name, request, response, Versions.of(versions))
+    for request, response, versions in _SERVED
+}

@@ -1,0 +1,72 @@
+"""Messages to bytes and back: `encode` and `decode`, compiled per class and version at first use."""
+
+from functools import cache
+from struct import error as StructError  # noqa: N812  (it is an exception, whatever its case)
+from typing import Any, TypeVar
+
+from kohort.errors import UnsupportedVersionError, WireError
+from kohort.wire.codegen import Decoder, Encoder, compile_function, decoder_source, encoder_source
+
+Message = TypeVar("Message")
+
+
+def _check(cls: type[Any], version: int) -> None:
+    if version not in cls.versions:
+        raise UnsupportedVersionError(
+            f"{cls.__name__} has versions {cls.versions}, version {version} was asked for",
+        )
+
+
+@cache
+def encoder(cls: type[Any], version: int) -> Encoder:
+    """The compiled encoder: message -> bytes. Fields that the version lacks are left out."""
+    _check(cls, version)
+    function: Encoder = compile_function("encode", cls, version, *encoder_source(cls, version))
+    return function
+
+
+@cache
+def decoder(cls: type[Any], version: int) -> Decoder:
+    """The compiled decoder: (bytes, start) -> (message, end). It raises what hostile bytes make it raise;
+    use `decode` unless you catch all of `HOSTILE` yourself and check the end."""
+    _check(cls, version)
+    function: Decoder = compile_function("decode", cls, version, *decoder_source(cls, version))
+    return function
+
+
+@cache
+def _lenient_decoder(cls: type[Any], version: int) -> Decoder:
+    source, constants = decoder_source(cls, version, lenient=True)
+    function: Decoder = compile_function("lenient decode", cls, version, source, constants)
+    return function
+
+
+HOSTILE = (IndexError, StructError, WireError, OverflowError, MemoryError)
+
+
+def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tuple[Message, int]:
+    """Decode a message that starts at `start`: the message, and the position behind it.
+
+    Raises WireError for everything that is not such a message. Text that is not UTF-8 is read with
+    replacement characters, as upstream reads it; bytes behind the message are the caller's.
+    """
+    try:
+        try:
+            message, end = decoder(cls, version)(data, start)
+        except UnicodeDecodeError:
+            message, end = _lenient_decoder(cls, version)(data, start)
+    except HOSTILE as error:
+        raise WireError(f"not a {cls.__name__} v{version}: {error}") from error
+    if end > len(data):
+        raise WireError(f"not a {cls.__name__} v{version}: {end - len(data)} bytes are missing")
+    return message, end
+
+
+def decode(cls: type[Message], version: int, data: bytes, start: int = 0) -> Message:
+    """Decode a message that runs to the end of `data`. Raises WireError; see `decode_from`."""
+    return decode_from(cls, version, data, start)[0]
+
+
+def encode(message: Any, version: int) -> bytes:
+    """Encode a message in one of its versions. Raises UnsupportedVersionError for any other."""
+    return encoder(type(message), version)(message)

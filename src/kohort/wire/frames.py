@@ -1,0 +1,99 @@
+"""Frames: four bytes of size, a header, a body. Any chunking of the stream gives the same frames."""
+
+from struct import Struct
+from typing import NamedTuple
+
+from kohort.errors import WireError
+from kohort.wire.codec import decode_from, encode
+from kohort.wire.schema import Int16, Int32, String, at, record
+
+_SIZE = Struct(">i")
+_FIXED = Struct(">hhi")
+
+
+@record(versions="1-2", flexible="2+")
+class RequestHeader:
+    """In front of every request. Version 2, with tags, goes with flexible requests."""
+
+    request_api_key: Int16
+    request_api_version: Int16
+    correlation_id: Int32
+    client_id: String | None = at("1+", default="", classic=True)
+
+
+@record(versions="0-1", flexible="1+")
+class ResponseHeader:
+    """In front of every response. Version 1, with tags, goes with flexible ones, ApiVersions excepted."""
+
+    correlation_id: Int32
+
+
+class FrameReader:
+    """Cuts a stream into frames. After a WireError the stream is lost: close it."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._rest = b""
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much of an unfinished frame is held."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes, without their sizes.
+
+        Raises WireError for a size that is negative or above the limit, before anything of it is kept.
+        """
+        if self._rest:
+            data = self._rest + data
+        frames: list[bytes] = []
+        position, end = 0, len(data)
+        while end - position >= 4:
+            (size,) = _SIZE.unpack_from(data, position)
+            if not 0 <= size <= self._limit:
+                raise WireError(f"a frame of {size} bytes, expected 0 to {self._limit}")
+            stop = position + 4 + size
+            if stop > end:
+                break
+            frames.append(data[position + 4 : stop])
+            position = stop
+        self._rest = data[position:] if position else data
+        return frames
+
+
+class Peek(NamedTuple):
+    """The part of a request header that every version begins with."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+def peek(frame: bytes) -> Peek:
+    """Key, version and correlation id of a request. Raises WireError when there is not even that."""
+    if len(frame) < 8:
+        raise WireError(f"a request of {len(frame)} bytes, expected at least 8")
+    return Peek(*_FIXED.unpack_from(frame, 0))
+
+
+def decode_request_header(frame: bytes, *, flexible: bool) -> tuple[RequestHeader, int]:
+    """The header of a request, and where its body starts."""
+    return decode_from(RequestHeader, 2 if flexible else 1, frame, 0)
+
+
+def encode_request(header: RequestHeader, body: bytes, *, flexible: bool) -> bytes:
+    """A request as it goes to the socket: size, header, body."""
+    head = encode(header, 2 if flexible else 1)
+    return _SIZE.pack(len(head) + len(body)) + head + body
+
+
+def encode_response(correlation_id: int, body: bytes, *, flexible: bool) -> bytes:
+    """A response as it goes to the socket. `flexible` is false for every version of ApiVersions."""
+    if flexible:
+        return _RESPONSE_1.pack(len(body) + 5, correlation_id, 0) + body
+    return _RESPONSE_0.pack(len(body) + 4, correlation_id) + body
+
+
+_RESPONSE_0 = Struct(">ii")
+_RESPONSE_1 = Struct(">iiB")

@@ -1,0 +1,1 @@
+"""One file per API, request above response: the list of files is the list of APIs."""

@@ -1,0 +1,68 @@
+"""ConsumerGroupDescribe (69): KIP-848 groups, their members and what each has and shall have.
+
+v1 tells classic members from consumer members (KIP-1099).
+"""
+
+from kohort.errors import ApiError
+from kohort.wire.schema import Bool, Int16, Int32, Int8, String, Uuid, at, request, response, struct
+
+
+@request(69, versions="0-1", flexible="0+")
+class ConsumerGroupDescribeRequest:
+    group_ids: list[String]
+    include_authorized_operations: Bool
+
+    def refused(self, error: ApiError) -> "ConsumerGroupDescribeResponse":
+        groups = [
+            DescribedGroup(
+                error_code=error.code, error_message=error.message or None, group_id=group_id
+            )
+            for group_id in self.group_ids
+        ]
+        return ConsumerGroupDescribeResponse(groups=groups)
+
+
+@struct
+class TopicPartitions:
+    topic_id: Uuid
+    topic_name: String
+    partitions: list[Int32]
+
+
+@struct
+class Assignment:
+    topic_partitions: list[TopicPartitions]
+
+
+@struct
+class Member:
+    member_id: String
+    instance_id: String | None = None
+    rack_id: String | None = None
+    member_epoch: Int32
+    client_id: String
+    client_host: String
+    subscribed_topic_names: list[String]
+    subscribed_topic_regex: String | None = None
+    assignment: Assignment
+    target_assignment: Assignment
+    member_type: Int8 = at("1+", default=-1)
+
+
+@struct
+class DescribedGroup:
+    error_code: Int16
+    error_message: String | None = None
+    group_id: String
+    group_state: String
+    group_epoch: Int32
+    assignment_epoch: Int32
+    assignor_name: String
+    members: list[Member]
+    authorized_operations: Int32 = -2147483648
+
+
+@response(69, versions="0-1", flexible="0+")
+class ConsumerGroupDescribeResponse:
+    throttle_time_ms: Int32
+    groups: list[DescribedGroup]
