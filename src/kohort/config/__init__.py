@@ -1,0 +1,22 @@
+"""Upstream's settings, as far as they mean something here: frozen, bounded, documented."""
+
+from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig
+from kohort.config.properties import read_properties
+from kohort.config.settings import ConfigError, Kind, Setting, Value, text_of
+from kohort.config.topic import TOPIC_SETTINGS, TopicConfig, TopicSetting, checked_topic_config
+
+__all__ = [
+    "ASSIGNOR_NAMES",
+    "BROKER_SETTINGS",
+    "TOPIC_SETTINGS",
+    "BrokerConfig",
+    "ConfigError",
+    "Kind",
+    "Setting",
+    "TopicConfig",
+    "TopicSetting",
+    "Value",
+    "checked_topic_config",
+    "read_properties",
+    "text_of",
+]

@@ -1,0 +1,363 @@
+"""Every setting of a broker, under upstream's name, with its default, bounds and meaning here.
+
+The attribute is the upstream name with underscores for dots, so one word finds both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from kohort.config.ignored import means_nothing_here
+from kohort.config.settings import (
+    INT_MAX,
+    LONG_MAX,
+    ConfigError,
+    Setting,
+    Value,
+    boolean,
+    double,
+    integer,
+    listing,
+    long,
+    short,
+    string,
+)
+
+ASSIGNOR_NAMES = ("uniform", "range")
+PROTOCOL_NAMES = ("classic", "consumer", "share", "streams")
+COMPRESSION_NAMES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+CLEANUP_POLICIES = ("compact", "delete")
+MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
+
+_ASSIGNOR_CLASSES = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+_ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}
+_HOUR_MS = 3_600_000
+_MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """The settings of one broker. `BrokerConfig()` is the defaults; `of` checks texts."""
+
+    node_id: int = integer(0, "The id of this node, the first one of several.", least=0)
+    listeners: tuple[str, ...] = listing(
+        ("PLAINTEXT://127.0.0.1:9092",), "Where the broker listens: NAME://host:port."
+    )
+    advertised_listeners: tuple[str, ...] = listing(
+        (), "What clients are told to connect to, when that differs from listeners."
+    )
+    listener_security_protocol_map: tuple[str, ...] = listing(
+        (), "The security protocol of each listener: NAME:PROTOCOL."
+    )
+    controller_listener_names: tuple[str, ...] = listing(
+        (), "Listeners of upstream's controllers: they are not opened."
+    )
+    log_dirs: tuple[str, ...] = listing((), "The data directory, when no flag names one.")
+    max_connections: int = integer(INT_MAX, "Connections open at the same time.", least=0)
+    max_connections_per_ip: int = integer(INT_MAX, "The same for one address.", least=0)
+    connections_max_idle_ms: int = long(
+        600_000, "A connection that is silent for longer is closed."
+    )
+    socket_request_max_bytes: int = integer(
+        104_857_600, "The largest request; a larger one closes the connection.", least=1
+    )
+
+    auto_create_topics_enable: bool = boolean(True, "Whether asking for a topic creates it.")
+    delete_topic_enable: bool = boolean(True, "Whether topics can be deleted.")
+    num_partitions: int = integer(1, "Partitions of a topic that does not say.", least=1)
+    default_replication_factor: int = short(1, "Replicas of a topic that does not say.", least=1)
+    auto_adjust_replication_factor: bool = boolean(
+        False, "Kohort's own: a replication factor above the number of nodes is lowered to it."
+    )
+    min_insync_replicas: int = integer(1, "Shown, and without effect: one copy is stored.", least=1)
+    unclean_leader_election_enable: bool = boolean(False, "Shown, and without effect.")
+    max_request_partition_size_limit: int = integer(
+        2000, "Partitions in one answer of DescribeTopicPartitions.", least=1
+    )
+    fetch_max_bytes: int = integer(57_671_680, "The most that one Fetch answers.", least=1024)
+    max_incremental_fetch_session_cache_slots: int = integer(
+        1000, "Fetch sessions that are remembered.", least=0
+    )
+    producer_id_expiration_ms: int = integer(
+        86_400_000, "After so much silence an idempotent producer is forgotten.", least=1
+    )
+    message_max_bytes: int = integer(1_048_588, "The largest batch of records.", least=0)
+    compression_type: str = string(
+        "producer",
+        "Batches are stored as they came, whatever this says.",
+        choices=COMPRESSION_NAMES,
+    )
+    compression_gzip_level: int = integer(-1, "Shown, and without effect.", least=-1, most=9)
+    compression_lz4_level: int = integer(9, "Shown, and without effect.", least=1, most=17)
+    compression_zstd_level: int = integer(3, "Shown, and without effect.", least=-131_072, most=22)
+
+    log_sync: str = string(
+        "group",
+        "Kohort's own: group syncs once per turn before answers leave, none never.",
+        choices=("group", "none"),
+    )
+    log_segment_bytes: int = integer(1_073_741_824, "The size of a segment file.", least=1_048_576)
+    log_roll_ms: int | None = long(None, "The age at which a segment is closed.", least=1)
+    log_roll_hours: int = integer(168, "The same in hours, unless log.roll.ms is set.", least=1)
+    log_roll_jitter_ms: int | None = long(None, "Shown, and without effect.", least=0)
+    log_roll_jitter_hours: int = integer(0, "Shown, and without effect.", least=0)
+    log_retention_ms: int | None = long(None, "How long records are kept, -1 for ever.", least=-1)
+    log_retention_minutes: int | None = integer(
+        None, "The same in minutes, unless log.retention.ms is set.", least=-1
+    )
+    log_retention_hours: int = integer(
+        168, "The same in hours, unless one of the others is set.", least=-1
+    )
+    log_retention_bytes: int = long(-1, "How much of a partition is kept, -1 for everything.")
+    log_retention_check_interval_ms: int = long(300_000, "How often retention is applied.", least=1)
+    log_cleanup_policy: tuple[str, ...] = listing(
+        ("delete",), "What happens to old records.", choices=CLEANUP_POLICIES
+    )
+    log_cleaner_enable: bool = boolean(True, "Whether compacted topics are compacted.")
+    log_cleaner_backoff_ms: int = long(15_000, "How often the cleaner looks for work.", least=0)
+    log_cleaner_min_cleanable_ratio: float = double(
+        0.5, "The share of uncleaned bytes from which a log is cleaned.", least=0, most=1
+    )
+    log_cleaner_min_compaction_lag_ms: int = long(0, "Records younger than this stay.", least=0)
+    log_cleaner_max_compaction_lag_ms: int = long(
+        LONG_MAX, "Records older than this are compacted whatever the ratio.", least=1
+    )
+    log_cleaner_delete_retention_ms: int = long(
+        86_400_000, "How long tombstones are kept.", least=0
+    )
+    log_segment_delete_delay_ms: int = long(60_000, "Shown, and without effect.", least=0)
+    log_flush_interval_messages: int = long(LONG_MAX, "Shown; log.sync decides.", least=1)
+    log_flush_interval_ms: int | None = long(None, "Shown; log.sync decides.")
+    log_flush_scheduler_interval_ms: int = long(LONG_MAX, "Shown; log.sync decides.")
+    log_index_interval_bytes: int = integer(4096, "Bytes between two index entries.", least=0)
+    log_index_size_max_bytes: int = integer(10_485_760, "The largest index file.", least=4)
+    log_local_retention_bytes: int = long(-2, "Shown, and without effect.", least=-2)
+    log_local_retention_ms: int = long(-2, "Shown, and without effect.", least=-2)
+    log_message_timestamp_type: str = string(
+        "CreateTime", "Whose clock stamps the records.", choices=TIMESTAMP_TYPES
+    )
+    log_message_timestamp_before_max_ms: int = long(
+        LONG_MAX, "How far a record's time may lie in the past.", least=0
+    )
+    log_message_timestamp_after_max_ms: int = long(
+        _HOUR_MS, "How far a record's time may lie in the future.", least=0
+    )
+    log_preallocate: bool = boolean(False, "Shown, and without effect.")
+
+    offset_metadata_max_bytes: int = integer(4096, "The longest metadata of a committed offset.")
+    offsets_load_buffer_size: int = integer(5_242_880, "Read size while loading groups.", least=1)
+    offsets_retention_minutes: int = integer(
+        10_080, "How long the offsets of an empty group are kept.", least=1
+    )
+    offsets_retention_check_interval_ms: int = long(
+        600_000, "How often expired offsets are looked for.", least=1
+    )
+    offsets_commit_timeout_ms: int = integer(5000, "The longest a commit may wait.", least=1)
+    offsets_topic_num_partitions: int = integer(
+        4, "Partitions of __consumer_offsets in a new directory (upstream 50).", least=1
+    )
+    offsets_topic_replication_factor: int = short(3, "Shown, at most the number of nodes.", least=1)
+    offsets_topic_segment_bytes: int = integer(
+        104_857_600, "The size of a segment of __consumer_offsets.", least=1
+    )
+    offsets_topic_compression_codec: int = integer(
+        0, "Compression of group records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", least=0, most=4
+    )
+
+    group_coordinator_rebalance_protocols: tuple[str, ...] = listing(
+        ("classic", "consumer"), "The protocols that groups may use.", choices=PROTOCOL_NAMES
+    )
+    group_coordinator_threads: int = integer(4, "Checked, and without effect.", least=1)
+    group_coordinator_append_linger_ms: int = integer(-1, "Checked, and without effect.", least=-1)
+    group_coordinator_background_threads: int = integer(2, "Checked, and without effect.", least=1)
+    group_coordinator_cached_buffer_max_bytes: int = integer(
+        1_048_588, "Checked, and without effect.", least=524_288
+    )
+    group_min_session_timeout_ms: int = integer(6000, "The shortest session of a classic member.")
+    group_max_session_timeout_ms: int = integer(
+        1_800_000, "The longest session of a classic member."
+    )
+    group_initial_rebalance_delay_ms: int = integer(
+        3000, "How long a new classic group waits for more members."
+    )
+    group_max_size: int = integer(INT_MAX, "Members of a classic group.", least=1)
+    group_consumer_session_timeout_ms: int = integer(
+        45_000, "A member of a consumer group that is silent for longer is removed.", least=1
+    )
+    group_consumer_min_session_timeout_ms: int = integer(45_000, "Its lower bound.", least=1)
+    group_consumer_max_session_timeout_ms: int = integer(60_000, "Its upper bound.", least=1)
+    group_consumer_heartbeat_interval_ms: int = integer(
+        5000, "How often members of consumer groups are told to heartbeat.", least=1
+    )
+    group_consumer_min_heartbeat_interval_ms: int = integer(5000, "Its lower bound.", least=1)
+    group_consumer_max_heartbeat_interval_ms: int = integer(15_000, "Its upper bound.", least=1)
+    group_consumer_max_size: int = integer(INT_MAX, "Members of a consumer group.", least=1)
+    group_consumer_assignors: tuple[str, ...] = listing(
+        ASSIGNOR_NAMES, "Server-side assignors; the first is the default."
+    )
+    group_consumer_migration_policy: str = string(
+        "bidirectional",
+        "Which groups may change their protocol online: " + ", ".join(MIGRATION_POLICIES),
+    )
+    group_consumer_regex_refresh_interval_ms: int = integer(
+        600_000, "How often subscribed expressions are resolved again.", least=10_000
+    )
+    group_consumer_assignment_interval_ms: int = integer(
+        0, "The shortest time between two assignments of a group (upstream 1000).", least=0
+    )
+    group_consumer_min_assignment_interval_ms: int = integer(0, "Its lower bound.", least=0)
+    group_consumer_max_assignment_interval_ms: int = integer(15_000, "Its upper bound.", least=0)
+
+    given: frozenset[str] = frozenset()  # upstream names that were set, for DescribeConfigs
+    ignored: tuple[str, ...] = ()  # names that upstream knows and that mean nothing here
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> "BrokerConfig":
+        """The configuration with these settings. Raises ConfigError for the first bad one."""
+        texts = {_ALIASES.get(name, name): text for name, text in texts.items()}
+        values: dict[str, Value] = {}
+        ignored = []
+        for name, text in texts.items():
+            setting = BROKER_SETTINGS.get(name)
+            if setting is not None:
+                values[name.replace(".", "_")] = _special(name, setting, text)
+            elif means_nothing_here(name):
+                ignored.append(name)
+            else:
+                raise unknown_setting(name, BROKER_SETTINGS)
+        given = frozenset(texts).difference(ignored)
+        config = cls(given=given, ignored=tuple(ignored), **values)  # type: ignore[arg-type]
+        _cross_checked(config)
+        return config
+
+    def value(self, name: str) -> Value:
+        """The value of a setting by its upstream name."""
+        found: Value = getattr(self, name.replace(".", "_"))
+        return found
+
+    @property
+    def retention_ms(self) -> int:
+        """The time that records are kept: the finest unit that was set decides. -1 is for ever."""
+        if self.log_retention_ms is not None:
+            return self.log_retention_ms
+        if self.log_retention_minutes is not None:
+            return _scaled(self.log_retention_minutes, _MINUTE_MS)
+        return _scaled(self.log_retention_hours, _HOUR_MS)
+
+    @property
+    def roll_ms(self) -> int:
+        """The age at which a segment is closed."""
+        return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
+
+def _setting(field: Field[Any]) -> Setting:
+    name = field.name.replace("_", ".")
+    default: Any = field.default
+    return Setting(name=name, default=default, **field.metadata)
+
+
+BROKER_SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in (_setting(field) for field in fields(BrokerConfig) if field.metadata)
+}
+
+
+def unknown_setting(name: str, known: Mapping[str, Setting]) -> ConfigError:
+    near = get_close_matches(name, known, n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return ConfigError(f"{name} is not a setting{hint}")
+
+
+def _scaled(count: int, unit: int) -> int:
+    return -1 if count < 0 else count * unit
+
+
+def _special(name: str, setting: Setting, text: str) -> Value:
+    """The value of a text, where some settings take more than their kind says."""
+    value = setting.parse(text)
+    match name:
+        case "group.consumer.assignors":
+            assert isinstance(value, tuple)
+            return _assignors(value)
+        case "group.consumer.migration.policy":
+            assert isinstance(value, str)
+            if value.lower() not in MIGRATION_POLICIES:
+                raise ConfigError(
+                    f"{name} is {text!r}, expected one of {', '.join(MIGRATION_POLICIES)}"
+                )
+            return value.lower()
+        case "log.retention.ms" | "log.retention.minutes" | "log.retention.hours" if value == 0:
+            raise ConfigError(
+                f"{name} is {text!r}, expected an integer of at least 1, or -1 for ever"
+            )
+        case _:
+            return value
+
+
+def _assignors(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Short names, from class names too. One assignor under both its names is refused."""
+    short_names = tuple(_ASSIGNOR_CLASSES.get(name, name) for name in names)
+    for name in short_names:
+        if name not in ASSIGNOR_NAMES:
+            known = ", ".join(ASSIGNOR_NAMES)
+            raise ConfigError(
+                f"group.consumer.assignors has {name!r}, expected a list out of {known}"
+            )
+    if not short_names:
+        raise ConfigError("group.consumer.assignors is empty, expected at least one assignor")
+    if len(set(short_names)) < len(short_names):
+        raise ConfigError(
+            f"group.consumer.assignors is {','.join(names)!r}, expected each assignor once"
+        )
+    return short_names
+
+
+_BOUNDED = (
+    "group.consumer.session.timeout.ms",
+    "group.consumer.heartbeat.interval.ms",
+    "group.consumer.assignment.interval.ms",
+)
+
+
+def _cross_checked(config: BrokerConfig) -> None:
+    """What two settings must be to each other. Raises ConfigError."""
+    for name in _BOUNDED:
+        least = name.replace("group.consumer.", "group.consumer.min.")
+        most = name.replace("group.consumer.", "group.consumer.max.")
+        _at_least(config, most, least)
+        _at_least(config, name, least)
+        _at_most(config, name, most)
+    heartbeat = config.group_consumer_heartbeat_interval_ms
+    session = config.group_consumer_session_timeout_ms
+    if heartbeat >= session:
+        raise ConfigError(
+            f"group.consumer.heartbeat.interval.ms is {heartbeat}, "
+            f"expected less than group.consumer.session.timeout.ms, which is {session}"
+        )
+    _at_least(config, "group.max.session.timeout.ms", "group.min.session.timeout.ms")
+    if "classic" not in config.group_coordinator_rebalance_protocols:
+        named = ",".join(config.group_coordinator_rebalance_protocols)
+        raise ConfigError(
+            f"group.coordinator.rebalance.protocols is {named!r}, expected classic among them"
+        )
+
+
+def _at_least(config: BrokerConfig, name: str, other: str) -> None:
+    value, bound = config.value(name), config.value(other)
+    assert isinstance(value, int)
+    assert isinstance(bound, int)
+    if value < bound:
+        raise ConfigError(f"{name} is {value}, expected at least {other}, which is {bound}")
+
+
+def _at_most(config: BrokerConfig, name: str, other: str) -> None:
+    value, bound = config.value(name), config.value(other)
+    assert isinstance(value, int)
+    assert isinstance(bound, int)
+    if value > bound:
+        raise ConfigError(f"{name} is {value}, expected at most {other}, which is {bound}")

@@ -1,0 +1,64 @@
+"""Settings that upstream knows and that mean nothing here: named once in a warning, never refused.
+
+A `server.properties` that works with upstream must work here, and its reader must learn
+what had no effect.
+"""
+
+_NAMES = """
+alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.include.jmx.reporter
+auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
+broker.id.generation.enable broker.rack broker.session.timeout.ms client.quota.callback.class
+config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
+controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+controller.socket.timeout.ms create.topic.policy.class.name
+delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+delegation.token.max.lifetime.ms delegation.token.secret.key
+delete.records.purgatory.purge.interval.requests early.start.listeners
+eligible.leader.replicas.enable fetch.purgatory.purge.interval.requests
+initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
+kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
+leader.imbalance.per.broker.percentage log.cleaner.dedupe.buffer.size log.cleaner.hash.algorithm
+log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+log.cleaner.threads log.dir.failure.timeout.ms log.flush.offset.checkpoint.interval.ms
+log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
+log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
+max.connection.creation.rate metric.reporters metrics.num.samples metrics.recording.level
+metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
+num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks
+password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
+principal.builder.class process.roles producer.id.expiration.check.interval.ms
+producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+quota.window.num quota.window.size.seconds request.timeout.ms reserved.broker.max.id
+security.inter.broker.protocol security.providers server.max.startup.time.ms
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
+socket.receive.buffer.bytes socket.send.buffer.bytes telemetry.max.bytes
+transactional.id.expiration.ms unstable.api.versions.enable unstable.feature.versions.enable
+"""
+
+IGNORED_NAMES = frozenset(_NAMES.split())
+
+# Whole families of settings: their names say what they are about, and that is what is missing here.
+_FAMILIES = (
+    "cordoned.",
+    "controller.quorum.",
+    "group.share.",
+    "group.streams.",
+    "listener.name.",
+    "metadata.",
+    "quota.",
+    "remote.log.",
+    "replica.",
+    "sasl.",
+    "share.coordinator.",
+    "ssl.",
+    "transaction.",
+    "zookeeper.",
+)
+
+
+def means_nothing_here(name: str) -> bool:
+    """Whether upstream knows the setting and Kohort has nothing that it could change."""
+    return name in IGNORED_NAMES or name.startswith(_FAMILIES)

@@ -1,0 +1,170 @@
+"""What a setting is: a name, a kind, a default, bounds, and how its text becomes a value.
+
+A text is refused with the name, the value and the valid range: the reader of that line has nothing
+else.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from math import isnan
+from typing import Any
+
+from kohort.errors import KohortError
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+Value = bool | int | float | str | tuple[str, ...] | None
+
+
+class ConfigError(KohortError, ValueError):
+    """A setting that is unknown, unreadable, out of its range, or at odds with another one."""
+
+
+class Kind(IntEnum):
+    """The type of a setting, numbered as DescribeConfigs v3 sends it."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+_WIDTHS = {Kind.INT: 2**31, Kind.SHORT: 2**15, Kind.LONG: 2**63}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table of settings. None as default: unset, another setting decides."""
+
+    name: str
+    kind: Kind
+    default: Value
+    doc: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, text: str) -> Value:
+        """The value that the text stands for, checked. Raises ConfigError."""
+        text = text.strip()
+        match self.kind:
+            case Kind.STRING:
+                return self._chosen(text)
+            case Kind.LIST:
+                entries = dict.fromkeys(one.strip() for one in text.split(",") if one.strip())
+                return tuple(self._chosen(one) for one in entries)
+            case Kind.BOOLEAN:
+                if text.lower() not in ("true", "false"):
+                    raise self.refusal(text)
+                return text.lower() == "true"
+            case Kind.DOUBLE:
+                return self._bounded(text, _number(float, text))
+            case _:
+                value = _number(int, text)
+                width = _WIDTHS[self.kind]
+                if value is not None and not -width <= value < width:
+                    raise self.refusal(text)
+                return self._bounded(text, value)
+
+    def refusal(self, text: str) -> ConfigError:
+        return ConfigError(f"{self.name} is {text!r}, expected {self.range}")
+
+    @property
+    def range(self) -> str:
+        """What is valid, in words that end a sentence."""
+        if self.choices:
+            many = "a list out of" if self.kind is Kind.LIST else "one of"
+            return f"{many} {', '.join(self.choices)}"
+        match self.kind:
+            case Kind.BOOLEAN:
+                return "true or false"
+            case Kind.STRING:
+                return "a text"
+            case Kind.LIST:
+                return "a list of names with commas between them"
+            case Kind.DOUBLE:
+                number = "a number"
+            case _:
+                number = "an integer"
+        if self.least is not None and self.most is not None:
+            return f"{number} from {self.least} to {self.most}"
+        if self.least is not None:
+            return f"{number} of at least {self.least}"
+        width = _WIDTHS.get(self.kind)
+        return number if width is None else f"{number} from {-width} to {width - 1}"
+
+    def _chosen(self, text: str) -> str:
+        if self.choices and text not in self.choices:
+            raise self.refusal(text)
+        return text
+
+    def _bounded(self, text: str, value: float | None) -> float:
+        if value is None or isnan(value):
+            raise self.refusal(text)
+        if self.least is not None and value < self.least:
+            raise self.refusal(text)
+        if self.most is not None and value > self.most:
+            raise self.refusal(text)
+        return value
+
+
+def text_of(value: Value) -> str | None:
+    """The value as DescribeConfigs shows it and as `parse` reads it back."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
+
+
+def declared(kind: Kind, default: Value, doc: str, **bounds: Any) -> Any:
+    """A field of a settings class: what `Setting` needs beside the field's own name."""
+    return field(default=default, metadata={"kind": kind, "doc": doc, **bounds})
+
+
+def boolean(default: bool, doc: str) -> Any:  # noqa: FBT001  (reads as `boolean(True, …)` in a table)
+    return declared(Kind.BOOLEAN, default, doc)
+
+
+def string(default: str | None, doc: str, *, choices: tuple[str, ...] = ()) -> Any:
+    return declared(Kind.STRING, default, doc, choices=choices)
+
+
+def integer(
+    default: int | None, doc: str, *, least: int | None = None, most: int | None = None
+) -> Any:
+    return declared(Kind.INT, default, doc, least=least, most=most)
+
+
+def short(default: int, doc: str, *, least: int | None = None, most: int | None = None) -> Any:
+    return declared(Kind.SHORT, default, doc, least=least, most=most)
+
+
+def long(default: int | None, doc: str, *, least: int | None = None) -> Any:
+    return declared(Kind.LONG, default, doc, least=least)
+
+
+def double(
+    default: float, doc: str, *, least: float | None = None, most: float | None = None
+) -> Any:
+    return declared(Kind.DOUBLE, default, doc, least=least, most=most)
+
+
+def listing(default: tuple[str, ...], doc: str, *, choices: tuple[str, ...] = ()) -> Any:
+    return declared(Kind.LIST, default, doc, choices=choices)
+
+
+def _number(kind: type[int] | type[float], text: str) -> float | None:
+    try:
+        # Python reads 1_000, which nobody else does.
+        return None if "_" in text else kind(text)
+    except ValueError:
+        return None
