@@ -1,6 +1,7 @@
 """What can go wrong, in three kinds that are never mixed.
 
-`ApiError` is an expected refusal with a protocol code, `WireError` is bytes that are not a message, and
+`ApiError` is an expected refusal with a protocol code, `WireError` is bytes that are not a
+message, and
 `Broken` is an invariant that no longer holds.
 """
 
@@ -8,7 +9,9 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The protocol's error codes, named as upstream names them (Kafka protocol guide, "Error codes")."""
+    """The protocol's error codes, named as upstream names them (Kafka protocol guide, "Error
+    codes").
+    """
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -191,7 +194,9 @@ class KohortError(Exception):
 
 
 class ApiError(KohortError):
-    """An expected refusal: a protocol code, and a text that names the thing, the value and the expectation."""
+    """An expected refusal: a protocol code, and a text that names the thing, the value and the
+    expectation.
+    """
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)
@@ -208,7 +213,9 @@ class UnsupportedVersionError(KohortError):
 
 
 class Broken(KohortError):  # noqa: N818  (a state, not a complaint: the machine stops)
-    """An invariant has failed. Whoever drives the machine stops it and starts again from the log."""
+    """An invariant has failed. Whoever drives the machine stops it and starts again from the
+    log.
+    """
 
 
 class StorageError(KohortError):

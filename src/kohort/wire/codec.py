@@ -1,4 +1,6 @@
-"""Messages to bytes and back: `encode` and `decode`, compiled per class and version at first use."""
+"""Messages to bytes and back: `encode` and `decode`, compiled per class and version at first
+use.
+"""
 
 from functools import cache
 from struct import error as StructError  # noqa: N812  (it is an exception, whatever its case)
@@ -18,7 +20,7 @@ def _check(cls: type[Any], version: int) -> None:
 
 
 @cache
-def encoder(cls: type[Any], version: int) -> Encoder:
+def encoder(cls: Any, version: int) -> Encoder:
     """The compiled encoder: message -> bytes. Fields that the version lacks are left out."""
     _check(cls, version)
     function: Encoder = compile_function("encode", cls, version, *encoder_source(cls, version))
@@ -26,16 +28,18 @@ def encoder(cls: type[Any], version: int) -> Encoder:
 
 
 @cache
-def decoder(cls: type[Any], version: int) -> Decoder:
-    """The compiled decoder: (bytes, start) -> (message, end). It raises what hostile bytes make it raise;
-    use `decode` unless you catch all of `HOSTILE` yourself and check the end."""
+def decoder(cls: Any, version: int) -> Decoder:
+    """The compiled decoder: (bytes, start) -> (message, end). It raises what hostile bytes make
+    it raise;
+    use `decode` unless you catch all of `HOSTILE` yourself and check the end.
+    """
     _check(cls, version)
     function: Decoder = compile_function("decode", cls, version, *decoder_source(cls, version))
     return function
 
 
 @cache
-def _lenient_decoder(cls: type[Any], version: int) -> Decoder:
+def _lenient_decoder(cls: Any, version: int) -> Decoder:
     source, constants = decoder_source(cls, version, lenient=True)
     function: Decoder = compile_function("lenient decode", cls, version, source, constants)
     return function
@@ -50,11 +54,12 @@ def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tu
     Raises WireError for everything that is not such a message. Text that is not UTF-8 is read with
     replacement characters, as upstream reads it; bytes behind the message are the caller's.
     """
+    any_class: Any = cls
     try:
         try:
-            message, end = decoder(cls, version)(data, start)
+            message, end = decoder(any_class, version)(data, start)
         except UnicodeDecodeError:
-            message, end = _lenient_decoder(cls, version)(data, start)
+            message, end = _lenient_decoder(any_class, version)(data, start)
     except HOSTILE as error:
         raise WireError(f"not a {cls.__name__} v{version}: {error}") from error
     if end > len(data):
@@ -69,4 +74,5 @@ def decode(cls: type[Message], version: int, data: bytes, start: int = 0) -> Mes
 
 def encode(message: Any, version: int) -> bytes:
     """Encode a message in one of its versions. Raises UnsupportedVersionError for any other."""
-    return encoder(type(message), version)(message)
+    cls: Any = type(message)
+    return encoder(cls, version)(message)

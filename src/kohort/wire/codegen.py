@@ -1,11 +1,15 @@
 """A message class and a version become two straight-line functions: encode and decode.
 
-The source is made at first use and kept where tracebacks and debuggers find it. Runs of fixed-width fields are
-one unpack; an array of small structs whose strings are all empty, which is what a commit or a fetch of offsets
+The source is made at first use and kept where tracebacks and debuggers find it. Runs of
+fixed-width fields are
+one unpack; an array of small structs whose strings are all empty, which is what a commit or a
+fetch of offsets
 looks like, is one unpack for all of them.
 
-Every byte may be hostile. Lengths and counts are checked for their sign; a slice beyond the end is short but
-moves the position past it, so that the next read, or the check at the end, refuses. No loop runs further than
+Every byte may be hostile. Lengths and counts are checked for their sign; a slice beyond the end
+is short but
+moves the position past it, so that the next read, or the check at the end, refuses. No loop runs
+further than
 there are bytes, and nothing recurses.
 """
 
@@ -293,8 +297,10 @@ def _short(field: Field) -> bool:
 
 
 class _Strided:
-    """An array of structs that are all alike: fixed fields, empty strings, no tags. Then each has one size,
-    and the bytes that say so stand at a fixed stride, where one comparison finds them."""
+    """An array of structs that are all alike: fixed fields, empty strings, no tags. Then each has
+    one size,
+    and the bytes that say so stand at a fixed stride, where one comparison finds them.
+    """
 
     def __init__(self) -> None:
         self.formats = ""
@@ -500,4 +506,4 @@ def compile_function(
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace = {**_GLOBALS, **constants}
     exec(compile(source, filename, "exec"), namespace)  # noqa: S102  (our own text, made above)
-    return namespace[verb.split()[-1]]
+    return namespace[verb.rsplit(maxsplit=1)[-1]]

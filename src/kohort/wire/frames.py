@@ -1,4 +1,6 @@
-"""Frames: four bytes of size, a header, a body. Any chunking of the stream gives the same frames."""
+"""Frames: four bytes of size, a header, a body. Any chunking of the stream gives the same
+frames.
+"""
 
 from struct import Struct
 from typing import NamedTuple
@@ -23,7 +25,9 @@ class RequestHeader:
 
 @record(versions="0-1", flexible="1+")
 class ResponseHeader:
-    """In front of every response. Version 1, with tags, goes with flexible ones, ApiVersions excepted."""
+    """In front of every response. Version 1, with tags, goes with flexible ones, ApiVersions
+    excepted.
+    """
 
     correlation_id: Int32
 
@@ -43,7 +47,8 @@ class FrameReader:
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, without their sizes.
 
-        Raises WireError for a size that is negative or above the limit, before anything of it is kept.
+        Raises WireError for a size that is negative or above the limit, before anything of it is
+        kept.
         """
         if self._rest:
             data = self._rest + data
@@ -71,7 +76,9 @@ class Peek(NamedTuple):
 
 
 def peek(frame: bytes) -> Peek:
-    """Key, version and correlation id of a request. Raises WireError when there is not even that."""
+    """Key, version and correlation id of a request. Raises WireError when there is not even
+    that.
+    """
     if len(frame) < 8:
         raise WireError(f"a request of {len(frame)} bytes, expected at least 8")
     return Peek(*_FIXED.unpack_from(frame, 0))

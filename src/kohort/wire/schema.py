@@ -1,7 +1,9 @@
 """How a message is written down: a class with typed fields, each with the versions that have it.
 
-The class is the only source: `codegen` makes encoders and decoders from it, type checkers read it as a
-dataclass, and a test holds it against upstream's layouts. Fields stand in wire order, under upstream's names
+The class is the only source: `codegen` makes encoders and decoders from it, type checkers read it
+as a
+dataclass, and a test holds it against upstream's layouts. Fields stand in wire order, under
+upstream's names
 in snake_case.
 """
 
@@ -22,7 +24,9 @@ import msgspec
 
 
 class Primitive(NamedTuple):
-    """A type that stands on the wire by itself. `format` is its struct code where its width is fixed."""
+    """A type that stands on the wire by itself. `format` is its struct code where its width is
+    fixed.
+    """
 
     name: str
     format: str
@@ -106,7 +110,8 @@ def at(
         tagged: the versions in which it is tagged, where that is not all of them.
         default: its value where a message lacks it; the type's own zero when left out.
         always: a tagged field that upstream writes even when it holds its default.
-        classic: a string that keeps its two-byte length in flexible versions (the header's client id).
+        classic: a string that keeps its two-byte length in flexible versions (the header's client
+        id).
     """
     spans = Versions.of(versions)
     tagged_spans = NEVER if tag is None else Versions.of(tagged) if tagged else spans
@@ -122,7 +127,9 @@ def at(
 
 
 class Field(NamedTuple):
-    """One field, resolved. `of` is a Primitive, or the class of a struct; `array` says a list of them."""
+    """One field, resolved. `of` is a Primitive, or the class of a struct; `array` says a list of
+    them.
+    """
 
     name: str
     of: Any
@@ -159,10 +166,8 @@ def _resolve(name: str, annotation: Any, given: Any) -> Field:
         of = next(one for one in annotation.__metadata__ if isinstance(one, Primitive))
     default = spec.default
     if default is _REQUIRED:
-        if array:
-            default = []
-        else:
-            default = of.default if isinstance(of, Primitive) else of()
+        zero = of.default if isinstance(of, Primitive) else of
+        default = [] if array else zero() if callable(zero) else zero
     return Field(
         name,
         of,
@@ -178,9 +183,11 @@ def _resolve(name: str, annotation: Any, given: Any) -> Field:
 
 
 def _build(cls: type[Message], attributes: dict[str, Any]) -> type[Message]:
-    """The class at run time: a msgspec.Struct, which is built four times as fast as a frozen dataclass.
+    """The class at run time: a msgspec.Struct, which is built four times as fast as a frozen
+    dataclass.
 
-    Every field has its protocol default, so that a decoder and a test may leave out what does not matter; that
+    Every field has its protocol default, so that a decoder and a test may leave out what does not
+    matter; that
     a field was forgotten is the type checker's to find.
     """
     annotations: dict[str, Any] = cls.__annotations__
@@ -218,7 +225,9 @@ def struct(cls: type[Message]) -> type[Message]:
 
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))
 def request(key: int, *, versions: str, flexible: str) -> Callable[[type[Message]], type[Message]]:
-    """A request: its API key, the versions that its layout covers, and which of them are flexible."""
+    """A request: its API key, the versions that its layout covers, and which of them are
+    flexible.
+    """
 
     def build(cls: type[Message]) -> type[Message]:
         attributes = {
@@ -252,7 +261,9 @@ def response(key: int, *, versions: str, flexible: str) -> Callable[[type[Messag
 def record(
     *, versions: str = "0", flexible: str = "none"
 ) -> Callable[[type[Message]], type[Message]]:
-    """The key or the value of a record, or another layout that stands for itself (a header, a payload)."""
+    """The key or the value of a record, or another layout that stands for itself (a header, a
+    payload).
+    """
 
     def build(cls: type[Message]) -> type[Message]:
         attributes = {"versions": Versions.of(versions), "flexible": Versions.of(flexible)}

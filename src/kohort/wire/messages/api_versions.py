@@ -1,8 +1,10 @@
-"""ApiVersions (18): which APIs and versions a broker serves, and its features (KIP-35, KIP-511, KIP-584).
+"""ApiVersions (18): which APIs and versions a broker serves, and its features (KIP-35, KIP-511,
+KIP-584).
 
 v1 adds the throttle time.
 v2 answers before throttling.
-v3 is flexible: the client names its software, the broker its features. The response header stays at version 0.
+v3 is flexible: the client names its software, the broker its features. The response header stays
+at version 0.
 v4 lets a feature start at version 0.
 """
 
@@ -21,9 +23,9 @@ class ApiVersionsRequest:
 
 @struct
 class ApiVersion:
-    api_key: Int16
-    min_version: Int16
-    max_version: Int16
+    api_key: Int16 = 0
+    min_version: Int16 = 0
+    max_version: Int16 = 0
 
 
 @struct
@@ -42,8 +44,8 @@ class FinalizedFeatureKey:
 
 @response(18, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
-    error_code: Int16
-    api_keys: list[ApiVersion]
+    error_code: Int16 = 0
+    api_keys: list[ApiVersion] = []
     throttle_time_ms: Int32 = at("1+", default=0)
     supported_features: list[SupportedFeatureKey] = at("3+", tag=0, default=[])
     finalized_features_epoch: Int64 = at("3+", tag=1, default=-1)

@@ -4,7 +4,7 @@ v1 tells classic members from consumer members (KIP-1099).
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Bool, Int16, Int32, Int8, String, Uuid, at, request, response, struct
+from kohort.wire.schema import Bool, Int8, Int16, Int32, String, Uuid, at, request, response, struct
 
 
 @request(69, versions="0-1", flexible="0+")
@@ -24,25 +24,25 @@ class ConsumerGroupDescribeRequest:
 
 @struct
 class TopicPartitions:
-    topic_id: Uuid
-    topic_name: String
-    partitions: list[Int32]
+    topic_id: Uuid = bytes(16)
+    topic_name: String = ""
+    partitions: list[Int32] = []
 
 
 @struct
 class Assignment:
-    topic_partitions: list[TopicPartitions]
+    topic_partitions: list[TopicPartitions] = []
 
 
 @struct
 class Member:
-    member_id: String
+    member_id: String = ""
     instance_id: String | None = None
     rack_id: String | None = None
-    member_epoch: Int32
-    client_id: String
-    client_host: String
-    subscribed_topic_names: list[String]
+    member_epoch: Int32 = 0
+    client_id: String = ""
+    client_host: String = ""
+    subscribed_topic_names: list[String] = []
     subscribed_topic_regex: String | None = None
     assignment: Assignment
     target_assignment: Assignment
@@ -51,18 +51,18 @@ class Member:
 
 @struct
 class DescribedGroup:
-    error_code: Int16
+    error_code: Int16 = 0
     error_message: String | None = None
-    group_id: String
-    group_state: String
-    group_epoch: Int32
-    assignment_epoch: Int32
-    assignor_name: String
-    members: list[Member]
+    group_id: String = ""
+    group_state: String = ""
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
+    assignor_name: String = ""
+    members: list[Member] = []
     authorized_operations: Int32 = -2147483648
 
 
 @response(69, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse:
-    throttle_time_ms: Int32
-    groups: list[DescribedGroup]
+    throttle_time_ms: Int32 = 0
+    groups: list[DescribedGroup] = []

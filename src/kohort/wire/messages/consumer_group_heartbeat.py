@@ -34,15 +34,15 @@ class ConsumerGroupHeartbeatRequest:
 
 @struct
 class Assignment:
-    topic_partitions: list[TopicPartitions]
+    topic_partitions: list[TopicPartitions] = []
 
 
 @response(68, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
-    throttle_time_ms: Int32
-    error_code: Int16
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     error_message: String | None = None
     member_id: String | None = None
-    member_epoch: Int32
-    heartbeat_interval_ms: Int32
+    member_epoch: Int32 = 0
+    heartbeat_interval_ms: Int32 = 0
     assignment: Assignment | None = None

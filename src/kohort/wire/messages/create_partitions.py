@@ -39,12 +39,12 @@ class CreatePartitionsRequest:
 
 @struct
 class CreatePartitionsTopicResult:
-    name: String
-    error_code: Int16
+    name: String = ""
+    error_code: Int16 = 0
     error_message: String | None = None
 
 
 @response(37, versions="0-3", flexible="2+")
 class CreatePartitionsResponse:
-    throttle_time_ms: Int32
-    results: list[CreatePartitionsTopicResult]
+    throttle_time_ms: Int32 = 0
+    results: list[CreatePartitionsTopicResult] = []

@@ -9,7 +9,7 @@ v7 answers with the topic id.
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Bool, Int16, Int32, Int8, String, Uuid, at, request, response, struct
+from kohort.wire.schema import Bool, Int8, Int16, Int32, String, Uuid, at, request, response, struct
 
 
 @struct
@@ -60,10 +60,10 @@ class CreatableTopicConfigs:
 
 @struct
 class CreatableTopicResult:
-    name: String
+    name: String = ""
     topic_id: Uuid = at("7+", default=bytes(16))
-    error_code: Int16
-    error_message: String | None
+    error_code: Int16 = 0
+    error_message: String | None = ""
     topic_config_error_code: Int16 = at("5+", tag=0, default=0)
     num_partitions: Int32 = at("5+", default=-1)
     replication_factor: Int16 = at("5+", default=-1)
@@ -72,5 +72,5 @@ class CreatableTopicResult:
 
 @response(19, versions="2-7", flexible="5+")
 class CreateTopicsResponse:
-    throttle_time_ms: Int32
-    topics: list[CreatableTopicResult]
+    throttle_time_ms: Int32 = 0
+    topics: list[CreatableTopicResult] = []

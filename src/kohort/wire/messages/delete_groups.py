@@ -22,11 +22,11 @@ class DeleteGroupsRequest:
 
 @struct
 class DeletableGroupResult:
-    group_id: String
-    error_code: Int16
+    group_id: String = ""
+    error_code: Int16 = 0
 
 
 @response(42, versions="0-2", flexible="2+")
 class DeleteGroupsResponse:
-    throttle_time_ms: Int32
-    results: list[DeletableGroupResult]
+    throttle_time_ms: Int32 = 0
+    results: list[DeletableGroupResult] = []

@@ -45,18 +45,18 @@ class DeleteRecordsRequest:
 
 @struct
 class DeleteRecordsPartitionResult:
-    partition_index: Int32
-    low_watermark: Int64
-    error_code: Int16
+    partition_index: Int32 = 0
+    low_watermark: Int64 = 0
+    error_code: Int16 = 0
 
 
 @struct
 class DeleteRecordsTopicResult:
-    name: String
-    partitions: list[DeleteRecordsPartitionResult]
+    name: String = ""
+    partitions: list[DeleteRecordsPartitionResult] = []
 
 
 @response(21, versions="0-2", flexible="2+")
 class DeleteRecordsResponse:
-    throttle_time_ms: Int32
-    topics: list[DeleteRecordsTopicResult]
+    throttle_time_ms: Int32 = 0
+    topics: list[DeleteRecordsTopicResult] = []

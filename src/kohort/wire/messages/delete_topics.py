@@ -37,13 +37,13 @@ class DeleteTopicsRequest:
 
 @struct
 class DeletableTopicResult:
-    name: String | None = at(nullable="6+")
+    name: String | None = at(nullable="6+", default="")
     topic_id: Uuid = at("6+", default=bytes(16))
-    error_code: Int16
+    error_code: Int16 = 0
     error_message: String | None = at("5+", default=None)
 
 
 @response(20, versions="1-6", flexible="4+")
 class DeleteTopicsResponse:
-    throttle_time_ms: Int32
-    responses: list[DeletableTopicResult]
+    throttle_time_ms: Int32 = 0
+    responses: list[DeletableTopicResult] = []

@@ -5,7 +5,7 @@ v2 includes fenced brokers.
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Bool, Int16, Int32, Int8, String, at, request, response, struct
+from kohort.wire.schema import Bool, Int8, Int16, Int32, String, at, request, response, struct
 
 
 @request(60, versions="0-2", flexible="0+")
@@ -20,20 +20,20 @@ class DescribeClusterRequest:
 
 @struct
 class DescribeClusterBroker:
-    broker_id: Int32
-    host: String
-    port: Int32
+    broker_id: Int32 = 0
+    host: String = ""
+    port: Int32 = 0
     rack: String | None = None
     is_fenced: Bool = at("2+", default=False)
 
 
 @response(60, versions="0-2", flexible="0+")
 class DescribeClusterResponse:
-    throttle_time_ms: Int32
-    error_code: Int16
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     error_message: String | None = None
     endpoint_type: Int8 = at("1+", default=1)
-    cluster_id: String
+    cluster_id: String = ""
     controller_id: Int32 = -1
-    brokers: list[DescribeClusterBroker]
+    brokers: list[DescribeClusterBroker] = []
     cluster_authorized_operations: Int32 = -2147483648

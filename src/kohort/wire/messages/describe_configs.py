@@ -7,7 +7,7 @@ v4 is flexible.
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Bool, Int16, Int32, Int8, String, at, request, response, struct
+from kohort.wire.schema import Bool, Int8, Int16, Int32, String, at, request, response, struct
 
 
 @struct
@@ -38,33 +38,33 @@ class DescribeConfigsRequest:
 
 @struct
 class DescribeConfigsSynonym:
-    name: String
-    value: String | None
-    source: Int8
+    name: String = ""
+    value: String | None = ""
+    source: Int8 = 0
 
 
 @struct
 class DescribeConfigsResourceResult:
-    name: String
-    value: String | None
-    read_only: Bool
+    name: String = ""
+    value: String | None = ""
+    read_only: Bool = False
     config_source: Int8 = -1
-    is_sensitive: Bool
-    synonyms: list[DescribeConfigsSynonym]
+    is_sensitive: Bool = False
+    synonyms: list[DescribeConfigsSynonym] = []
     config_type: Int8 = at("3+", default=0)
     documentation: String | None = at("3+", default="")
 
 
 @struct
 class DescribeConfigsResult:
-    error_code: Int16
-    error_message: String | None
-    resource_type: Int8
-    resource_name: String
-    configs: list[DescribeConfigsResourceResult]
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    resource_type: Int8 = 0
+    resource_name: String = ""
+    configs: list[DescribeConfigsResourceResult] = []
 
 
 @response(32, versions="1-4", flexible="4+")
 class DescribeConfigsResponse:
-    throttle_time_ms: Int32
-    results: list[DescribeConfigsResult]
+    throttle_time_ms: Int32 = 0
+    results: list[DescribeConfigsResult] = []

@@ -30,27 +30,27 @@ class DescribeGroupsRequest:
 
 @struct
 class DescribedGroupMember:
-    member_id: String
+    member_id: String = ""
     group_instance_id: String | None = at("4+", default=None)
-    client_id: String
-    client_host: String
-    member_metadata: Bytes
-    member_assignment: Bytes
+    client_id: String = ""
+    client_host: String = ""
+    member_metadata: Bytes = b""
+    member_assignment: Bytes = b""
 
 
 @struct
 class DescribedGroup:
-    error_code: Int16
+    error_code: Int16 = 0
     error_message: String | None = at("6+", default=None)
-    group_id: String
-    group_state: String
-    protocol_type: String
-    protocol_data: String
-    members: list[DescribedGroupMember]
+    group_id: String = ""
+    group_state: String = ""
+    protocol_type: String = ""
+    protocol_data: String = ""
+    members: list[DescribedGroupMember] = []
     authorized_operations: Int32 = at("3+", default=-2147483648)
 
 
 @response(15, versions="0-6", flexible="5+")
 class DescribeGroupsResponse:
     throttle_time_ms: Int32 = at("1+", default=0)
-    groups: list[DescribedGroup]
+    groups: list[DescribedGroup] = []

@@ -31,29 +31,29 @@ class DescribeTopicPartitionsRequest:
 
 @struct
 class DescribeTopicPartitionsResponsePartition:
-    error_code: Int16
-    partition_index: Int32
-    leader_id: Int32
+    error_code: Int16 = 0
+    partition_index: Int32 = 0
+    leader_id: Int32 = 0
     leader_epoch: Int32 = -1
-    replica_nodes: list[Int32]
-    isr_nodes: list[Int32]
+    replica_nodes: list[Int32] = []
+    isr_nodes: list[Int32] = []
     eligible_leader_replicas: list[Int32] | None = None
     last_known_elr: list[Int32] | None = None
-    offline_replicas: list[Int32]
+    offline_replicas: list[Int32] = []
 
 
 @struct
 class DescribeTopicPartitionsResponseTopic:
-    error_code: Int16
-    name: String | None
-    topic_id: Uuid
+    error_code: Int16 = 0
+    name: String | None = ""
+    topic_id: Uuid = bytes(16)
     is_internal: Bool = False
-    partitions: list[DescribeTopicPartitionsResponsePartition]
+    partitions: list[DescribeTopicPartitionsResponsePartition] = []
     topic_authorized_operations: Int32 = -2147483648
 
 
 @response(75, versions="0", flexible="0+")
 class DescribeTopicPartitionsResponse:
-    throttle_time_ms: Int32
-    topics: list[DescribeTopicPartitionsResponseTopic]
+    throttle_time_ms: Int32 = 0
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor: Cursor | None = None

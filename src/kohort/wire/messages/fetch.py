@@ -12,10 +12,10 @@ v17 adds the directory id, v18 the high watermark, both for replicas only.
 
 from kohort.errors import ApiError
 from kohort.wire.schema import (
+    Int8,
     Int16,
     Int32,
     Int64,
-    Int8,
     Records,
     String,
     Uuid,
@@ -62,7 +62,7 @@ class ForgottenTopic:
 class FetchRequest:
     cluster_id: String | None = at("12+", tag=0, default=None)
     replica_id: Int32 = at("0-14", default=-1)
-    replica_state: ReplicaState = at("15+", tag=1)
+    replica_state: ReplicaState = at("15+", tag=1, default=ReplicaState())
     max_wait_ms: Int32
     min_bytes: Int32
     max_bytes: Int32 = 2147483647
@@ -113,30 +113,30 @@ class SnapshotId:
 
 @struct
 class AbortedTransaction:
-    producer_id: Int64
-    first_offset: Int64
+    producer_id: Int64 = 0
+    first_offset: Int64 = 0
 
 
 @struct
 class PartitionData:
-    partition_index: Int32
-    error_code: Int16
-    high_watermark: Int64
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
+    high_watermark: Int64 = 0
     last_stable_offset: Int64 = -1
     log_start_offset: Int64 = at("5+", default=-1)
-    diverging_epoch: EpochEndOffset = at("12+", tag=0)
-    current_leader: LeaderIdAndEpoch = at("12+", tag=1)
-    snapshot_id: SnapshotId = at("12+", tag=2)
-    aborted_transactions: list[AbortedTransaction] | None
+    diverging_epoch: EpochEndOffset = at("12+", tag=0, default=EpochEndOffset())
+    current_leader: LeaderIdAndEpoch = at("12+", tag=1, default=LeaderIdAndEpoch())
+    snapshot_id: SnapshotId = at("12+", tag=2, default=SnapshotId())
+    aborted_transactions: list[AbortedTransaction] | None = []
     preferred_read_replica: Int32 = at("11+", default=-1)
-    records: Records | None
+    records: Records | None = b""
 
 
 @struct
 class FetchableTopicResponse:
     topic: String = at("0-12", default="")
     topic_id: Uuid = at("13+", default=bytes(16))
-    partitions: list[PartitionData]
+    partitions: list[PartitionData] = []
 
 
 @struct
@@ -149,8 +149,8 @@ class NodeEndpoint:
 
 @response(1, versions="4-18", flexible="12+")
 class FetchResponse:
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = at("7+", default=0)
     session_id: Int32 = at("7+", default=0)
-    responses: list[FetchableTopicResponse]
+    responses: list[FetchableTopicResponse] = []
     node_endpoints: list[NodeEndpoint] = at("16+", tag=0, default=[])

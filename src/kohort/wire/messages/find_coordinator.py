@@ -9,7 +9,7 @@ v6 knows share groups (KIP-932).
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Int16, Int32, Int8, String, at, request, response, struct
+from kohort.wire.schema import Int8, Int16, Int32, String, at, request, response, struct
 
 
 @request(10, versions="0-6", flexible="3+")

@@ -23,4 +23,4 @@ class HeartbeatRequest:
 @response(12, versions="0-4", flexible="4+")
 class HeartbeatResponse:
     throttle_time_ms: Int32 = at("1+", default=0)
-    error_code: Int16
+    error_code: Int16 = 0

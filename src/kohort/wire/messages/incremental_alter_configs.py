@@ -4,7 +4,7 @@ v1 is flexible.
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Bool, Int16, Int32, Int8, String, request, response, struct
+from kohort.wire.schema import Bool, Int8, Int16, Int32, String, request, response, struct
 
 
 @struct
@@ -41,13 +41,13 @@ class IncrementalAlterConfigsRequest:
 
 @struct
 class AlterConfigsResourceResponse:
-    error_code: Int16
-    error_message: String | None
-    resource_type: Int8
-    resource_name: String
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    resource_type: Int8 = 0
+    resource_name: String = ""
 
 
 @response(44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
-    throttle_time_ms: Int32
-    responses: list[AlterConfigsResourceResponse]
+    throttle_time_ms: Int32 = 0
+    responses: list[AlterConfigsResourceResponse] = []

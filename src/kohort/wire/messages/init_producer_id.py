@@ -1,4 +1,5 @@
-"""InitProducerId (22): a producer id and epoch, for idempotent and transactional producers (KIP-98).
+"""InitProducerId (22): a producer id and epoch, for idempotent and transactional producers
+(KIP-98).
 
 v1 answers before throttling.
 v2 is flexible.
@@ -27,9 +28,9 @@ class InitProducerIdRequest:
 
 @response(22, versions="0-6", flexible="2+")
 class InitProducerIdResponse:
-    throttle_time_ms: Int32
-    error_code: Int16
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     producer_id: Int64 = -1
-    producer_epoch: Int16
+    producer_epoch: Int16 = 0
     ongoing_txn_producer_id: Int64 = at("6+", default=-1)
     ongoing_txn_producer_epoch: Int16 = at("6+", default=-1)

@@ -13,7 +13,6 @@ v9 tells a returning leader not to assign (KIP-814).
 from kohort.errors import ApiError, ErrorCode
 from kohort.wire.schema import Bool, Bytes, Int16, Int32, String, at, request, response, struct
 
-
 # Refusals that name the member they were meant for; all others answer with an empty id.
 _ECHOED = frozenset(
     {
@@ -56,19 +55,19 @@ class JoinGroupRequest:
 
 @struct
 class JoinGroupResponseMember:
-    member_id: String
+    member_id: String = ""
     group_instance_id: String | None = at("5+", default=None)
-    metadata: Bytes
+    metadata: Bytes = b""
 
 
 @response(11, versions="0-9", flexible="6+")
 class JoinGroupResponse:
     throttle_time_ms: Int32 = at("2+", default=0)
-    error_code: Int16
+    error_code: Int16 = 0
     generation_id: Int32 = -1
     protocol_type: String | None = at("7+", default=None)
-    protocol_name: String | None = at(nullable="7+")
-    leader: String
+    protocol_name: String | None = at(nullable="7+", default="")
+    leader: String = ""
     skip_assignment: Bool = at("9+", default=False)
-    member_id: String
-    members: list[JoinGroupResponseMember]
+    member_id: String = ""
+    members: list[JoinGroupResponseMember] = []

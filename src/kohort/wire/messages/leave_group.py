@@ -37,5 +37,5 @@ class MemberResponse:
 @response(13, versions="0-5", flexible="4+")
 class LeaveGroupResponse:
     throttle_time_ms: Int32 = at("1+", default=0)
-    error_code: Int16
+    error_code: Int16 = 0
     members: list[MemberResponse] = at("3+", default=[])

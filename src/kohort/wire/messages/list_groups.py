@@ -21,8 +21,8 @@ class ListGroupsRequest:
 
 @struct
 class ListedGroup:
-    group_id: String
-    protocol_type: String
+    group_id: String = ""
+    protocol_type: String = ""
     group_state: String = at("4+", default="")
     group_type: String = at("5+", default="")
 
@@ -30,5 +30,5 @@ class ListedGroup:
 @response(16, versions="0-5", flexible="3+")
 class ListGroupsResponse:
     throttle_time_ms: Int32 = at("1+", default=0)
-    error_code: Int16
-    groups: list[ListedGroup]
+    error_code: Int16 = 0
+    groups: list[ListedGroup] = []

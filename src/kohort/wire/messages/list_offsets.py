@@ -1,4 +1,5 @@
-"""ListOffsets (2): offsets by timestamp: the first record at or after it, or one of the special points.
+"""ListOffsets (2): offsets by timestamp: the first record at or after it, or one of the special
+points.
 
 v1 answers one offset per partition.
 v2 adds the isolation level and the throttle time.
@@ -10,7 +11,7 @@ v10 takes a time limit (KIP-1075); v11 knows -6.
 """
 
 from kohort.errors import ApiError
-from kohort.wire.schema import Int16, Int32, Int64, Int8, String, at, request, response, struct
+from kohort.wire.schema import Int8, Int16, Int32, Int64, String, at, request, response, struct
 
 
 @struct
@@ -51,8 +52,8 @@ class ListOffsetsRequest:
 
 @struct
 class ListOffsetsPartitionResponse:
-    partition_index: Int32
-    error_code: Int16
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
     timestamp: Int64 = -1
     offset: Int64 = -1
     leader_epoch: Int32 = at("4+", default=-1)
@@ -60,11 +61,11 @@ class ListOffsetsPartitionResponse:
 
 @struct
 class ListOffsetsTopicResponse:
-    name: String
-    partitions: list[ListOffsetsPartitionResponse]
+    name: String = ""
+    partitions: list[ListOffsetsPartitionResponse] = []
 
 
 @response(2, versions="1-11", flexible="6+")
 class ListOffsetsResponse:
     throttle_time_ms: Int32 = at("2+", default=0)
-    topics: list[ListOffsetsTopicResponse]
+    topics: list[ListOffsetsTopicResponse] = []

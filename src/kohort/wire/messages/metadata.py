@@ -38,39 +38,39 @@ class MetadataRequest:
 
 @struct
 class MetadataResponseBroker:
-    node_id: Int32
-    host: String
-    port: Int32
+    node_id: Int32 = 0
+    host: String = ""
+    port: Int32 = 0
     rack: String | None = at("1+", default=None)
 
 
 @struct
 class MetadataResponsePartition:
-    error_code: Int16
-    partition_index: Int32
-    leader_id: Int32
+    error_code: Int16 = 0
+    partition_index: Int32 = 0
+    leader_id: Int32 = 0
     leader_epoch: Int32 = at("7+", default=-1)
-    replica_nodes: list[Int32]
-    isr_nodes: list[Int32]
+    replica_nodes: list[Int32] = []
+    isr_nodes: list[Int32] = []
     offline_replicas: list[Int32] = at("5+", default=[])
 
 
 @struct
 class MetadataResponseTopic:
-    error_code: Int16
-    name: String | None = at(nullable="12+")
+    error_code: Int16 = 0
+    name: String | None = at(nullable="12+", default="")
     topic_id: Uuid = at("10+", default=bytes(16))
     is_internal: Bool = at("1+", default=False)
-    partitions: list[MetadataResponsePartition]
+    partitions: list[MetadataResponsePartition] = []
     topic_authorized_operations: Int32 = at("8+", default=-2147483648)
 
 
 @response(3, versions="0-13", flexible="9+")
 class MetadataResponse:
     throttle_time_ms: Int32 = at("3+", default=0)
-    brokers: list[MetadataResponseBroker]
+    brokers: list[MetadataResponseBroker] = []
     cluster_id: String | None = at("2+", default=None)
     controller_id: Int32 = at("1+", default=-1)
-    topics: list[MetadataResponseTopic]
+    topics: list[MetadataResponseTopic] = []
     cluster_authorized_operations: Int32 = at("8-10", default=-2147483648)
     error_code: Int16 = at("13+", default=0)

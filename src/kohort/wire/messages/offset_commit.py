@@ -56,18 +56,18 @@ class OffsetCommitRequest:
 
 @struct
 class OffsetCommitResponsePartition:
-    partition_index: Int32
-    error_code: Int16
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
 
 
 @struct
 class OffsetCommitResponseTopic:
     name: String = at("0-9", default="")
     topic_id: Uuid = at("10+", default=bytes(16))
-    partitions: list[OffsetCommitResponsePartition]
+    partitions: list[OffsetCommitResponsePartition] = []
 
 
 @response(8, versions="2-10", flexible="8+")
 class OffsetCommitResponse:
     throttle_time_ms: Int32 = at("3+", default=0)
-    topics: list[OffsetCommitResponseTopic]
+    topics: list[OffsetCommitResponseTopic] = []

@@ -26,18 +26,18 @@ class OffsetDeleteRequest:
 
 @struct
 class OffsetDeleteResponsePartition:
-    partition_index: Int32
-    error_code: Int16
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
 
 
 @struct
 class OffsetDeleteResponseTopic:
-    name: String
-    partitions: list[OffsetDeleteResponsePartition]
+    name: String = ""
+    partitions: list[OffsetDeleteResponsePartition] = []
 
 
 @response(47, versions="0", flexible="none")
 class OffsetDeleteResponse:
-    error_code: Int16
-    throttle_time_ms: Int32
-    topics: list[OffsetDeleteResponseTopic]
+    error_code: Int16 = 0
+    throttle_time_ms: Int32 = 0
+    topics: list[OffsetDeleteResponseTopic] = []

@@ -43,19 +43,19 @@ class OffsetForLeaderEpochRequest:
 
 @struct
 class EpochEndOffset:
-    error_code: Int16
-    partition: Int32
+    error_code: Int16 = 0
+    partition: Int32 = 0
     leader_epoch: Int32 = -1
     end_offset: Int64 = -1
 
 
 @struct
 class OffsetForLeaderTopicResult:
-    topic: String
-    partitions: list[EpochEndOffset]
+    topic: String = ""
+    partitions: list[EpochEndOffset] = []
 
 
 @response(23, versions="2-4", flexible="4+")
 class OffsetForLeaderEpochResponse:
-    throttle_time_ms: Int32
-    topics: list[OffsetForLeaderTopicResult]
+    throttle_time_ms: Int32 = 0
+    topics: list[OffsetForLeaderTopicResult] = []

@@ -78,21 +78,21 @@ class LeaderIdAndEpoch:
 
 @struct
 class PartitionProduceResponse:
-    index: Int32
-    error_code: Int16
-    base_offset: Int64
+    index: Int32 = 0
+    error_code: Int16 = 0
+    base_offset: Int64 = 0
     log_append_time_ms: Int64 = -1
     log_start_offset: Int64 = at("5+", default=-1)
     record_errors: list[BatchIndexAndErrorMessage] = at("8+", default=[])
     error_message: String | None = at("8+", default=None)
-    current_leader: LeaderIdAndEpoch = at("10+", tag=0)
+    current_leader: LeaderIdAndEpoch = at("10+", tag=0, default=LeaderIdAndEpoch())
 
 
 @struct
 class TopicProduceResponse:
     name: String = at("0-12", default="")
     topic_id: Uuid = at("13+", default=bytes(16))
-    partition_responses: list[PartitionProduceResponse]
+    partition_responses: list[PartitionProduceResponse] = []
 
 
 @struct
@@ -105,6 +105,6 @@ class NodeEndpoint:
 
 @response(0, versions="3-13", flexible="9+")
 class ProduceResponse:
-    responses: list[TopicProduceResponse]
+    responses: list[TopicProduceResponse] = []
     throttle_time_ms: Int32 = 0
     node_endpoints: list[NodeEndpoint] = at("10+", tag=0, default=[])

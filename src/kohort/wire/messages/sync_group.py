@@ -33,7 +33,7 @@ class SyncGroupRequest:
 @response(14, versions="0-5", flexible="4+")
 class SyncGroupResponse:
     throttle_time_ms: Int32 = at("1+", default=0)
-    error_code: Int16
+    error_code: Int16 = 0
     protocol_type: String | None = at("5+", default=None)
     protocol_name: String | None = at("5+", default=None)
-    assignment: Bytes
+    assignment: Bytes = b""

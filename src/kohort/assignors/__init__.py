@@ -1,0 +1,33 @@
+"""Assignors: functions from subscriptions to a plan.
+
+They are pure: no clock, no randomness, no memory. What they should remember is in their arguments,
+as the target that each member had before. To add one, write its module and its row in ASSIGNORS.
+"""
+
+from kohort.assignors import range as range_assignor
+from kohort.assignors import uniform
+from kohort.assignors.subscriptions import (
+    Assign,
+    Assignment,
+    AssignorError,
+    Plan,
+    Subscription,
+    java_order,
+    topic_order,
+)
+
+ASSIGNORS: dict[str, Assign] = {
+    "uniform": uniform.assign,  # the first is the default
+    "range": range_assignor.assign,
+}
+
+__all__ = [
+    "ASSIGNORS",
+    "Assign",
+    "Assignment",
+    "AssignorError",
+    "Plan",
+    "Subscription",
+    "java_order",
+    "topic_order",
+]

@@ -1,0 +1,1 @@
+"""Floor 3: logs in Kafka's own format."""

@@ -1,0 +1,1 @@
+"""Floor 1: bytes to messages and back."""
