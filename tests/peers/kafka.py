@@ -1,0 +1,333 @@
+"""A real Apache Kafka to compare with: one KRaft node on loopback, run from the released jars.
+
+Maven brings the jars once, into the user's cache; the tree never holds them. A caller asks
+`unavailable()` first and skips with its words where there is no Java, no Maven or no registry.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+VERSION = "4.3.1"
+LOG4J = "2.25.4"  # the version Kafka's own jars bring; the binding beside it must match
+CLUSTER_ID = "Mum3idoTSZOW-6psC2Nhig"
+RESOLVE_SECONDS = 400.0
+START_SECONDS = 90.0
+
+POM = f"""<?xml version="1.0" encoding="UTF-8"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kohort.peers</groupId><artifactId>kafka</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+      <version>{VERSION}</version></dependency>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
+      <version>{VERSION}</version></dependency>
+    <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId>
+      <version>{LOG4J}</version></dependency>
+  </dependencies>
+</project>
+"""
+
+# What bin/kafka-server-start.sh gives a broker; the heap comes on top.
+SERVER_FLAGS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+# A tool lives for a second: the first compiler and one collector thread start it sooner.
+TOOL_FLAGS = ("-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
+
+
+class PeerError(RuntimeError):
+    """Kafka did not start, or did not do what it was asked; the text ends with its own words."""
+
+
+def cache() -> Path:
+    """Where jars' class path and pom are kept: the user's cache, never the tree."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "kohort" / f"kafka-{VERSION}"
+
+
+@functools.cache
+def class_path() -> str:
+    """Kafka's jars and what they need, as Java wants it; Maven brings what is missing."""
+    kept = cache() / "classpath.txt"
+    pom = cache() / "pom.xml"
+    if kept.exists() and pom.exists() and pom.read_text() == POM:
+        found = kept.read_text().strip()
+        if found and all(Path(jar).exists() for jar in found.split(os.pathsep)):
+            return found
+    if shutil.which("mvn") is None:
+        raise PeerError("mvn is not installed, so Kafka's jars cannot be brought")
+    cache().mkdir(parents=True, exist_ok=True)
+    pom.write_text(POM)
+    fresh = kept.with_suffix(f".{os.getpid()}")
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
+    try:
+        done = subprocess.run(
+            [*command, f"-Dmdep.outputFile={fresh}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RESOLVE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise PeerError(f"mvn did not bring Kafka's jars in {RESOLVE_SECONDS:.0f} s") from None
+    if done.returncode != 0 or not fresh.exists():
+        raise PeerError(f"mvn could not bring Kafka {VERSION}: {first_error(done.stdout)}")
+    fresh.replace(kept)  # whole or not at all, also for another test run beside this one
+    return kept.read_text().strip()
+
+
+def first_error(output: str) -> str:
+    lines = [line for line in output.splitlines() if "[ERROR]" in line]
+    return lines[0].replace("[ERROR]", "").strip()[:200] if lines else "no words from mvn"
+
+
+@functools.cache
+def unavailable() -> str | None:
+    """Why there is no real Kafka here, in words fit for a skip; None when there is one."""
+    if shutil.which("java") is None:
+        return "java is not installed"
+    try:
+        class_path()
+    except PeerError as error:
+        return str(error)
+    return None
+
+
+def tool_command(main: str, *arguments: str) -> list[str]:
+    """The command line that runs a class of Kafka's jars."""
+    return ["java", *TOOL_FLAGS, "-cp", class_path(), main, *arguments]
+
+
+def run_tool(
+    main: str, *arguments: str, given: str | None = None, seconds: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end, `given` on its standard input. Raises TimeoutExpired."""
+    return subprocess.run(
+        tool_command(main, *arguments),
+        input=given or "",
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def dump_log(*files: Path | str, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """Kafka's reading of log segments: every batch and record, coordinator records decoded."""
+    return run_tool(
+        "org.apache.kafka.tools.DumpLogSegments",
+        "--deep-iteration",
+        "--offsets-decoder",
+        "--files",
+        ",".join(map(str, files)),
+        seconds=seconds,
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on now: each is held until all are known."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [one.getsockname()[1] for one in held]
+    finally:
+        for one in held:
+            one.close()
+
+
+class Kafka:
+    """One node, broker and controller; `with Kafka({...}) as broker:` starts it and ends it.
+
+    `settings` are lines of server.properties that replace the ones of `properties`. A directory
+    that is given is kept and may already hold a formatted log; otherwise a temporary one goes with
+    the broker.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        *,
+        heap: str = "1G",
+        directory: Path | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
+        self.settings = dict(settings or {})
+        self.heap = heap
+        self.flags = tuple(flags)
+        self.keeps_directory = directory is not None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="kohort-kafka-"))
+        self.port, self.controller_port = free_ports(2)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.format()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        if self.process is None:
+            raise PeerError("Kafka is not running, so it has no process id")
+        return self.process.pid
+
+    @property
+    def data(self) -> Path:
+        """The folder with one folder per partition, as `log.dirs` names it."""
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "broker.log"
+
+    def properties(self) -> dict[str, object]:
+        """Kafka's defaults but for what a single node needs."""
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": self.data,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            **self.settings,
+        }
+
+    def format(self) -> None:
+        """Give the directory its cluster and feature levels; one that has them is left alone."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{name}={value}\n" for name, value in self.properties().items())
+        (self.directory / "server.properties").write_text(lines)
+        if (self.data / "meta.properties").exists():
+            return
+        config = str(self.directory / "server.properties")
+        done = run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
+        if done.returncode != 0:
+            raise PeerError(f"StorageTool could not format {self.data}: {done.stderr[:600]}")
+
+    def launch(self) -> None:
+        """Start the process and return at once: what measures the start waits by itself."""
+        if self.process is not None:
+            raise PeerError(f"Kafka already runs as process {self.process.pid}")
+        command = ["java", f"-Xms{self.heap}", f"-Xmx{self.heap}", *SERVER_FLAGS, *self.flags]
+        config = str(self.directory / "server.properties")
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*command, "-cp", class_path(), "kafka.Kafka", config],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+            )
+        atexit.register(self.kill)
+
+    def start(self) -> None:
+        """Start, and return when a first request has been answered."""
+        self.launch()
+        self.wait_until_answering()
+
+    def wait_until_answering(self, seconds: float = START_SECONDS) -> None:
+        end = time.monotonic() + seconds
+        while not answers(self.port):
+            if self.process is None or self.process.poll() is not None:
+                raise PeerError(f"Kafka ended before it answered: {self.last_words()}")
+            if time.monotonic() > end:
+                raise PeerError(f"Kafka did not answer in {seconds:.0f} s: {self.last_words()}")
+            time.sleep(0.01)
+
+    def last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-1500:] if self.log.exists() else ""
+
+    def stop(self, seconds: float = 60.0) -> None:
+        """A clean stop (SIGTERM); its log is closed as Kafka closes it."""
+        self.end(signal.SIGTERM, seconds)
+
+    def kill(self) -> None:
+        """A crash (SIGKILL): indexes stay preallocated, no clean-shutdown marker is written.
+
+        The next start takes as long as `broker.session.timeout.ms` (9 s): until then the controller
+        believes that the old process still lives.
+        """
+        self.end(signal.SIGKILL, 30.0)
+
+    def end(self, how: signal.Signals, seconds: float) -> None:
+        process, self.process = self.process, None
+        atexit.unregister(self.kill)
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def restart(self) -> None:
+        """The same directory and port, after a clean stop; changed `settings` take effect."""
+        self.stop()
+        self.format()
+        self.start()
+
+    def close(self) -> None:
+        """End the process and take away the directory unless the caller owns it."""
+        self.kill()
+        if not self.keeps_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def tool(
+        self, main: str, *arguments: str, given: str | None = None, seconds: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one of Kafka's tools against this broker."""
+        return run_tool(
+            main, "--bootstrap-server", self.address, *arguments, given=given, seconds=seconds
+        )
+
+
+API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+
+def answers(port: int) -> bool:
+    """Whether a broker on this port of loopback answers an ApiVersions request right now."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5.0) as connection:
+            connection.sendall(API_VERSIONS)
+            return len(connection.recv(8, socket.MSG_WAITALL)) == 8
+    except OSError:
+        return False
