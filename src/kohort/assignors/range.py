@@ -1,0 +1,76 @@
+"""Range: each topic is cut into one run of partitions per subscriber, the first ones a partition
+longer.
+
+Topics of equal size and equal subscribers are cut at the same places, so a member that reads two of
+them has matching partitions. Neither what members had before nor their racks count.
+"""
+
+from collections.abc import Mapping
+
+from kohort.assignors.subscriptions import (
+    Plan,
+    Subscribers,
+    Subscription,
+    by_subscription,
+    java_sorted,
+)
+from kohort.terms import MemberId, TopicId
+
+
+def assign(
+    members: Mapping[MemberId, Subscription],
+    partitions: Mapping[TopicId, int],
+) -> Plan:
+    """The plan depends on the ids of members and instances alone, not on the order of the input."""
+    plan: Plan = {member: {} for member in members}
+    subscriptions = by_subscription(members, partitions)
+    in_order = ordered(members)
+    readers: dict[TopicId, list[int]] = {}
+    for index, subscription in enumerate(subscriptions):
+        for topic in subscription.topics:
+            readers.setdefault(topic, []).append(index)
+
+    # Whatever is read by the same members and has the same size is cut once.
+    together: dict[tuple[tuple[int, ...], int], list[TopicId]] = {}
+    for topic, those in readers.items():
+        together.setdefault((tuple(those), partitions[topic]), []).append(topic)
+
+    merged: dict[tuple[int, ...], list[MemberId]] = {}
+    for (indices, count), topics in together.items():
+        subscribers = merged.get(indices)
+        if subscribers is None:
+            subscribers = merge([subscriptions[index] for index in indices], in_order)
+            merged[indices] = subscribers
+        length, longer = divmod(count, len(subscribers))
+        start = 0
+        for rank in range(len(subscribers) if length else longer):
+            end = start + length + (rank < longer)
+            plan[subscribers[rank]].update(dict.fromkeys(topics, tuple(range(start, end))))
+            start = end
+    return plan
+
+
+def ordered(members: Mapping[MemberId, Subscription]) -> list[MemberId]:
+    """Static members by instance id, then dynamic ones by member id.
+
+    A static member that restarts has a new member id; its instance id keeps its place.
+    """
+    static: dict[str, MemberId] = {}
+    dynamic: list[str] = []
+    for member, subscription in members.items():
+        if subscription.instance_id is None:
+            dynamic.append(member)
+        else:
+            static[subscription.instance_id] = member
+    return [
+        *(static[instance] for instance in java_sorted(static)),
+        *map(MemberId, java_sorted(dynamic)),
+    ]
+
+
+def merge(subscriptions: list[Subscribers], in_order: list[MemberId]) -> list[MemberId]:
+    """The members of these subscriptions, in the order of the whole group."""
+    subscribers = {member for one in subscriptions for member in one.members}
+    if len(subscribers) == len(in_order):
+        return in_order
+    return [member for member in in_order if member in subscribers]
