@@ -1,0 +1,312 @@
+"""Records of `__consumer_offsets` to bytes and back.
+
+A record type that is not in RECORDS is kept as it is: another broker wrote it, and may read it
+again. An unknown version of a known value is an error, since skipping it would forget a group in
+silence. Committed offsets are nearly all there is, so they have a way of their own in both
+directions; whatever is unusual about one goes the general way, and a test holds the two equal.
+"""
+
+from struct import Struct
+from struct import error as StructError  # noqa: N812  (it is an exception, whatever its case)
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from kohort.errors import WireError
+from kohort.records.schemas import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kohort.terms import NO_TOPIC_ID, GroupId, GroupType
+from kohort.wire import codec
+
+Key = (
+    LegacyOffsetCommitKey
+    | OffsetCommitKey
+    | GroupMetadataKey
+    | ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
+Value = (
+    LegacyOffsetCommitValue
+    | OffsetCommitValue
+    | GroupMetadataValue
+    | ConsumerGroupMetadataValue
+    | ConsumerGroupPartitionMetadataValue
+    | ConsumerGroupMemberMetadataValue
+    | ConsumerGroupTargetAssignmentMetadataValue
+    | ConsumerGroupTargetAssignmentMemberValue
+    | ConsumerGroupCurrentMemberAssignmentValue
+    | ConsumerGroupRegularExpressionValue
+)
+
+
+class Record(msgspec.Struct):
+    """A key and its value; without a value it says that what the key names is gone."""
+
+    key: Key
+    value: Value | None = None
+
+
+class Unknown(msgspec.Struct):
+    """A record of a type that is not ours, as the bytes that it is."""
+
+    type: int
+    key: bytes
+    value: bytes | None
+
+
+class RecordType(NamedTuple):
+    """A row of RECORDS. `written` is the version of the value that we write."""
+
+    type: int
+    key: type[Any]
+    value: type[Any]
+    written: int = 0
+
+
+RECORDS = {
+    row.type: row
+    for row in (
+        RecordType(0, LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+        RecordType(1, OffsetCommitKey, OffsetCommitValue, 4),  # see `written_version`
+        RecordType(2, GroupMetadataKey, GroupMetadataValue, 3),
+        RecordType(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+        RecordType(4, ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+        RecordType(5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+        RecordType(
+            6,
+            ConsumerGroupTargetAssignmentMetadataKey,
+            ConsumerGroupTargetAssignmentMetadataValue,
+        ),
+        RecordType(
+            7,
+            ConsumerGroupTargetAssignmentMemberKey,
+            ConsumerGroupTargetAssignmentMemberValue,
+        ),
+        RecordType(
+            8,
+            ConsumerGroupCurrentMemberAssignmentKey,
+            ConsumerGroupCurrentMemberAssignmentValue,
+        ),
+        RecordType(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    )
+}
+BY_KEY = {row.key: row for row in RECORDS.values()}
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_COMMIT_HEAD = Struct(">hqi")  # value version, offset, leader epoch
+_COMMIT_PLAIN = Struct(">hqiBqBBB16s")  # all of a v4 without metadata
+_COMMIT_TAIL = Struct(">qBBB16s")  # timestamp; one tag, its number and size; topic id
+_COMMIT_TAIL_3 = Struct(">q")
+_ONE_TAG = (1, 0, 16)
+
+
+def written_version(value: Value) -> int:
+    """The version that upstream writes this value in: the lowest that holds what it says."""
+    if type(value) is OffsetCommitValue:
+        if value.expire_timestamp != -1:
+            return 1
+        return 3 if value.topic_id == NO_TOPIC_ID else 4
+    return _BY_VALUE[type(value)].written
+
+
+_BY_VALUE = {row.value: row for row in RECORDS.values()}
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """The key and the value as they stand in the log."""
+    key, value = record.key, record.value
+    if type(key) is OffsetCommitKey:
+        encoded = encode_commit_key(key)
+        if value is None:
+            return encoded, None
+        return encoded, encode_commit_value(cast("OffsetCommitValue", value))
+    return encode_key(key), None if value is None else encode_value(value)
+
+
+def encode_key(key: Key) -> bytes:
+    """Any key, the general way."""
+    return _INT16.pack(BY_KEY[type(key)].type) + codec.encoder(type(key), 0)(key)
+
+
+def encode_value(value: Value, version: int | None = None) -> bytes:
+    """Any value, the general way, in the version that we write or in another one that it has."""
+    if version is None:
+        version = written_version(value)
+    return _INT16.pack(version) + codec.encode(value, version)
+
+
+def encode_commit_key(key: OffsetCommitKey) -> bytes:
+    group = key.group.encode()
+    topic = key.topic.encode()
+    return b"".join(
+        (
+            b"\x00\x01",
+            _INT16.pack(len(group)),
+            group,
+            _INT16.pack(len(topic)),
+            topic,
+            _INT32.pack(key.partition),
+        )
+    )
+
+
+def encode_commit_value(value: OffsetCommitValue) -> bytes:
+    metadata = value.metadata.encode()
+    size = len(metadata)
+    if value.expire_timestamp != -1 or size > 126:
+        return encode_value(value)
+    if value.topic_id == NO_TOPIC_ID:
+        return b"".join(
+            (
+                _COMMIT_HEAD.pack(3, value.offset, value.leader_epoch),
+                _INT16.pack(size),
+                metadata,
+                _COMMIT_TAIL_3.pack(value.commit_timestamp),
+            )
+        )
+    if size:
+        return b"".join(
+            (
+                _COMMIT_HEAD.pack(4, value.offset, value.leader_epoch),
+                (size + 1).to_bytes(),
+                metadata,
+                _COMMIT_TAIL.pack(value.commit_timestamp, *_ONE_TAG, value.topic_id),
+            )
+        )
+    return _COMMIT_PLAIN.pack(
+        4,
+        value.offset,
+        value.leader_epoch,
+        1,
+        value.commit_timestamp,
+        *_ONE_TAG,
+        value.topic_id,
+    )
+
+
+def decode(key: bytes, value: bytes | None) -> Record | Unknown:
+    """What a record of the log says. Bytes behind the last field are ignored, as upstream does.
+
+    Raises WireError for bytes that are not such a record, and for a version of a value that is not
+    known: the partition cannot be loaded then.
+    """
+    if key[:2] == b"\x00\x01":
+        commit = decode_commit_key(key)
+        if value is None:
+            return Record(commit, None)
+        return Record(commit, decode_commit_value(value))
+    if len(key) < 2:
+        raise WireError(f"a record key of {len(key)} bytes has no type, expected 2 bytes or more")
+    (kind,) = _INT16.unpack_from(key)
+    row = RECORDS.get(kind)
+    if row is None:
+        return Unknown(kind, key, value)
+    decoded = codec.decode(row.key, 0, key, 2)
+    return Record(decoded, None if value is None else decode_value(row, value))
+
+
+def decode_value(row: RecordType, value: bytes) -> Any:
+    """Any value, the general way. Raises WireError, as `decode` does."""
+    if len(value) < 2:
+        raise WireError(f"a {row.value.__name__} of {len(value)} bytes has no version")
+    (version,) = _INT16.unpack_from(value)
+    if version not in row.value.versions:
+        raise WireError(
+            f"{row.value.__name__} has version {version}, expected {row.value.versions}",
+        )
+    return codec.decode(row.value, version, value, 2)
+
+
+def decode_commit_key(key: bytes) -> OffsetCommitKey:
+    try:
+        end = 4 + (key[2] << 8 | key[3])
+        start = end + 2
+        stop = start + (key[end] << 8 | key[end + 1])
+        if stop + 4 == len(key) and key[2] < 128 and key[end] < 128:
+            return OffsetCommitKey(
+                group=key[4:end].decode(),
+                topic=key[start:stop].decode(),
+                partition=_INT32.unpack_from(key, stop)[0],
+            )
+    except (IndexError, UnicodeDecodeError):
+        pass
+    return codec.decode(OffsetCommitKey, 0, key, 2)
+
+
+def decode_commit_value(value: bytes) -> OffsetCommitValue:
+    try:
+        version, offset, leader_epoch = _COMMIT_HEAD.unpack_from(value)
+        if version == 4:
+            end = 14 + value[14]
+            if value[14] and value[14] < 128 and len(value) == end + 27:
+                timestamp, tags, tag, size, topic_id = _COMMIT_TAIL.unpack_from(value, end)
+                if (tags, tag, size) == _ONE_TAG:
+                    return OffsetCommitValue(
+                        offset=offset,
+                        leader_epoch=leader_epoch,
+                        metadata=value[15:end].decode() if end > 15 else "",
+                        commit_timestamp=timestamp,
+                        topic_id=topic_id,
+                    )
+        elif version == 3:
+            end = 16 + (value[14] << 8 | value[15])
+            if len(value) == end + 8 and value[14] < 128:
+                return OffsetCommitValue(
+                    offset=offset,
+                    leader_epoch=leader_epoch,
+                    metadata=value[16:end].decode(),
+                    commit_timestamp=_COMMIT_TAIL_3.unpack_from(value, end)[0],
+                )
+    except (IndexError, StructError, UnicodeDecodeError):
+        pass
+    return cast("OffsetCommitValue", decode_value(RECORDS[1], value))
+
+
+class ForeignGroup(NamedTuple):
+    """A share or streams group, of which we know that it is there and nothing else."""
+
+    type: GroupType
+    id: GroupId
+    deleted: bool
+
+
+_FOREIGN = {11: GroupType.SHARE, 17: GroupType.STREAMS}
+
+
+def foreign_group_or_none(record: Unknown) -> ForeignGroup | None:
+    """The group that a ShareGroupMetadata or StreamsGroupMetadata record makes or deletes.
+
+    None for every other type. Raises WireError for a key without a group id.
+    """
+    group_type = _FOREIGN.get(record.type)
+    if group_type is None:
+        return None
+    # Both keys are the layout of a consumer group's: nothing but the id.
+    key = codec.decode(ConsumerGroupMetadataKey, 0, record.key, 2)
+    return ForeignGroup(group_type, GroupId(key.group_id), record.value is None)

@@ -1,0 +1,214 @@
+"""What is in `__consumer_offsets`: every key and value, in the order of record types, names as
+upstream.
+
+The layouts are upstream's to the byte, so that a log can be moved between a broker of theirs and
+one of ours. A key is written as its record type and then its fields, a value as its version and
+then its fields; no value at all is a tombstone.
+"""
+
+from kohort.wire.schema import Bytes, Int8, Int32, Int64, String, Uuid, at, record, struct
+
+# 0, 1: committed offsets
+
+
+@record()
+class LegacyOffsetCommitKey:
+    group: String
+    topic: String
+    partition: Int32
+
+
+@record()
+class LegacyOffsetCommitValue:
+    offset: Int64
+    metadata: String
+    commit_timestamp: Int64
+
+
+@record()
+class OffsetCommitKey:
+    group: String
+    topic: String
+    partition: Int32
+
+
+@record(versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    """v1 has an expiry, v3 the leader epoch, v4 the topic id (in a tag, so zero is not written)."""
+
+    offset: Int64
+    leader_epoch: Int32 = at("3+", default=-1)
+    metadata: String
+    commit_timestamp: Int64
+    expire_timestamp: Int64 = at("1", default=-1)
+    topic_id: Uuid = at("4+", tag=0)
+
+
+# 2: classic groups
+
+
+@struct
+class MemberMetadata:
+    member_id: String
+    group_instance_id: String | None = at("3+", default=None)
+    client_id: String
+    client_host: String
+    rebalance_timeout: Int32 = at("1+", default=-1)
+    session_timeout: Int32
+    subscription: Bytes
+    assignment: Bytes
+
+
+@record()
+class GroupMetadataKey:
+    group: String
+
+
+@record(versions="0-4", flexible="4+")
+class GroupMetadataValue:
+    protocol_type: String
+    generation: Int32
+    protocol: String | None
+    leader: String | None
+    current_state_timestamp: Int64 = at("2+", default=-1)
+    members: list[MemberMetadata]
+
+
+# 3-8, 16: consumer groups (KIP-848)
+
+
+@record()
+class ConsumerGroupMetadataKey:
+    group_id: String
+
+
+@record(flexible="0+")
+class ConsumerGroupMetadataValue:
+    epoch: Int32
+    metadata_hash: Int64 = at(tag=0, default=0)
+
+
+@struct
+class PartitionMetadata:
+    partition: Int32
+    racks: list[String]
+
+
+@struct
+class TopicMetadata:
+    topic_id: Uuid
+    topic_name: String
+    num_partitions: Int32
+    partition_metadata: list[PartitionMetadata]
+
+
+@record()
+class ConsumerGroupPartitionMetadataKey:
+    group_id: String
+
+
+@record(flexible="0+")
+class ConsumerGroupPartitionMetadataValue:
+    """Written up to 4.0; later brokers only delete it."""
+
+    topics: list[TopicMetadata]
+
+
+@struct
+class ClassicProtocol:
+    name: String
+    metadata: Bytes
+
+
+@struct
+class ClassicMemberMetadata:
+    session_timeout_ms: Int32
+    supported_protocols: list[ClassicProtocol]
+
+
+@record()
+class ConsumerGroupMemberMetadataKey:
+    group_id: String
+    member_id: String
+
+
+@record(flexible="0+")
+class ConsumerGroupMemberMetadataValue:
+    """`classic_member_metadata` is there for a member that speaks the classic protocol."""
+
+    instance_id: String | None
+    rack_id: String | None
+    client_id: String
+    client_host: String
+    subscribed_topic_names: list[String]
+    subscribed_topic_regex: String | None
+    rebalance_timeout_ms: Int32 = -1
+    server_assignor: String | None
+    classic_member_metadata: ClassicMemberMetadata | None = at(tag=0, default=None, always=True)
+
+
+@record()
+class ConsumerGroupTargetAssignmentMetadataKey:
+    group_id: String
+
+
+@record(flexible="0+")
+class ConsumerGroupTargetAssignmentMetadataValue:
+    assignment_epoch: Int32
+    assignment_timestamp: Int64 = at(tag=0, default=0)
+
+
+@struct
+class TopicPartition:
+    """All partitions of one topic in a target."""
+
+    topic_id: Uuid
+    partitions: list[Int32]
+
+
+@record()
+class ConsumerGroupTargetAssignmentMemberKey:
+    group_id: String
+    member_id: String
+
+
+@record(flexible="0+")
+class ConsumerGroupTargetAssignmentMemberValue:
+    topic_partitions: list[TopicPartition]
+
+
+@struct
+class TopicPartitions:
+    """Partitions of one topic that a member has; the epochs say since when (KIP-1251)."""
+
+    topic_id: Uuid
+    partitions: list[Int32]
+    assignment_epochs: list[Int32] | None = at(tag=0, default=None)
+
+
+@record()
+class ConsumerGroupCurrentMemberAssignmentKey:
+    group_id: String
+    member_id: String
+
+
+@record(flexible="0+")
+class ConsumerGroupCurrentMemberAssignmentValue:
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    assigned_partitions: list[TopicPartitions]
+    partitions_pending_revocation: list[TopicPartitions]
+
+
+@record()
+class ConsumerGroupRegularExpressionKey:
+    group_id: String
+    regular_expression: String
+
+
+@record(flexible="0+")
+class ConsumerGroupRegularExpressionValue:
+    topics: list[String]
+    version: Int64
+    timestamp: Int64
