@@ -1,0 +1,177 @@
+"""One client: requests in order in, answers in order out. No sockets here; `broker.py` has them.
+
+A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too little) holds back
+everything behind it on its connection, as upstream does. Requests that wait only for the disk do not.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kohort.coordinator.effects import Client
+from kohort.terms import Millis
+from kohort.wire.frames import FrameReader, encode_response
+
+PENDING_FRAMES_MAX = 256
+
+
+class Token(Protocol):
+    """Where an answer goes. It is answered exactly once."""
+
+    def answer(self, response: Any) -> None: ...
+
+
+class Slot:
+    """A request's place in the line of its connection."""
+
+    __slots__ = ("connection", "correlation_id", "data", "encode", "flexible")
+
+    def __init__(
+        self,
+        connection: "Connection",
+        correlation_id: int,
+        encode: Callable[[Any], bytes],
+        *,
+        flexible: bool,
+    ) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.encode = encode
+        self.flexible = flexible
+        self.data: bytes | None = None
+
+    def answer(self, response: Any) -> None:
+        self.data = encode_response(
+            self.correlation_id, self.encode(response), flexible=self.flexible
+        )
+        self.connection.answered()
+
+    def skip(self) -> None:
+        """Leave without an answer: a Produce with acks=0."""
+        self.data = b""
+        self.connection.answered()
+
+
+class Mapped:
+    """A token that changes the answer on its way: another shape, or a part put back."""
+
+    __slots__ = ("change", "token")
+
+    def __init__(self, token: Token, change: Callable[[Any], Any]) -> None:
+        self.token = token
+        self.change = change
+
+    def answer(self, response: Any) -> None:
+        self.token.answer(self.change(response))
+
+
+class Gather:
+    """A token for a request that several shards answer: the last part releases the whole."""
+
+    __slots__ = ("merge", "missing", "parts", "token")
+
+    def __init__(self, token: Token, parts: int, merge: Callable[[list[Any]], Any]) -> None:
+        self.token = token
+        self.merge = merge
+        self.missing = parts
+        self.parts: list[Any] = [None] * parts
+
+    def part(self, index: int) -> "Part":
+        return Part(self, index)
+
+
+class Part:
+    """One part of a gathered answer."""
+
+    __slots__ = ("gather", "index")
+
+    def __init__(self, gather: Gather, index: int) -> None:
+        self.gather = gather
+        self.index = index
+
+    def answer(self, response: Any) -> None:
+        gather = self.gather
+        gather.parts[self.index] = response
+        gather.missing -= 1
+        if gather.missing == 0:
+            gather.token.answer(gather.merge(gather.parts))
+
+
+class Door(Protocol):
+    """Who takes the frames of a connection: a node of the cluster."""
+
+    def take(self, connection: "Connection", frame: bytes, now: Millis) -> bool:
+        """Handle one frame. False: not yet, an earlier request of this connection must end first."""
+
+
+class Connection:
+    """The state of one client's connection. After `closed` is set nothing more comes out of it."""
+
+    def __init__(
+        self,
+        node: Door,
+        host: str,
+        limit_bytes: int,
+        touched: Callable[["Connection"], None],
+    ) -> None:
+        self.node = node
+        self.host = "/" + host
+        self.client = Client("", self.host)
+        self.head = b""  # what stood behind the correlation id last time: it seldom changes
+        self.closed = False
+        self.busy = False  # the last request waits for somebody else's step
+        self.slots: deque[Slot] = deque()
+        self.frames: deque[bytes] = deque()
+        self._reader = FrameReader(limit_bytes)
+        self._touched = touched
+        self._ready = False
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is under way: such a connection may be closed when it stays silent for long."""
+        return not self.slots and not self.frames
+
+    @property
+    def crowded(self) -> bool:
+        """So much is waiting that reading should pause."""
+        return len(self.frames) + len(self.slots) > PENDING_FRAMES_MAX
+
+    def receive(self, data: bytes, now: Millis) -> None:
+        """Take bytes as they came. Raises WireError for what is not a frame: close the connection then."""
+        self.frames.extend(self._reader.feed(data))
+        self.go_on(now)
+
+    def go_on(self, now: Millis) -> None:
+        """Hand over the frames that may be handled now."""
+        frames = self.frames
+        while frames and not self.busy and not self.closed:
+            if not self.node.take(self, frames[0], now):
+                return
+            frames.popleft()
+
+    def slot(self, correlation_id: int, encode: Callable[[Any], bytes], *, flexible: bool) -> Slot:
+        slot = Slot(self, correlation_id, encode, flexible=flexible)
+        self.slots.append(slot)
+        return slot
+
+    def answered(self) -> None:
+        if not self._ready:
+            self._ready = True
+            self._touched(self)
+
+    def output(self) -> bytes:
+        """The answers that may leave: those with no unanswered request in front of them."""
+        self._ready = False
+        slots = self.slots
+        out: list[bytes] = []
+        while slots and slots[0].data is not None:
+            out.append(slots.popleft().data or b"")
+        if not slots:
+            self.busy = False
+        return b"".join(out) if len(out) != 1 else out[0]
+
+    def close(self) -> None:
+        """Drop what is left; answers that still come find nobody."""
+        self.closed = True
+        self.slots.clear()
+        self.frames.clear()

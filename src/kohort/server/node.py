@@ -1,0 +1,137 @@
+"""One broker of the cluster, as its clients see it: a node id, an address, and what it answers.
+
+A process may hold several nodes. They share everything but what makes them different to a client: which
+partitions and which groups each of them serves.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kohort.coordinator.effects import Call, Client
+from kohort.errors import ErrorCode, WireError
+from kohort.runtime.driver import PartitionDriver
+from kohort.server.apis.groups import not_coordinator
+from kohort.server.connection import Connection, Token
+from kohort.server.routes import ROUTES, Route
+from kohort.terms import GroupId, Millis
+from kohort.wire.apis import APIS
+from kohort.wire.codec import HOSTILE, decode, decoder, encoder
+from kohort.wire.codegen import Decoder, Encoder
+from kohort.wire.frames import decode_request_header, peek
+from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from kohort.server.cluster import Cluster
+
+
+class _Entry(NamedTuple):
+    """Everything about an API in one version that does not change from request to request."""
+
+    request: type[Any]
+    decode: Decoder
+    encode: Encoder
+    flexible: bool
+    flexible_answer: bool
+    route: Route
+
+
+@cache
+def _entry(key: int, version: int) -> _Entry | None:
+    api = APIS.get(key)
+    if api is None or version not in api.versions:
+        return None
+    flexible = api.flexible(version)
+    return _Entry(
+        api.request,
+        decoder(api.request, version),
+        encoder(api.response, version),
+        flexible,
+        flexible and key != ApiVersionsRequest.api_key,
+        ROUTES[api.request],
+    )
+
+
+class Node:
+    """A broker id with an address. `take` is the way in for every request."""
+
+    def __init__(self, cluster: "Cluster", node_id: int, host: str, port: int) -> None:
+        self.cluster = cluster
+        self.id = node_id
+        self.host = host
+        self.port = port
+
+    def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
+        """Handle one frame, or say that it must wait its turn. Raises WireError: close the connection."""
+        key, version, correlation_id = peek(frame)
+        entry = _entry(key, version)
+        if entry is None:
+            self._unknown(connection, key, version, correlation_id)
+            return True
+        if connection.slots and not entry.route.pipelined:
+            return False
+        start = _body(connection, frame, flexible=entry.flexible)
+        try:
+            request, end = entry.decode(frame, start)
+        except UnicodeDecodeError:
+            request, end = decode(entry.request, version, frame, start), len(frame)
+        except HOSTILE as error:
+            raise WireError(f"not a {entry.request.__name__} v{version}: {error}") from error
+        if end > len(frame):
+            raise WireError(f"a {entry.request.__name__} v{version} that ends too early")
+        slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
+        connection.busy = entry.route.waits
+        entry.route.handle(self, Call(slot, request, version, connection.client), now)
+        return True
+
+    def driver_or_none(self, group_id: GroupId) -> PartitionDriver | None:
+        """The shard of a group, when this node coordinates it."""
+        leader, driver = self.cluster.coordinator(group_id)
+        return driver if leader == self.id else None
+
+    def driver_of(self, group_id: GroupId) -> PartitionDriver:
+        """The shard of a group. Raises ApiError when another node coordinates it."""
+        driver = self.driver_or_none(group_id)
+        if driver is None:
+            raise not_coordinator(group_id)
+        return driver
+
+    def drivers(self) -> list[PartitionDriver]:
+        """The shards of all groups that this node coordinates."""
+        cluster = self.cluster
+        offsets = cluster.offsets_topic()
+        return [
+            driver
+            for index, driver in enumerate(cluster.drivers)
+            if cluster.leader(offsets, index) == self.id
+        ]
+
+    def answer(self, token: Token, response: Any) -> None:
+        """Answer a request now, or, when it has written something, as soon as that is durable."""
+        self.cluster.answer(token, response)
+
+    def _unknown(self, connection: Connection, key: int, version: int, correlation_id: int) -> None:
+        """Only ApiVersions has an answer for a version that is not there; it is in the layout of version 0."""
+        if key != ApiVersionsRequest.api_key:
+            raise WireError(f"API {key} is not served in version {version}")
+        served = APIS[key].versions
+        response = ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersion(api_key=key, min_version=served.first, max_version=served.last)],
+        )
+        slot = connection.slot(correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
+        slot.answer(response)
+
+
+def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
+    """Where the body of a request starts. A connection's client id is nearly always the one before."""
+    head = connection.head
+    if (
+        head
+        and frame.startswith(head, 8)
+        and len(head) == (3 if flexible else 2) + len(connection.client.id)
+    ):
+        return 8 + len(head)
+    header, start = decode_request_header(frame, flexible=flexible)
+    connection.client = Client(header.client_id or "", connection.host)
+    connection.head = frame[8:start] if header.client_id and header.client_id.isascii() else b""
+    return start
