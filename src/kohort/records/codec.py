@@ -82,14 +82,14 @@ class Unknown(msgspec.Struct):
 class RecordType(NamedTuple):
     """A row of RECORDS. `written` is the version of the value that we write."""
 
-    type: int
+    number: int
     key: type[Any]
     value: type[Any]
     written: int = 0
 
 
 RECORDS = {
-    row.type: row
+    row.number: row
     for row in (
         RecordType(0, LegacyOffsetCommitKey, LegacyOffsetCommitValue),
         RecordType(1, OffsetCommitKey, OffsetCommitValue, 4),  # see `written_version`
@@ -119,19 +119,17 @@ BY_KEY = {row.key: row for row in RECORDS.values()}
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
+_INT64 = Struct(">q")
 _COMMIT_HEAD = Struct(">hqi")  # value version, offset, leader epoch
 _COMMIT_PLAIN = Struct(">hqiBqBBB16s")  # all of a v4 without metadata
 _COMMIT_TAIL = Struct(">qBBB16s")  # timestamp; one tag, its number and size; topic id
-_COMMIT_TAIL_3 = Struct(">q")
 _ONE_TAG = (1, 0, 16)
 
 
 def written_version(value: Value) -> int:
-    """The version that upstream writes this value in: the lowest that holds what it says."""
-    if type(value) is OffsetCommitValue:
-        if value.expire_timestamp != -1:
-            return 1
-        return 3 if value.topic_id == NO_TOPIC_ID else 4
+    """The version that upstream writes: of a committed offset, only v1 has room for an expiry."""
+    if type(value) is OffsetCommitValue and value.expire_timestamp != -1:
+        return 1
     return _BY_VALUE[type(value)].written
 
 
@@ -151,7 +149,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 def encode_key(key: Key) -> bytes:
     """Any key, the general way."""
-    return _INT16.pack(BY_KEY[type(key)].type) + codec.encoder(type(key), 0)(key)
+    return _INT16.pack(BY_KEY[type(key)].number) + codec.encode(key, 0)
 
 
 def encode_value(value: Value, version: int | None = None) -> bytes:
@@ -179,34 +177,20 @@ def encode_commit_key(key: OffsetCommitKey) -> bytes:
 def encode_commit_value(value: OffsetCommitValue) -> bytes:
     metadata = value.metadata.encode()
     size = len(metadata)
-    if value.expire_timestamp != -1 or size > 126:
+    topic_id = value.topic_id
+    if value.expire_timestamp != -1 or size > 126 or topic_id == NO_TOPIC_ID:
         return encode_value(value)
-    if value.topic_id == NO_TOPIC_ID:
-        return b"".join(
-            (
-                _COMMIT_HEAD.pack(3, value.offset, value.leader_epoch),
-                _INT16.pack(size),
-                metadata,
-                _COMMIT_TAIL_3.pack(value.commit_timestamp),
-            )
-        )
     if size:
         return b"".join(
             (
                 _COMMIT_HEAD.pack(4, value.offset, value.leader_epoch),
                 (size + 1).to_bytes(),
                 metadata,
-                _COMMIT_TAIL.pack(value.commit_timestamp, *_ONE_TAG, value.topic_id),
+                _COMMIT_TAIL.pack(value.commit_timestamp, *_ONE_TAG, topic_id),
             )
         )
     return _COMMIT_PLAIN.pack(
-        4,
-        value.offset,
-        value.leader_epoch,
-        1,
-        value.commit_timestamp,
-        *_ONE_TAG,
-        value.topic_id,
+        4, value.offset, value.leader_epoch, 1, value.commit_timestamp, *_ONE_TAG, topic_id
     )
 
 
@@ -281,7 +265,8 @@ def decode_commit_value(value: bytes) -> OffsetCommitValue:
                     offset=offset,
                     leader_epoch=leader_epoch,
                     metadata=value[16:end].decode(),
-                    commit_timestamp=_COMMIT_TAIL_3.unpack_from(value, end)[0],
+                    commit_timestamp=_INT64.unpack_from(value, end)[0],
+                    topic_id=NO_TOPIC_ID,
                 )
     except (IndexError, StructError, UnicodeDecodeError):
         pass
