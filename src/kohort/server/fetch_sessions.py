@@ -1,0 +1,160 @@
+"""Incremental fetch sessions (KIP-227): both sides send only what has changed.
+
+A session is soft state. A client whose session is gone is told so and sends everything once.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import TopicId
+from kohort.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    PartitionData,
+)
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+_LAST_EPOCH = 2**31 - 1
+
+# A topic as the request names it: by name up to v12, by id from v13 on.
+TopicKey = tuple[str, TopicId]
+
+
+class _Watched:
+    """One partition of a session: what the client wants of it, and what it was told last."""
+
+    __slots__ = ("high_watermark", "log_start_offset", "wanted")
+
+    def __init__(self, wanted: FetchPartition) -> None:
+        self.wanted = wanted
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+
+class Session:
+    """What one client reads. `epoch` is the one that its next request must have."""
+
+    __slots__ = ("epoch", "partitions", "session_id", "uses_ids")
+
+    def __init__(self, session_id: int, *, uses_ids: bool) -> None:
+        self.session_id = session_id
+        self.epoch = 1
+        self.uses_ids = uses_ids
+        self.partitions: dict[TopicKey, dict[int, _Watched]] = {}
+
+    def update(self, request: FetchRequest) -> None:
+        """Take what the client now reads, and drop what it no longer does."""
+        for topic in request.topics:
+            watched = self.partitions.setdefault((topic.topic, TopicId(topic.topic_id)), {})
+            for wanted in topic.partitions:
+                known = watched.get(wanted.partition)
+                if known is None:
+                    watched[wanted.partition] = _Watched(wanted)
+                else:
+                    known.wanted = wanted
+        for forgotten in request.forgotten_topics_data:
+            key = (forgotten.topic, TopicId(forgotten.topic_id))
+            left = self.partitions.get(key, {})
+            for partition in forgotten.partitions:
+                left.pop(partition, None)
+            if not left:
+                self.partitions.pop(key, None)
+
+    def wanted(self) -> Iterator[tuple[TopicKey, list[FetchPartition]]]:
+        """Everything that the client reads, topic by topic."""
+        for key, partitions in self.partitions.items():
+            yield key, [watched.wanted for watched in partitions.values()]
+
+    def changes(
+        self, responses: list[FetchableTopicResponse], *, everything: bool
+    ) -> list[FetchableTopicResponse]:
+        """What the client must be told of an answer: records, errors, and marks that have moved."""
+        told = []
+        for topic in responses:
+            watched = self.partitions.get((topic.topic, TopicId(topic.topic_id)), {})
+            partitions = [
+                data
+                for data in topic.partitions
+                if self._has_changed(watched.get(data.partition_index), data) or everything
+            ]
+            if partitions:
+                told.append(
+                    FetchableTopicResponse(
+                        topic=topic.topic, topic_id=topic.topic_id, partitions=partitions
+                    )
+                )
+        return told
+
+    def _has_changed(self, watched: _Watched | None, data: PartitionData) -> bool:
+        if watched is None:
+            return True
+        changed = (
+            bool(data.records)
+            or data.error_code != 0
+            or watched.high_watermark != data.high_watermark
+            or watched.log_start_offset != data.log_start_offset
+        )
+        watched.high_watermark = -1 if data.error_code else data.high_watermark
+        watched.log_start_offset = data.log_start_offset
+        return changed
+
+
+class FetchSessions:
+    """The sessions of one node, the least recently used first: it goes when they are too many."""
+
+    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
+        self._slots = slots
+        self._new_id = new_id
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def session_of(self, request: FetchRequest, *, uses_ids: bool) -> Session | None:
+        """The session of a request, brought up to date; None for a request that stands alone.
+
+        Raises ApiError when the client believes in a session that is not there or has moved on.
+        """
+        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            if request.session_epoch == FINAL_EPOCH or not request.topics or not self._slots:
+                return None
+            return self._opened(request, uses_ids=uses_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {request.session_id} does not exist",
+            )
+        if session.epoch != request.session_epoch:
+            raise ApiError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {request.session_id} is at epoch {session.epoch}, "
+                f"request says {request.session_epoch}",
+            )
+        if session.uses_ids != uses_ids:
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"fetch session {request.session_id} names topics "
+                f"by {'id' if session.uses_ids else 'name'}, the request does not",
+            )
+        session.update(request)
+        del self._sessions[session.session_id]
+        if not session.partitions:
+            return None
+        self._sessions[session.session_id] = session
+        session.epoch = 1 if session.epoch == _LAST_EPOCH else session.epoch + 1
+        return session
+
+    def _opened(self, request: FetchRequest, *, uses_ids: bool) -> Session:
+        while len(self._sessions) >= self._slots:
+            del self._sessions[next(iter(self._sessions))]
+        session_id = self._new_id()
+        while session_id in self._sessions or session_id == 0:
+            session_id = self._new_id()
+        session = Session(session_id, uses_ids=uses_ids)
+        session.update(request)
+        self._sessions[session_id] = session
+        return session

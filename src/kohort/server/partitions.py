@@ -1,0 +1,359 @@
+"""A partition of a topic: its log, its producers, and how far consumers may read.
+
+Batches are stored as they came: a look at the header, the crc, and the bytes go to the log. Consumers see
+what is durable: with log.sync=group the high watermark follows the sync at the end of the turn.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kohort.config import BrokerConfig, TopicConfig
+from kohort.errors import ApiError, ErrorCode, StorageError, WireError
+from kohort.server.catalog import Topic
+from kohort.server.producers import Producers
+from kohort.server.waiting import Parked, Waiting
+from kohort.storage.log import Log
+from kohort.terms import Millis, Offset
+from kohort.wire import batch as batches
+from kohort.wire.batch import BatchHeader
+
+LEADER_EPOCH = 0  # there are no elections, so the first leader stays
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_NO_TIMESTAMP = -1
+_SCAN_BYTES = 1 << 20
+
+
+class Appended(NamedTuple):
+    """Where a batch is. `size_bytes` is 0 for one that was there already."""
+
+    base_offset: Offset
+    log_append_time_ms: int
+    size_bytes: int
+
+
+class Found(NamedTuple):
+    """An answer of ListOffsets. -1 stands for nothing."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class Partition:
+    """One partition. A failed sync leaves it failed: what is on the disk is then unknown."""
+
+    __slots__ = (
+        "_producers",
+        "config",
+        "failed",
+        "high_watermark",
+        "index",
+        "internal",
+        "log",
+        "topic",
+        "unsynced_bytes",
+    )
+
+    def __init__(self, topic: Topic, index: int, log: Log, config: TopicConfig) -> None:
+        self.topic = topic.name
+        self.index = index
+        self.internal = topic.is_internal
+        self.log = log
+        self.config = config
+        self.high_watermark = log.end
+        self.unsynced_bytes = 0
+        self.failed = False
+        self._producers: Producers | None = None
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """The end for read_committed: the high watermark, as long as there are no transactions."""
+        return self.high_watermark
+
+    def append(self, records: bytes | None, now: Millis) -> Appended:
+        """Check a batch as it came and write it. Raises ApiError; then nothing is written."""
+        if self.failed:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
+        header = self._checked(records)
+        assert records
+        append_time = _NO_TIMESTAMP
+        if self.config.log_append_time:
+            append_time = now
+        else:
+            self._check_time(header, now)
+        producers = None
+        if header.producer_id >= 0:
+            producers = self._known_producers(now)
+            before = producers.admit(header)
+            if before is not None:
+                return Appended(before.base_offset, before.timestamp, 0)
+        if append_time != _NO_TIMESTAMP:
+            records = batches.with_append_time(records, append_time)
+        base_offset = self.log.end
+        try:
+            self.log.append(records, header.last_offset_delta + 1)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if producers is not None:
+            producers.written(header, base_offset, now)
+        return Appended(base_offset, append_time, len(records))
+
+    def read(self, offset: int, limit_bytes: int, end: Offset) -> bytes:
+        """Whole batches from the one that holds `offset`, none of them at or behind `end`.
+
+        The first one comes even when it is larger than the limit. Raises ApiError for an offset that is
+        not there.
+        """
+        log = self.log
+        if not log.start <= offset <= log.end:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self} has offsets {log.start} to {log.end}, {offset} was asked for",
+            )
+        if offset >= end:
+            return b""
+        data = log.fetch(Offset(offset), limit_bytes)
+        return data if end >= log.end else _until(data, end)
+
+    def find(self, timestamp: int, end: Offset) -> Found:
+        """The offset of a special point or of the first record at or after a time, up to `end`."""
+        match timestamp:
+            case -1:
+                return Found(end, _NO_TIMESTAMP, LEADER_EPOCH)
+            case -2 | -4:
+                return Found(self.log.start, _NO_TIMESTAMP, LEADER_EPOCH)
+            case -5 | -6:  # nothing is tiered here
+                return Found(-1, _NO_TIMESTAMP, -1)
+            case -3:
+                timestamp = self.log.max_timestamp
+                if timestamp < 0:
+                    return Found(-1, _NO_TIMESTAMP, -1)
+        found = self.log.find_timestamp(timestamp)
+        if found is None or found[1] >= end:
+            return Found(-1, _NO_TIMESTAMP, -1)
+        return Found(found[1], found[0], LEADER_EPOCH)
+
+    def delete_before(self, offset: int) -> Offset:
+        """Make records before an offset unreadable; -1 means all. The new start of the log."""
+        if offset == -1:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self} ends at {self.high_watermark}, deletion up to {offset} was asked for",
+            )
+        if offset > self.log.start:
+            self.log.truncate_before(Offset(offset))
+        return self.log.start
+
+    def expire_producers(self, before: Millis) -> None:
+        """Forget the producers that have been silent since `before`."""
+        if self._producers is not None:
+            self._producers.expire(before)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def _checked(self, records: bytes | None) -> BatchHeader:
+        """The header of the one good batch that `records` must be. Raises ApiError."""
+        if not records:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"no batch for {self}, expected one")
+        try:
+            header = batches.header_at(records)
+        except WireError as error:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"{self}: {error}") from error
+        if header.length != len(records):
+            raise ApiError(
+                ErrorCode.INVALID_RECORD,
+                f"{len(records) - header.length} bytes follow the batch for {self}, expected none",
+            )
+        if header.length > self.config.max_message_bytes:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"batch for {self} is {header.length} bytes long, "
+                f"expected at most {self.config.max_message_bytes}",
+            )
+        try:
+            batches.check(records, 0, header)
+        except WireError as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
+        self._check_shape(records, header)
+        return header
+
+    def _check_shape(self, records: bytes, header: BatchHeader) -> None:
+        """What a producer's batch must be beside whole. Raises ApiError."""
+        if header.base_offset or header.count < 1 or header.count != header.last_offset_delta + 1:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD,
+                f"batch for {self} has {header.count} records up to offset delta "
+                f"{header.last_offset_delta} from {header.base_offset}, expected them to agree",
+            )
+        if header.is_control:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"control batch for {self} from a client")
+        if header.is_transactional:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"transactional batch for {self}: transactions are not supported yet",
+            )
+        if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
+            raise ApiError(
+                ErrorCode.INVALID_RECORD,
+                f"batch for {self} of producer {header.producer_id} has epoch "
+                f"{header.producer_epoch} and sequence {header.base_sequence}, expected both",
+            )
+        if self.config.compacted:
+            self._check_keys(records)
+
+    def _check_keys(self, records: bytes) -> None:
+        """A compacted topic keeps the last value of a key, so a record must have one."""
+        try:
+            keyless = any(key is None for _, _, key, _ in batches.entries(records))
+        except WireError as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
+        if keyless:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD, f"record without a key for {self}, which is compacted"
+            )
+
+    def _check_time(self, header: BatchHeader, now: Millis) -> None:
+        """The producer's clock may differ only so much. Raises ApiError."""
+        latest, earliest = header.max_timestamp, header.base_timestamp
+        if latest - now > self.config.timestamp_after_max_ms or (
+            earliest != _NO_TIMESTAMP and now - earliest > self.config.timestamp_before_max_ms
+        ):
+            raise ApiError(
+                ErrorCode.INVALID_TIMESTAMP,
+                f"batch for {self} has times {earliest} to {latest}, expected them within "
+                f"{self.config.timestamp_before_max_ms} ms before and "
+                f"{self.config.timestamp_after_max_ms} ms after {now}",
+            )
+
+    def _known_producers(self, now: Millis) -> Producers:
+        """The producers, read from the log when the first of them writes after a start.
+
+        Most partitions of most brokers never see one, so a start does not pay for it.
+        """
+        if self._producers is None:
+            producers = Producers()
+            for header in self._headers():
+                if header.producer_id >= 0:
+                    producers.written(header, Offset(header.base_offset), now)
+            self._producers = producers
+        return self._producers
+
+    def _headers(self) -> Iterator[BatchHeader]:
+        for data in self.log.read(self.log.start, _SCAN_BYTES):
+            for _, header in batches.walk(data):
+                yield header
+
+
+def _until(data: bytes, end: Offset) -> bytes:
+    """The batches before `end`."""
+    for position, header in batches.walk(data):
+        if header.last_offset >= end:
+            return data[:position]
+    return data
+
+
+class Partitions:
+    """Every partition that this process stores, and the fetches that wait for them.
+
+    The turn goes like this: requests append; `unsynced` is synced, and each partition told with
+    `synced`; `ready` has the fetches to answer now.
+    """
+
+    def __init__(
+        self, broker: BrokerConfig, open_log: Callable[[str, int, TopicConfig], Log]
+    ) -> None:
+        self._broker = broker
+        self._open_log = open_log
+        self._synced_each_turn = broker.log_sync == "group"
+        self._woken: list[Parked] = []
+        self.by_name: dict[str, list[Partition]] = {}
+        self.unsynced: dict[Partition, None] = {}
+        self.waiting = Waiting()
+
+    def open(self, topic: Topic) -> None:
+        """Open the logs of a topic, of a new one as of one that has grown. Raises StorageError."""
+        config = TopicConfig.of(self._broker, topic.configs)
+        partitions = self.by_name.setdefault(topic.name, [])
+        for index in range(len(partitions), topic.partitions):
+            log = self._open_log(topic.name, index, config)
+            partitions.append(Partition(topic, index, log, config))
+
+    def adopt(self, topic: Topic, logs: list[Log]) -> None:
+        """Show logs that somebody else writes: the coordinator's. Their owner calls `moved`."""
+        config = TopicConfig.of(self._broker, topic.configs)
+        self.by_name[topic.name] = [
+            Partition(topic, index, log, config) for index, log in enumerate(logs)
+        ]
+
+    def reconfigure(self, topic: Topic) -> None:
+        """Let the settings of a topic count from now on."""
+        config = TopicConfig.of(self._broker, topic.configs)
+        for partition in self.by_name.get(topic.name, ()):
+            partition.config = config
+
+    def delete(self, topic: Topic) -> None:
+        """Close and remove the logs of a topic. Fetches that wait for it are answered."""
+        for partition in self.by_name.pop(topic.name, ()):
+            self.unsynced.pop(partition, None)
+            partition.failed = True
+            partition.log.delete()
+            self._woken += self.waiting.changed(partition)
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        partitions = self.by_name.get(topic)
+        if partitions is None or not 0 <= index < len(partitions):
+            return None
+        return partitions[index]
+
+    def appended(self, partition: Partition, size_bytes: int) -> None:
+        """A batch was written: it counts when it is durable, or at once where nothing is synced."""
+        if self._synced_each_turn:
+            partition.unsynced_bytes += size_bytes
+            self.unsynced[partition] = None
+        else:
+            self.moved(partition, partition.log.end, size_bytes)
+
+    def synced(self, partition: Partition, durable: Offset) -> None:
+        """A sync has made a partition durable up to here."""
+        self.unsynced.pop(partition, None)
+        self.moved(partition, durable, partition.unsynced_bytes)
+        if partition.log.end > durable:  # written while the disk was busy: counted twice, not never
+            self.unsynced[partition] = None
+        else:
+            partition.unsynced_bytes = 0
+
+    def failed(self, partition: Partition) -> None:
+        """A sync has failed: nothing more is taken until a restart has read the log anew."""
+        self.unsynced.pop(partition, None)
+        partition.failed = True
+        self._woken += self.waiting.changed(partition)
+
+    def moved(self, partition: Partition, end: Offset, size_bytes: int) -> None:
+        """Consumers may read up to `end` from now on."""
+        partition.high_watermark = end
+        if self.waiting:
+            self._woken += self.waiting.arrived(partition, size_bytes)
+
+    def ready(self, now: Millis) -> list[Parked]:
+        """The parked fetches to answer now, each exactly once."""
+        woken, self._woken = self._woken, []
+        return woken + self.waiting.due(now)
+
+    def wake_at(self) -> Millis | None:
+        """When `ready` has something again, whatever happens."""
+        return Millis(0) if self._woken else self.waiting.wake_at()
+
+    def close(self) -> None:
+        for partitions in self.by_name.values():
+            for partition in partitions:
+                partition.log.close()

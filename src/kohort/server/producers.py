@@ -1,0 +1,98 @@
+"""What a partition remembers of its idempotent producers (KIP-98): epochs, and five batches of each.
+
+Five is how many requests a producer may have on the way: a batch that is sent again is one of them.
+"""
+
+from typing import NamedTuple
+
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import Millis, Offset
+from kohort.wire.batch import BatchHeader
+
+_REMEMBERED = 5
+_SEQUENCES = 2**31
+
+
+class Written(NamedTuple):
+    """A batch that is in the log."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: Offset
+    timestamp: int
+
+
+class _Producer:
+    __slots__ = ("batches", "epoch", "used_at")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: list[Written] = []
+        self.used_at = Millis(0)
+
+
+class Producers:
+    """The producers of one partition, by id. `written` for each batch of a log rebuilds them."""
+
+    def __init__(self) -> None:
+        self._producers: dict[int, _Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def admit(self, header: BatchHeader) -> Written | None:
+        """The same batch as it was written before, or None when this one is to be appended now.
+
+        A producer that nobody remembers may start anywhere: it may have been silent for too long. Raises
+        ApiError for a batch of an older epoch, and for one that does not follow the last one.
+        """
+        known = self._producers.get(header.producer_id)
+        if known is None:
+            return None
+        if header.producer_epoch < known.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id} is at epoch {known.epoch}, "
+                f"its batch says {header.producer_epoch}",
+            )
+        if header.producer_epoch > known.epoch:
+            self._must_be(header, 0)
+            return None
+        for batch in known.batches:
+            if (
+                batch.first_sequence == header.base_sequence
+                and batch.last_sequence == header.last_sequence
+            ):
+                return batch
+        if known.batches:
+            self._must_be(header, (known.batches[-1].last_sequence + 1) % _SEQUENCES)
+        return None
+
+    def written(self, header: BatchHeader, base_offset: Offset, now: Millis) -> None:
+        """Remember a batch that is in the log now."""
+        known = self._producers.get(header.producer_id)
+        if known is None or header.producer_epoch > known.epoch:
+            known = self._producers[header.producer_id] = _Producer(header.producer_epoch)
+        known.used_at = now
+        if header.is_control:  # a marker ends a transaction and has no sequence
+            return
+        known.batches.append(
+            Written(header.base_sequence, header.last_sequence, base_offset, header.max_timestamp)
+        )
+        if len(known.batches) > _REMEMBERED:
+            del known.batches[0]
+
+    def expire(self, before: Millis) -> None:
+        """Forget the producers that have written nothing since."""
+        over = [producer_id for producer_id, one in self._producers.items() if one.used_at < before]
+        for producer_id in over:
+            del self._producers[producer_id]
+
+    @staticmethod
+    def _must_be(header: BatchHeader, expected: int) -> None:
+        if header.base_sequence != expected:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} must go on with sequence {expected}, "
+                f"its batch starts at {header.base_sequence}",
+            )

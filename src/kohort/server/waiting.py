@@ -1,0 +1,109 @@
+"""Fetches that wait for data: answered when enough has arrived, or when their time is over.
+
+Nothing here knows a clock or a socket. Whoever moves a partition forward says so with `arrived`,
+whoever owns the clock asks for `due` at `wake_at`; both are told which fetches to answer now.
+"""
+
+from collections.abc import Hashable, Iterable
+from heapq import heappop, heappush
+from typing import Any
+
+from kohort.terms import Millis
+
+
+class Parked:
+    """One fetch that waits. `missing_bytes` must still arrive before it is worth an answer."""
+
+    __slots__ = ("deadline", "done", "keys", "missing_bytes", "token", "work")
+
+    def __init__(
+        self, token: Hashable, work: Any, keys: list[Hashable], missing_bytes: int, deadline: Millis
+    ) -> None:
+        self.token = token
+        self.work = work
+        self.keys = keys
+        self.missing_bytes = missing_bytes
+        self.deadline = deadline
+        self.done = False
+
+
+class Waiting:
+    """The parked fetches of a cluster, by the partitions they watch and by their deadlines."""
+
+    def __init__(self) -> None:
+        self._watching: dict[Hashable, dict[Parked, None]] = {}
+        self._by_token: dict[Hashable, Parked] = {}
+        self._deadlines: list[tuple[Millis, int, Parked]] = []
+        self._parked = 0
+
+    def __len__(self) -> int:
+        return len(self._by_token)
+
+    def park(
+        self,
+        token: Hashable,
+        work: Any,
+        keys: Iterable[Hashable],
+        *,
+        missing_bytes: int,
+        deadline: Millis,
+    ) -> None:
+        """Keep `work` until `missing_bytes` have arrived under `keys`, at most until `deadline`."""
+        parked = Parked(token, work, list(keys), missing_bytes, deadline)
+        self._by_token[token] = parked
+        for key in parked.keys:
+            self._watching.setdefault(key, {})[parked] = None
+        self._parked += 1  # keeps the order of equal deadlines
+        heappush(self._deadlines, (deadline, self._parked, parked))
+
+    def arrived(self, key: Hashable, size_bytes: int) -> list[Parked]:
+        """The fetches that have now seen enough, because a partition has grown by so much."""
+        watching = self._watching.get(key)
+        if not watching:
+            return []
+        enough = []
+        for parked in watching:
+            parked.missing_bytes -= size_bytes
+            if parked.missing_bytes <= 0:
+                enough.append(parked)
+        for parked in enough:
+            self._forget(parked)
+        return enough
+
+    def changed(self, key: Hashable) -> list[Parked]:
+        """The fetches that watch a partition that is no longer what it was: deleted, or failed."""
+        found = list(self._watching.get(key, ()))
+        for parked in found:
+            self._forget(parked)
+        return found
+
+    def due(self, now: Millis) -> list[Parked]:
+        """The fetches whose time is over, the earliest first."""
+        over = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            parked = heappop(self._deadlines)[2]
+            if not parked.done:
+                self._forget(parked)
+                over.append(parked)
+        return over
+
+    def wake_at(self) -> Millis | None:
+        """When the next time is over, or None when nothing waits."""
+        while self._deadlines and self._deadlines[0][2].done:
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def cancel(self, token: Hashable) -> None:
+        """Forget a fetch whose client has gone."""
+        parked = self._by_token.get(token)
+        if parked is not None:
+            self._forget(parked)
+
+    def _forget(self, parked: Parked) -> None:
+        parked.done = True
+        del self._by_token[parked.token]
+        for key in parked.keys:
+            watching = self._watching[key]
+            watching.pop(parked, None)
+            if not watching:
+                del self._watching[key]
