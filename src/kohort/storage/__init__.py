@@ -1,1 +1,1 @@
-"""Floor 3: logs in Kafka's own format."""
+"""Partition logs: batches in, batches out, in Kafka's own on-disk format."""

@@ -1,0 +1,122 @@
+"""The four codecs a record batch may name in its attribute bits (KIP-390 lists them), with bounded output.
+
+A few hostile bytes can unfold into gigabytes, so nothing here ever holds more than the caller's limit.
+"""
+
+from enum import IntEnum
+from struct import Struct
+
+import cramjam
+
+from kohort.errors import WireError
+
+OUTPUT_LIMIT = (
+    128 * 1024 * 1024
+)  # Kafka's largest sensible batch is 1 MiB; this leaves room for 128:1
+
+
+class Compression(IntEnum):
+    """Bits 0-2 of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK = 32 * 1024
+_INT32 = Struct(">i")
+_FRAMED = {
+    Compression.GZIP: cramjam.gzip,
+    Compression.LZ4: cramjam.lz4,
+    Compression.ZSTD: cramjam.zstd,
+}
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """The body of a batch in the framing that the Java client writes."""
+    if codec == Compression.NONE:
+        return data
+    if codec == Compression.SNAPPY:
+        return _compress_xerial(data)
+    framed = _FRAMED.get(Compression(codec))
+    assert framed is not None
+    return bytes(framed.compress(data))
+
+
+def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
+    """The plain body of a batch. Raises WireError for damaged input and for more than `limit` bytes."""
+    if codec == Compression.NONE:
+        return data
+    if codec == Compression.SNAPPY:
+        return _decompress_snappy(data, limit)
+    framed = _FRAMED.get(codec)  # type: ignore[call-overload]  # an IntEnum key is found by its int
+    if framed is None:
+        raise WireError(f"compression type is {codec}, expected 0 to 4")
+    return _decompress_framed(framed, Compression(codec).name.lower(), data, limit)
+
+
+def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> bytes:
+    """Grows the output until it holds everything: the frames do not have to say how long they are."""
+    if not data:
+        raise WireError(f"{name}: the compressed part of the batch is empty")
+    size = min(limit, max(1024, 8 * len(data)))
+    while True:
+        output = bytearray(size)
+        try:
+            length = module.decompress_into(data, output)  # type: ignore[attr-defined]
+        except (cramjam.DecompressionError, OSError) as error:
+            # cramjam tells "the output is too small" from "the input is damaged" by its text only.
+            if "write whole buffer" not in str(error):
+                raise WireError(f"{name}: {error}") from error
+            if size >= limit:
+                raise WireError(f"{name}: more than {limit} bytes when unpacked") from error
+            size = min(limit, 4 * size)
+            continue
+        del output[length:]
+        return bytes(output)
+
+
+def _compress_xerial(data: bytes) -> bytes:
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
+        parts.append(_INT32.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: bytes, limit: int) -> bytes:
+    """Java frames snappy in blocks (xerial), librdkafka and others may write one bare block."""
+    if not data.startswith(_XERIAL_MAGIC):
+        return _snappy_block(data, limit)
+    blocks = []
+    left = limit
+    position = len(_XERIAL_HEADER)
+    if len(data) < position:
+        raise WireError(f"snappy: framing header is cut at {len(data)} bytes, expected {position}")
+    while position < len(data):
+        if len(data) - position < 4:
+            raise WireError(f"snappy: block length is cut at byte {position}")
+        (size,) = _INT32.unpack_from(data, position)
+        position += 4
+        if not 0 < size <= len(data) - position:
+            raise WireError(f"snappy: block of {size} bytes, but {len(data) - position} are left")
+        block = _snappy_block(data[position : position + size], left)
+        left -= len(block)
+        blocks.append(block)
+        position += size
+    return b"".join(blocks)
+
+
+def _snappy_block(block: bytes, limit: int) -> bytes:
+    try:
+        length = cramjam.snappy.decompress_raw_len(block)
+        if length > limit:
+            raise WireError(f"snappy: a block claims {length} bytes, {limit} are left of the limit")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except (cramjam.DecompressionError, OSError) as error:
+        raise WireError(f"snappy: {error}") from error
