@@ -4,9 +4,9 @@ The base offset and the leader epoch stand in front of what the crc covers, so a
 into the bytes it was given and never computes a checksum.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from struct import error as StructError
 
 import google_crc32c
 import msgspec
@@ -82,7 +82,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def delete_horizon(self) -> int | None:
-        """When compaction may drop the tombstones of this batch; the first cleaning sets it (KIP-534)."""
+        """When cleaning may drop the tombstones of this batch; the first cleaning sets it (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 
@@ -108,16 +108,16 @@ def peek(data: bytes, position: int = 0) -> BatchHeader:
     """The header alone: the records behind it need not be there. Raises WireError."""
     try:
         header = BatchHeader(*_HEADER.unpack_from(data, position))
-    except StructError:
+    except struct.error:
         raise WireError(
-            f"batch header is cut: {len(data) - position} bytes at {position}, expected {HEADER_SIZE}"
+            f"batch header at {position} is cut: {len(data) - position} bytes, expected {HEADER_SIZE}"
         ) from None
     if header.magic != 2:
         raise WireError(f"batch at {position} has magic {header.magic}, expected 2")
     header.length += PREFIX_SIZE
     if header.length < HEADER_SIZE:
         raise WireError(
-            f"batch at {position} is {header.length} bytes long, expected {HEADER_SIZE}+"
+            f"batch at {position} is {header.length} bytes, expected {HEADER_SIZE} up"
         )
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.count < 0:
         raise WireError(
@@ -128,11 +128,11 @@ def peek(data: bytes, position: int = 0) -> BatchHeader:
 
 
 def header_at(data: bytes, position: int = 0) -> BatchHeader:
-    """The header of a batch that is there as a whole. Raises WireError when it is cut or not magic 2."""
+    """The header of a batch that is there as a whole. Raises WireError when cut or not magic 2."""
     header = peek(data, position)
     if header.length > len(data) - position:
         raise WireError(
-            f"batch at {position} is cut: {header.length} bytes long, {len(data) - position} are there"
+            f"batch at {position} is cut: {header.length} bytes, {len(data) - position} are there"
         )
     return header
 
@@ -148,7 +148,7 @@ def check(data: bytes, position: int, header: BatchHeader) -> None:
 
 
 def walk(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch of a contiguous run. Raises WireError at the first cut one."""
+    """Position and header of each batch of a contiguous run. Raises WireError at a cut one."""
     position = 0
     size = len(data)
     while position < size:
@@ -170,7 +170,7 @@ def stamp(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
 
 
 def with_append_time(batch: bytes, timestamp: int) -> bytes:
-    """The batch with the broker's time for all its records (message.timestamp.type=LogAppendTime)."""
+    """The batch with the broker's time for all records (message.timestamp.type=LogAppendTime)."""
     header = header_at(batch)
     covered = (
         _COVERED.pack(
@@ -261,7 +261,7 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
         raise WireError(f"{end - at} bytes follow the {header.count} records of the batch")
     if last_delta > header.last_offset_delta:
         raise WireError(
-            f"last record has offset delta {last_delta}, its batch ends at {header.last_offset_delta}"
+            f"last record has offset delta {last_delta}, its batch {header.last_offset_delta}"
         )
     return found
 
@@ -403,15 +403,17 @@ def build(
         size = 3 + len(offset_delta)
         if key is None:
             key_size = _NULL
-            key = b""
+            key_bytes = b""
         else:
+            key_bytes = key
             length = len(key)
             key_size = varints[length] if length < _SMALL else _encoded_varint(length)
             size += length
         if value is None:
             value_size = _NULL
-            value = b""
+            value_bytes = b""
         else:
+            value_bytes = value
             length = len(value)
             value_size = varints[length] if length < _SMALL else _encoded_varint(length)
             size += length
@@ -421,9 +423,9 @@ def build(
             _TWO_ZEROS,
             offset_delta,
             key_size,
-            key,
+            key_bytes,
             value_size,
-            value,
+            value_bytes,
             b"\x00",
         )
         delta += 1
@@ -466,8 +468,8 @@ def build_records(
 ) -> bytes:
     """A batch of records with offsets, times and headers of their own, gaps included.
 
-    Offsets and times that are not given are those of the first and last record. With the append-time
-    attribute the records' own times are not kept, as in Kafka: all have max_timestamp.
+    Offsets and times that are not given are those of the first and last record. With the
+    append-time attribute the records' own times are not kept, as in Kafka: all have max_timestamp.
     """
     if base_offset is None:
         base_offset = records[0].offset if records else 0

@@ -1,6 +1,6 @@
-"""The four codecs a record batch may name in its attribute bits (KIP-390 lists them), with bounded output.
+"""The four codecs a record batch may name in its attribute bits, with bounded output.
 
-A few hostile bytes can unfold into gigabytes, so nothing here ever holds more than the caller's limit.
+A few hostile bytes can unfold into gigabytes: nothing here holds more than the caller's limit.
 """
 
 from enum import IntEnum
@@ -12,7 +12,7 @@ from kohort.errors import WireError
 
 OUTPUT_LIMIT = (
     128 * 1024 * 1024
-)  # Kafka's largest sensible batch is 1 MiB; this leaves room for 128:1
+)  # a batch is 1 MiB by default: room for 128 to 1
 
 
 class Compression(IntEnum):
@@ -48,7 +48,7 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
-    """The plain body of a batch. Raises WireError for damaged input and for more than `limit` bytes."""
+    """The plain body of a batch. Raises WireError for damage and for more than `limit` bytes."""
     if codec == Compression.NONE:
         return data
     if codec == Compression.SNAPPY:
@@ -60,7 +60,7 @@ def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
 
 
 def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> bytes:
-    """Grows the output until it holds everything: the frames do not have to say how long they are."""
+    """Grows the output until it holds everything: frames need not say how long they are."""
     if not data:
         raise WireError(f"{name}: the compressed part of the batch is empty")
     size = min(limit, max(1024, 8 * len(data)))
