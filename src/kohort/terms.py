@@ -46,3 +46,8 @@ def uuid_bytes(text: str) -> bytes:
     if len(value) != 16:
         raise ValueError(f"topic id {text!r} is {len(value)} bytes long, expected 16")
     return value
+
+
+def java_order(text: str) -> bytes:
+    """A sort key: Java compares text by UTF-16 units, which is not the order of code points."""
+    return text.encode("utf-16-be", "surrogatepass")

@@ -3,10 +3,10 @@
 from kohort.assignors.subscriptions import (
     Subscription,
     by_subscription,
-    java_order,
     java_sorted,
     topic_order,
 )
+from kohort.terms import java_order
 
 LOW, HIGH, NEGATIVE = bytes(15) + b"\x01", b"\x01" + bytes(15), b"\xff" * 16
 

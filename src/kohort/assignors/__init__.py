@@ -12,7 +12,6 @@ from kohort.assignors.subscriptions import (
     AssignorError,
     Plan,
     Subscription,
-    java_order,
     topic_order,
 )
 
@@ -28,6 +27,5 @@ __all__ = [
     "AssignorError",
     "Plan",
     "Subscription",
-    "java_order",
     "topic_order",
 ]

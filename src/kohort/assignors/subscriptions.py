@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kohort.errors import KohortError
-from kohort.terms import MemberId, TopicId, uuid_text
+from kohort.terms import MemberId, TopicId, java_order, uuid_text
 
 Assignment = dict[TopicId, tuple[int, ...]]
 Plan = dict[MemberId, Assignment]
@@ -40,13 +40,6 @@ it.
 
 Raises AssignorError.
 """
-
-
-def java_order(text: str) -> bytes:
-    """A sort key: Java compares strings by UTF-16 code units, which is not the order of code
-    points.
-    """
-    return text.encode("utf-16-be", "surrogatepass")
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:

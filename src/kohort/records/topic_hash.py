@@ -9,8 +9,7 @@ from struct import Struct
 
 from xxhash import xxh3_64_intdigest
 
-from kohort.assignors.subscriptions import java_order
-from kohort.terms import TopicId
+from kohort.terms import TopicId, java_order
 
 _INT32 = Struct("<i")
 _INT64 = Struct("<q")
@@ -34,8 +33,7 @@ def hash_of_topic(
 
 
 def hash_of_group(topics: Iterable[tuple[str, int]]) -> int:
-    """All topics that a group reads and that exist, as names with the hash of each; in any order.
-    """
+    """All topics that a group reads and that exist, in any order: names, each with its hash."""
     in_order = sorted(topics, key=lambda topic: java_order(topic[0]))
     if not in_order:
         return 0
