@@ -17,9 +17,16 @@ def frames(name: str) -> list[dict[str, Any]]:
 
 
 def all_frames() -> list[dict[str, Any]]:
-    """Every request and answer of the corpus, malformed streams and the switched-off protocol excepted."""
+    """Every request and answer of the corpus, malformed streams and the switched-off protocol
+    excepted.
+    """
     names = sorted(path.name.removesuffix(".jsonl.gz") for path in (DATA / "frames").iterdir())
-    return [frame for name in names if name not in ("malformed", "protocol-off") for frame in frames(name)]
+    return [
+        frame
+        for name in names
+        if name not in ("malformed", "protocol-off")
+        for frame in frames(name)
+    ]
 
 
 def scenarios() -> dict[str, list[dict[str, Any]]]:
@@ -27,7 +34,9 @@ def scenarios() -> dict[str, list[dict[str, Any]]]:
     stories: dict[str, list[dict[str, Any]]] = {}
     for frame in all_frames():
         stories.setdefault(frame["scenario"], []).append(frame)
-    return {name: sorted(story, key=lambda one: one["seq"]) for name, story in sorted(stories.items())}
+    return {
+        name: sorted(story, key=lambda one: one["seq"]) for name, story in sorted(stories.items())
+    }
 
 
 @cache
