@@ -1,0 +1,74 @@
+"""LeaveGroup: members leave, or are taken out by an administrator, several at a time (KIP-345)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.classic import rebalance
+from kohort.coordinator.classic.group import ClassicGroup, classic_or_none
+from kohort.coordinator.effects import Call, Effects, Reply
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import GroupId, MemberId, Millis
+from kohort.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+
+if TYPE_CHECKING:
+    from kohort.coordinator.shard import Shard
+    from kohort.wire.messages.leave_group import LeaveGroupRequest
+
+
+def unsupported(request: LeaveGroupRequest) -> ApiError | None:  # noqa: ARG001
+    """Nothing is: a static member that the log brought back may be taken out by its instance id."""
+    return None
+
+
+def leave(shard: Shard, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
+    """Each member for itself, then one step of the group for all of them."""
+    request = call.request
+    if not request.group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    asked = request.members
+    if call.version < 3:
+        asked = [MemberIdentity(member_id=request.member_id)]
+    group = classic_or_none(shard, GroupId(request.group_id))
+    effects = Effects()
+    size = 0 if group is None else len(group.members)
+    results = []
+    for one in asked:
+        code = ErrorCode.UNKNOWN_MEMBER_ID
+        if group is not None:
+            code = _take_out(shard, group, one, effects)
+        results.append(
+            MemberResponse(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                error_code=code,
+            )
+        )
+    response = LeaveGroupResponse(members=results)
+    if call.version < 3:
+        response = LeaveGroupResponse(error_code=results[0].error_code)
+    effects.replies.insert(0, Reply(call.token, response))
+    if group is not None and len(group.members) < size:
+        effects.extend(rebalance.advance_without(shard, group, now))
+    elif group is not None:  # at most somebody who was expected will not come
+        effects.extend(rebalance.complete_if_all_joined(shard, group, now))
+    return effects
+
+
+def _take_out(
+    shard: Shard, group: ClassicGroup, identity: MemberIdentity, effects: Effects
+) -> ErrorCode:
+    """Without a member id an instance id is enough: that is how tools remove static members."""
+    member_id = MemberId(identity.member_id)
+    if not member_id:
+        owner = group.instances.get(identity.group_instance_id or "")
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = owner
+    elif member_id not in group.pending:
+        try:
+            group.check_identity(member_id, identity.group_instance_id)
+        except ApiError as error:
+            return error.code
+    effects.replies += rebalance.drop(shard, group, member_id)
+    return ErrorCode.NONE

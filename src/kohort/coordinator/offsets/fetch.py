@@ -1,0 +1,118 @@
+"""OffsetFetch: how far groups have read. Each group is answered for itself (KIP-709)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.effects import Call, Effects, Reply
+from kohort.coordinator.offsets.table import ABSENT, TopicOffsets
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import NO_TOPIC_ID, GroupId, MemberId, Millis
+from kohort.wire.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from kohort.coordinator.shard import Shard
+    from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+
+def fetch(shard: Shard, call: Call[OffsetFetchRequest], now: Millis) -> Effects:  # noqa: ARG001
+    """The driver keeps the answer behind everything appended so far, so nobody reads what a crash
+    could take back; with `require_stable` open transactions are told as such (KIP-447).
+    """
+    request = call.request
+    stable = request.require_stable
+    groups = [_group(shard, wanted, stable=stable) for wanted in request.groups]
+    return Effects([], [Reply(call.token, OffsetFetchResponse(groups=groups))])
+
+
+def _group(
+    shard: Shard, wanted: OffsetFetchRequestGroup, *, stable: bool
+) -> OffsetFetchResponseGroup:
+    group_id = GroupId(wanted.group_id)
+    try:
+        _check_caller(shard, wanted)
+    except ApiError as error:
+        return OffsetFetchResponseGroup(group_id=group_id, error_code=error.code)
+    tables = shard.offsets.of(group_id)
+    waiting = shard.offsets.open_partitions(group_id) if stable else {}
+    topics = []
+    if wanted.topics is None:
+        by_name = shard.topics.by_name
+        for name, table in tables.items():
+            known = by_name.get(name)
+            topics.append(
+                OffsetFetchResponseTopics(
+                    name=name,
+                    topic_id=table.topic_id if known is None else known.id,
+                    partitions=_partitions(name, table, table.partitions(), waiting),
+                )
+            )
+    else:
+        for topic in wanted.topics:
+            name = topic.name
+            partitions = _partitions(name, tables.get(name), topic.partition_indexes, waiting)
+            topics.append(
+                OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=partitions)
+            )
+    return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+
+
+def _partitions(
+    topic: str,
+    table: TopicOffsets | None,
+    partitions: Iterable[int],
+    waiting: Container[tuple[str, int]],
+) -> list[OffsetFetchResponsePartitions]:
+    answer = OffsetFetchResponsePartitions
+    if table is None and not waiting:
+        return [answer(partition_index=one, committed_offset=-1) for one in partitions]
+    table = table or TopicOffsets(NO_TOPIC_ID)
+    offsets, epochs, timestamps = table.offsets, table.leader_epochs, table.timestamps
+    metadata = table.metadata
+    end = len(timestamps)
+    found = []
+    for one in partitions:
+        if waiting and (topic, one) in waiting:
+            found.append(
+                answer(
+                    partition_index=one,
+                    committed_offset=-1,
+                    error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
+                )
+            )
+        elif 0 <= one < end and timestamps[one] != ABSENT:
+            found.append(
+                answer(
+                    partition_index=one,
+                    committed_offset=offsets[one],
+                    committed_leader_epoch=epochs[one],
+                    metadata=metadata.get(one, "") if metadata else "",
+                )
+            )
+        else:
+            found.append(answer(partition_index=one, committed_offset=-1))
+    return found
+
+
+def _check_caller(shard: Shard, wanted: OffsetFetchRequestGroup) -> None:
+    """Only a member of a consumer group is checked: it may be a zombie of an older epoch."""
+    if wanted.group_id is None:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is null")
+    if wanted.member_id is None and wanted.member_epoch < 0:
+        return
+    group = shard.groups.get(GroupId(wanted.group_id))
+    if isinstance(group, ConsumerGroup):
+        if wanted.member_id is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"an epoch ({wanted.member_epoch}) is given for group {group.id}, but no member",
+            )
+        group.check_fetch(MemberId(wanted.member_id), wanted.member_epoch)

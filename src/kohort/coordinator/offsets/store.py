@@ -1,0 +1,201 @@
+"""All committed offsets of a shard, and those that wait for the end of a transaction.
+
+Both change by what the log says, and the log may say it while loading or a moment after we wrote
+it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.offsets.table import TopicOffsets
+from kohort.records.codec import Record
+from kohort.records.schemas import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kohort.coordinator.shard import Shard
+
+Partition = tuple[str, int]  # of a topic, by name
+
+
+class _Pending:
+    """An offset inside an open transaction. `overtaken` once a later record has set its
+    partition.
+    """
+
+    __slots__ = ("offset", "overtaken", "value")
+
+    def __init__(self, value: OffsetCommitValue, offset: int) -> None:
+        self.value = value
+        self.offset = offset  # of its record
+        self.overtaken = False
+
+
+class Offsets:
+    """The committed offsets of every group, by topic; and of open transactions, by producer."""
+
+    def __init__(self) -> None:
+        self.committed: dict[GroupId, dict[str, TopicOffsets]] = {}
+        self._pending: dict[int, dict[GroupId, dict[Partition, _Pending]]] = {}
+        self._open: dict[GroupId, dict[Partition, dict[int, _Pending]]] = {}
+
+    def of(self, group_id: GroupId) -> dict[str, TopicOffsets]:
+        """What a group has committed, by topic. Not to be changed by the caller."""
+        return self.committed.get(group_id, {})
+
+    def group_ids(self) -> list[GroupId]:
+        """The groups that have offsets, committed or in open transactions."""
+        return list(dict.fromkeys([*self.committed, *self._open]))
+
+    def open_partitions(self, group_id: GroupId) -> dict[Partition, dict[int, _Pending]]:
+        """The group's partitions that some open transaction has an offset for."""
+        return self._open.get(group_id, {})
+
+    def holds(self, group_id: GroupId, topic: str, partition: int) -> bool:
+        """Whether there is anything to delete: an offset, committed or still in a transaction."""
+        table = self.of(group_id).get(topic)
+        if table is not None and partition in table:
+            return True
+        return (topic, partition) in self.open_partitions(group_id)
+
+    def partitions_of(self, group_id: GroupId) -> Iterator[Partition]:
+        """Every partition the group has an offset for: committed ones, then those only in
+        transactions.
+        """
+        tables = self.of(group_id)
+        for topic, table in tables.items():
+            for partition in table.partitions():
+                yield topic, partition
+        for topic, partition in self.open_partitions(group_id):
+            if topic not in tables or partition not in tables[topic]:
+                yield topic, partition
+
+    # -- written by replay alone
+
+    def put(
+        self,
+        group_id: GroupId,
+        partition: Partition,
+        value: OffsetCommitValue,
+        offset: int | None = None,
+    ) -> None:
+        """Set a committed offset. What open transactions have for the partition in older records is
+        overtaken; older than `offset`, that of the record, which is None for the newest of all.
+        """
+        tables = self.committed.get(group_id)
+        if tables is None:
+            tables = self.committed[group_id] = {}
+        topic, index = partition
+        table = tables.get(topic)
+        if table is None:
+            table = tables[topic] = TopicOffsets(TopicId(value.topic_id))
+        elif value.topic_id != NO_TOPIC_ID:
+            table.topic_id = TopicId(value.topic_id)
+        table.put(index, value)
+        if self._open:
+            for pending in self.open_partitions(group_id).get(partition, {}).values():
+                if offset is None or pending.offset < offset:
+                    pending.overtaken = True
+
+    def put_pending(
+        self,
+        group_id: GroupId,
+        partition: Partition,
+        value: OffsetCommitValue,
+        *,
+        producer_id: int,
+        offset: int,
+    ) -> None:
+        """Keep an offset until its transaction ends."""
+        pending = _Pending(value, offset)
+        by_group = self._pending.setdefault(producer_id, {})
+        by_group.setdefault(group_id, {})[partition] = pending
+        self._open.setdefault(group_id, {}).setdefault(partition, {})[producer_id] = pending
+
+    def remove(self, group_id: GroupId, topic: str, partition: int) -> None:
+        """Forget the offset of a partition, and those that open transactions have for it."""
+        tables = self.committed.get(group_id)
+        table = None if tables is None else tables.get(topic)
+        if tables is not None and table is not None:
+            table.remove(partition)
+            if not table.count:
+                del tables[topic]
+            if not tables:
+                del self.committed[group_id]
+        for producer_id in list(self.open_partitions(group_id).get((topic, partition), {})):
+            self._close(group_id, (topic, partition), producer_id)
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """What the transaction had pending becomes true, or never was.
+
+        The order of records decides, not the order of markers: an offset that was set later stays.
+        """
+        for group_id, by_partition in list(self._pending.get(producer_id, {}).items()):
+            for partition, pending in list(by_partition.items()):
+                self._close(group_id, partition, producer_id)
+                if commit and not pending.overtaken:
+                    self.put(group_id, partition, pending.value, pending.offset)
+
+    def _close(self, group_id: GroupId, partition: Partition, producer_id: int) -> None:
+        producers = self._open[group_id][partition]
+        del producers[producer_id]
+        if not producers:
+            del self._open[group_id][partition]
+            if not self._open[group_id]:
+                del self._open[group_id]
+        by_group = self._pending[producer_id]
+        del by_group[group_id][partition]
+        if not by_group[group_id]:
+            del by_group[group_id]
+            if not by_group:
+                del self._pending[producer_id]
+
+
+def tombstone(group_id: GroupId, topic: str, partition: int) -> Record:
+    """The end of an offset."""
+    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def replay(
+    shard: Shard,
+    key: OffsetCommitKey | LegacyOffsetCommitKey,
+    value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+    producer_id: int = -1,
+    offset: int = -1,
+) -> None:
+    """What the log says about one offset. `producer_id` and `offset` are those of a transactional
+    batch.
+
+    Offsets without a group make one: it is how tools and standalone consumers begin.
+    """
+    group_id = GroupId(key.group)
+    if value is None:
+        shard.offsets.remove(group_id, key.topic, key.partition)
+        return
+    if isinstance(value, LegacyOffsetCommitValue):
+        value = OffsetCommitValue(
+            offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+        )
+    if shard.groups.get(group_id) is None:
+        shard.groups.add(ClassicGroup(group_id, Millis(value.commit_timestamp)))
+    if producer_id == -1:
+        shard.offsets.put(group_id, (key.topic, key.partition), value)
+    else:
+        partition = (key.topic, key.partition)
+        shard.offsets.put_pending(
+            group_id, partition, value, producer_id=producer_id, offset=offset
+        )
+
+
+def replay_marker(shard: Shard, producer_id: int, *, commit: bool) -> None:
+    """A transaction has ended."""
+    shard.offsets.end_transaction(producer_id, commit=commit)

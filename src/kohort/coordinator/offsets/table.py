@@ -1,0 +1,82 @@
+"""The committed offsets of one group for one topic, in arrays: 20 bytes for each instead of 200.
+
+Nearly every offset is a number, an epoch and a time; what only few have (metadata, an expiry)
+stands beside.
+"""
+
+from array import array
+from collections.abc import Iterator
+
+from kohort.errors import Broken
+from kohort.records.schemas import OffsetCommitValue
+from kohort.terms import TopicId
+
+ABSENT = -(1 << 63)  # in `timestamps`: nothing is committed. Offsets themselves may be any number
+_MOST_PARTITIONS = 1 << 24  # an index beyond is no partition of any cluster, and would cost memory
+
+
+class TopicOffsets:
+    """Offsets by partition. `fetch` reads the arrays itself; everybody else asks."""
+
+    __slots__ = (
+        "count",
+        "expires",
+        "leader_epochs",
+        "metadata",
+        "offsets",
+        "timestamps",
+        "topic_id",
+    )
+
+    def __init__(self, topic_id: TopicId) -> None:
+        self.topic_id = topic_id
+        self.count = 0
+        self.offsets = array("q")
+        self.leader_epochs = array("i")
+        self.timestamps = array("q")
+        self.metadata: dict[int, str] = {}
+        self.expires: dict[int, int] = {}
+
+    def __contains__(self, partition: int) -> bool:
+        return 0 <= partition < len(self.timestamps) and self.timestamps[partition] != ABSENT
+
+    def partitions(self) -> Iterator[int]:
+        """The partitions that have an offset, ascending."""
+        for partition, timestamp in enumerate(self.timestamps):
+            if timestamp != ABSENT:
+                yield partition
+
+    def put(self, partition: int, value: OffsetCommitValue) -> None:
+        """Set an offset, whatever was there."""
+        timestamps = self.timestamps
+        if partition >= len(timestamps):
+            self._grow(partition)
+        if timestamps[partition] == ABSENT:
+            self.count += 1
+        self.offsets[partition] = value.offset
+        self.leader_epochs[partition] = value.leader_epoch
+        timestamps[partition] = value.commit_timestamp
+        if value.metadata:
+            self.metadata[partition] = value.metadata
+        elif self.metadata:
+            self.metadata.pop(partition, None)
+        if value.expire_timestamp != -1:
+            self.expires[partition] = value.expire_timestamp
+        elif self.expires:
+            self.expires.pop(partition, None)
+
+    def remove(self, partition: int) -> None:
+        """Forget an offset, if there is one."""
+        if partition in self:
+            self.count -= 1
+            self.timestamps[partition] = ABSENT
+            self.metadata.pop(partition, None)
+            self.expires.pop(partition, None)
+
+    def _grow(self, partition: int) -> None:
+        if partition >= _MOST_PARTITIONS:
+            raise Broken(f"an offset is for partition {partition}, beyond {_MOST_PARTITIONS - 1}")
+        missing = partition + 1 - len(self.timestamps)
+        self.offsets.extend([0] * missing)
+        self.leader_epochs.extend([-1] * missing)
+        self.timestamps.extend([ABSENT] * missing)
