@@ -1,0 +1,255 @@
+"""The rules of the house, as tests: who may import whom, what the core may not touch, how long is
+long.
+
+FLOORS is the table of the architecture. A module imports from its own floor or from floors below
+it; `coordinator` and `storage` are introduced to each other by `runtime` and do not know each
+other.
+"""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "kohort"
+
+FLOORS = {
+    "kohort": 6,  # the public face
+    "kohort.errors": 0,
+    "kohort.terms": 0,
+    "kohort.config": 0,
+    "kohort.wire": 1,
+    "kohort.records": 2,
+    "kohort.assignors": 2,
+    "kohort.coordinator": 3,
+    "kohort.storage": 3,
+    "kohort.runtime": 4,
+    "kohort.client": 5,
+    "kohort.client.connection": 4,
+    "kohort.client.cluster": 4,
+    "kohort.server": 5,
+    "kohort.spark": 5,
+    "kohort.spark.jobs": 7,
+    "kohort.testing": 6,
+    "kohort.sim": 7,
+    "kohort.cli": 7,
+    "kohort.__main__": 7,
+}
+PURE = 3  # floors up to here have no clock, no chance, no network, no threads and no log lines
+
+STRANGERS = [
+    ("kohort.coordinator", "kohort.storage", "runtime introduces them"),
+    ("kohort.storage", "kohort.coordinator", "runtime introduces them"),
+    ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),
+    ("kohort.server", "kohort.client", "a broker serves, it does not ask"),
+    ("kohort.spark", "kohort.coordinator", "Spark reads records, it keeps no groups"),
+    ("kohort.spark", "kohort.server", "Spark reads records, it keeps no groups"),
+    ("kohort.cli", "kohort.server", "commands speak to brokers through the client"),
+    ("kohort", "kohort.sim", "the simulator imports everything and nothing imports it"),
+]
+DOORS = {  # who may do what STRANGERS forbids, and why
+    ("kohort.cli.serve", "kohort.server"): "the one command that is a broker",
+    ("kohort.sim", "kohort.sim"): "its own parts",
+}
+
+BANNED_MODULES = {"asyncio", "socket", "time", "random", "logging", "threading", "secrets"}
+BANNED_NAMES = {"uuid1", "uuid4", "urandom", "perf_counter", "monotonic"}
+CLOCKS = {("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")}
+FILES = "kohort.storage.files"  # the only door to the disk
+
+LONGEST_MODULE = 600
+LONGEST_FUNCTION = 60
+LONG_FUNCTIONS = {  # module.function: why it is best read in one piece
+    "kohort.wire.batch.entries": "the loop over a log that is loaded: every call in it would show",
+}
+UNFINISHED = ("TO" + "DO", "FIX" + "ME", "X" * 3)
+ELSEWHERE = ("/wo" + "rk/", "/ro" + "ot/", "shar" + "ed/")
+
+
+def name_of(path: Path) -> str:
+    parts = ("kohort", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+every_module = pytest.mark.parametrize("module", MODULES)
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def floor_of(module: str) -> int:
+    """The floor of the longest name in the table that the module is within."""
+    name = module
+    while name not in FLOORS:
+        name, _, rest = name.rpartition(".")
+        assert rest
+    assert name != "kohort" or module == "kohort", f"{module} is not in FLOORS: say where it stands"
+    return FLOORS[name]
+
+
+def imports_of(module: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of each import, those inside functions too."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module}:{node.lineno} imports relatively; write the name out"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield node.lineno, full if full in MODULES else str(node.module)
+
+
+@every_module
+def test_imports_go_down(module):
+    floor = floor_of(module)
+    for line, imported in imports_of(module):
+        if within(imported, "kohort"):
+            assert floor_of(imported) <= floor, (
+                f"{module}:{line} on floor {floor} imports {imported} on floor {floor_of(imported)}"
+            )
+
+
+@every_module
+def test_strangers_stay_strangers(module):
+    for line, imported in imports_of(module):
+        for one, other, why in STRANGERS:
+            if within(module, one) and within(imported, other):
+                assert any(
+                    within(module, inside) and within(imported, beyond) for inside, beyond in DOORS
+                ), f"{module}:{line} imports {imported}: {why}"
+
+
+@pytest.mark.parametrize("module", [one for one in MODULES if floor_of(one) <= PURE])
+def test_the_core_is_pure(module):
+    for line, imported in imports_of(module):
+        root = imported.partition(".")[0]
+        assert root not in BANNED_MODULES, f"{module}:{line} imports {imported}"
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in BANNED_NAMES, f"{module}:{node.lineno} uses .{node.attr}"
+            owner = ast.unparse(node.value).rpartition(".")[2]
+            assert (owner, node.attr) not in CLOCKS, f"{module}:{node.lineno} reads a clock"
+        elif isinstance(node, ast.Name):
+            assert node.id not in BANNED_NAMES, f"{module}:{node.lineno} uses {node.id}"
+            assert node.id != "open" or module == FILES, f"{module}:{node.lineno} opens a file"
+        elif isinstance(node, ast.alias):
+            assert node.name not in BANNED_NAMES, f"{module}:{node.lineno} imports {node.name}"
+
+
+@every_module
+def test_a_module_says_what_it_is(module):
+    assert ast.get_docstring(tree_of(module)), f"{module} has no docstring"
+
+
+@every_module
+def test_a_module_is_not_too_long(module):
+    lines = MODULES[module].read_text(encoding="utf-8").count("\n")
+    assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: which second idea moved in?"
+
+
+def functions_of(module: str) -> Iterator[tuple[str, int]]:
+    """Each function, with the lines from `def` to its last."""
+
+    def walk(node: ast.AST, prefix: str) -> Iterator[tuple[str, int]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert child.end_lineno
+                yield f"{prefix}.{child.name}", child.end_lineno - child.lineno + 1
+            named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            yield from walk(child, f"{prefix}.{child.name}" if named else prefix)
+
+    return walk(tree_of(module), module)
+
+
+@every_module
+def test_a_function_is_not_too_long(module):
+    for function, lines in functions_of(module):
+        assert lines <= LONGEST_FUNCTION or function in LONG_FUNCTIONS, (
+            f"{function} has {lines} lines, expected {LONGEST_FUNCTION} at most"
+        )
+
+
+def test_exceptions_are_needed():
+    lengths = {name: lines for module in MODULES for name, lines in functions_of(module)}
+    for function, why in LONG_FUNCTIONS.items():
+        assert why
+        assert lengths[function] > LONGEST_FUNCTION, f"{function} needs no exception any more"
+
+
+@every_module
+def test_nothing_is_left_unfinished_or_printed(module):
+    text = MODULES[module].read_text(encoding="utf-8")
+    for mark in UNFINISHED:
+        assert mark not in text, f"{module} has a {mark}"
+    if not within(module, "kohort.cli"):
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print", f"{module}:{node.lineno} prints"
+
+
+def committed() -> list[Path]:
+    """The files of the repository; none where there is no git, as in an unpacked archive."""
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [ROOT / name for name in listing.stdout.split("\0") if name]
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    for path in committed():
+        if not path.is_file():
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for place in ELSEWHERE:
+            assert place not in text, f"{path.relative_to(ROOT)} mentions {place}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "source"),
+    [
+        (test_imports_go_down, "kohort.wire.bad", "from kohort.records import codec"),
+        (test_imports_go_down, "kohort.records.bad", "def f():\n    import kohort.runtime.driver"),
+        (test_imports_go_down, "kohort.client.connection", "from kohort.client import admin"),
+        (test_imports_go_down, "kohort.stray", "import json\nfrom kohort import errors"),
+        (test_strangers_stay_strangers, "kohort.coordinator.bad", "import kohort.storage.log"),
+        (test_strangers_stay_strangers, "kohort.cli.bad", "from kohort.server import broker"),
+        (test_strangers_stay_strangers, "kohort.server.bad", "import kohort.sim.world"),
+        (test_the_core_is_pure, "kohort.storage.bad", "from threading import Lock"),
+        (test_the_core_is_pure, "kohort.coordinator.bad", "import uuid\nuuid.uuid4()"),
+        (test_the_core_is_pure, "kohort.coordinator.bad", "from uuid import uuid4 as new"),
+        (test_the_core_is_pure, "kohort.terms", "import datetime\ndatetime.datetime.now()"),
+        (test_the_core_is_pure, "kohort.storage.log", "open('file')"),
+        (test_a_module_says_what_it_is, "kohort.bad", "x = 1"),
+        (test_a_module_is_not_too_long, "kohort.bad", "\n" * 601),
+        (test_a_function_is_not_too_long, "kohort.bad", "class A:\n  def f(): (" + "\n" * 60 + ")"),
+        (test_nothing_is_left_unfinished_or_printed, "kohort.bad", "# " + UNFINISHED[0]),
+        (test_nothing_is_left_unfinished_or_printed, "kohort.server.bad", "print(1)"),
+    ],
+)
+def test_the_rules_find_offenders(rule, module, source, tmp_path, monkeypatch):
+    path = tmp_path / "bad.py"
+    path.write_text(source)
+    monkeypatch.setitem(MODULES, module, path)
+    tree_of.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            rule(module)
+    finally:
+        tree_of.cache_clear()
