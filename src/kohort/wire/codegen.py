@@ -432,6 +432,9 @@ class _Encoder(_Source):
             return
         nullable = self.nullable(field)
         struct = not field.array and not isinstance(field.of, Primitive)
+        if not nullable and field.nullable.first <= field.nullable.last and not struct:
+            # null in newer versions (JoinGroup's ProtocolName): older ones say it with nothing
+            of = f"({of} or {'[]' if field.array else repr(field.of.default)})"
         if nullable:
             held = self.name("x")
             self.line(f"{held} = {of}")
