@@ -74,6 +74,9 @@ class BrokerConfig:
     auto_adjust_replication_factor: bool = boolean(
         False, "Kohort's own: a replication factor above the number of nodes is lowered to it."
     )
+    api_versions_max: tuple[str, ...] = listing(
+        (), "Kohort's own, for tests: the highest version offered of an API, as OffsetFetch:7."
+    )
     min_insync_replicas: int = integer(1, "Shown, and without effect: one copy is stored.", least=1)
     unclean_leader_election_enable: bool = boolean(False, "Shown, and without effect.")
     max_request_partition_size_limit: int = integer(
