@@ -5,8 +5,9 @@
  * FILE holds requests as they go over the wire, one behind the other. Request i belongs to connection
  * i % CONNECTIONS; each connection sends its requests round and round and keeps DEPTH of them unanswered. The
  * correlation id is written anew each time, and every answer must come back with the id that is due.
- * Sending ends after SECONDS, or after REQUESTS requests (0: no limit); what is unanswered then is waited for, so that
- * the answers counted are exactly those that the server worked for.
+ * Sending ends after SECONDS, or after REQUESTS requests (0: no limit), of which each connection has its share, so that
+ * as many as the file holds are each of the file once. What is unanswered then is waited for: the answers counted are
+ * exactly those that the server worked for.
  * ERROR_AT is the place of an int16 error code in an answer, counted from its size field; -1: do not look.
  *
  * It says "ready" when all connections stand and answer, begins at a line on stdin, tells what happened as one JSON
@@ -47,17 +48,18 @@ struct connection {
     int count, next;
     unsigned char *in;
     int held, room;
+    long left; /* how many requests it may still send */
     int32_t due[DEEPEST]; /* a ring: correlation ids and times of what is unanswered, oldest first */
     int64_t sent_at[DEEPEST];
     unsigned first, last;
 };
 
 static struct {
-    long sent, answers, errors, bytes;
+    long answers, errors, bytes;
     int code, least, most;
 } tally = {.least = 1 << 30};
 
-static long limit, unanswered;
+static long unanswered;
 static int depth, error_at, stopping;
 static int32_t correlation = 1;
 static unsigned char *out;
@@ -106,11 +108,11 @@ static int add_request(struct connection *c, int place, int64_t at) {
     c->due[c->last % DEEPEST] = correlation++;
     c->sent_at[c->last++ % DEEPEST] = at;
     unanswered++;
-    tally.sent++;
+    c->left--;
     return place + r->size;
 }
 
-static int may_send(void) { return !stopping && (!limit || tally.sent < limit); }
+static int may_send(const struct connection *c) { return !stopping && c->left > 0; }
 
 static void count_answer(struct connection *c, const unsigned char *answer, int size, int64_t at) {
     if (c->first == c->last || int32_at(answer + 4) != c->due[c->first % DEEPEST]) fail("an answer out of turn");
@@ -136,7 +138,7 @@ static void receive(struct connection *c, int64_t at) {
     while (c->held - place >= 8 && c->held - place >= (size = 4 + int32_at(c->in + place))) {
         count_answer(c, c->in + place, size, at);
         place += size;
-        if (may_send()) filled = add_request(c, filled, at);
+        if (may_send(c)) filled = add_request(c, filled, at);
     }
     c->held -= place;
     memmove(c->in, c->in + place, (size_t)c->held);
@@ -209,7 +211,7 @@ int main(int argc, char **argv) {
     int port = atoi(argv[2]), n = atoi(argv[3]);
     double seconds = atof(argv[5]);
     depth = atoi(argv[4]);
-    limit = atol(argv[6]);
+    long limit = atol(argv[6]);
     error_at = atoi(argv[7]);
     if (n < 1 || depth < 1 || depth > DEEPEST) fail("CONNECTIONS from 1, DEPTH from 1 to 64");
     struct rlimit files;
@@ -222,7 +224,10 @@ int main(int argc, char **argv) {
     /* one read may bring all DEPTH answers, and each makes room for one more request */
     out = malloc((size_t)deal(argv[1], connections, n) * (size_t)depth);
     int epoll = epoll_create1(0);
-    for (int i = 0; i < n; i++) open_connection(connections + i, port, epoll);
+    for (int i = 0; i < n; i++) {
+        connections[i].left = limit ? limit / n + (i < limit % n) : 1L << 60;
+        open_connection(connections + i, port, epoll);
+    }
 
     printf("ready\n");
     fflush(stdout);
@@ -230,7 +235,7 @@ int main(int argc, char **argv) {
     int64_t start = now(), end = start + (int64_t)(seconds * 1e9), at = start;
     for (int i = 0; i < n; i++) {
         int filled = 0;
-        for (int k = 0; k < depth && may_send(); k++) filled = add_request(connections + i, filled, now());
+        for (int k = 0; k < depth && may_send(connections + i); k++) filled = add_request(connections + i, filled, now());
         write_all(connections[i].fd, out, (size_t)filled);
     }
     struct epoll_event events[EVENTS];
