@@ -12,8 +12,9 @@ OTHER = b"\x02" * 16
 @pytest.mark.parametrize("had", [(), (0,), (4,), (0, 1, 2), (1, 3), (0, 1, 2, 3, 4)])
 def test_a_first_claim_is_kept_as_the_same_object(had):
     claims = Claims({TOPIC: 5})
-    assert claims.claim("A", TOPIC, had) is had
-    assert list(claims.free(TOPIC)) == [one for one in range(5) if one not in had]
+    previous = {TOPIC: had} if had else {}
+    assert claims.keep("A", previous, {TOPIC}) is previous
+    assert claims.free(TOPIC) == tuple(one for one in range(5) if one not in had)
 
 
 @pytest.mark.parametrize(
@@ -22,20 +23,29 @@ def test_a_first_claim_is_kept_as_the_same_object(had):
 )
 def test_a_second_claim_gives_way(second, kept):
     claims = Claims({TOPIC: 5})
-    claims.claim("A", TOPIC, (0, 1))
-    assert claims.claim("B", TOPIC, second) == kept
+    claims.keep("A", {TOPIC: (0, 1)}, {TOPIC})
+    assert claims.keep("B", {TOPIC: second}, {TOPIC}) == ({TOPIC: kept} if kept else {})
 
 
 def test_what_looks_like_a_run_is_looked_at():
     claims = Claims({TOPIC: 9})
-    claims.claim("A", TOPIC, (0, 7, 2))
-    assert list(claims.free(TOPIC)) == [1, 3, 4, 5, 6, 8]
+    claims.keep("A", {TOPIC: (0, 7, 2)}, {TOPIC})
+    assert claims.free(TOPIC) == (1, 3, 4, 5, 6, 8)
 
 
 @pytest.mark.parametrize("had", [(5,), (4, 5), (-1,), (-1, 0), (0, 9)])
 def test_a_partition_that_the_topic_does_not_have_is_an_error(had):
     with pytest.raises(AssignorError, match=r"member A had partition (5|-1|9) of topic"):
-        Claims({TOPIC: 5}).claim("A", TOPIC, had)
+        Claims({TOPIC: 5}).keep("A", {TOPIC: had}, {TOPIC})
+
+
+def test_what_is_not_wanted_is_let_go():
+    previous = {TOPIC: (0, 1), OTHER: (1,)}
+    claims = Claims({TOPIC: 2, OTHER: 2})
+    assert claims.keep("A", previous, {OTHER}) == {OTHER: (1,)}
+    assert previous == {TOPIC: (0, 1), OTHER: (1,)}
+    assert claims.free(TOPIC) == (0, 1)
+    assert claims.free(OTHER) == (0,)
 
 
 def test_two_members_that_both_had_all_share_it():
@@ -62,8 +72,8 @@ def test_a_member_that_keeps_all_keeps_its_mapping():
 @pytest.mark.parametrize(
     ("mine", "more", "both"),
     [
-        ((), [3, 4], (3, 4)),
-        ((1,), range(3, 5), (1, 3, 4)),
+        ((), (3, 4), (3, 4)),
+        ((1,), (3, 4), (1, 3, 4)),
         ((4,), (1, 5), (1, 4, 5)),
         ((4,), (), (4,)),
     ],

@@ -26,7 +26,7 @@ def test_filling_a_topic_is_dealing_one_by_one(first, second, free):
         equals.remove(member, 0)
         equals.add(member, load)
 
-    leveller.fill(leveller.topics[T1], range(free))
+    leveller.fill([(leveller.topics[T1], tuple(range(free)))])
 
     naive = [*first, *second]
     for _ in range(free):

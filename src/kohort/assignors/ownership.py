@@ -1,9 +1,13 @@
 """Who had which partitions before, checked, so that no partition is ever planned twice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping
+from itertools import compress
 
-from kohort.assignors.subscriptions import AssignorError
+from kohort.assignors.runs import run
+from kohort.assignors.subscriptions import Assignment, AssignorError
 from kohort.terms import MemberId, TopicId, uuid_text
+
+FLIPPED = bytes([1]) + bytes(255)  # 0 becomes 1 and everything else 0
 
 
 class Claims:
@@ -19,25 +23,50 @@ class Claims:
         self.counts = counts
         self.taken: dict[TopicId, bytearray] = {}
 
-    def claim(self, member: MemberId, topic: TopicId, previous: tuple[int, ...]) -> tuple[int, ...]:
+    def keep(
+        self, member: MemberId, previous: Assignment, wanted: Container[TopicId]
+    ) -> Assignment:
         """What the member may keep of what it had: the same object if that is all of it.
 
         Raises AssignorError for a partition that the topic does not have (topics never shrink).
         """
-        if not previous:
-            return previous
-        taken = self.taken.get(topic)
-        if taken is None:
-            taken = self.taken[topic] = bytearray(self.counts[topic])
-        first = previous[0]
-        end = previous[-1] + 1
-        size = len(previous)
-        whole = size == 1 or (end - first == size and previous == tuple(range(first, end)))
-        if whole and first >= 0 and end <= len(taken) and taken.find(1, first, end) < 0:
-            taken[first:end] = b"\x01" * size
-            return previous
+        had = previous
+        all_taken = self.taken
+        for topic, before in previous.items():
+            mine: tuple[int, ...] = ()
+            if before and topic in wanted:
+                taken = all_taken.get(topic)
+                if taken is None:
+                    taken = all_taken[topic] = bytearray(self.counts[topic])
+                # Most of what members have are runs, and a run is looked up and marked at once.
+                first = before[0]
+                size = len(before)
+                end = first + size
+                if (
+                    before[-1] == end - 1
+                    and first >= 0
+                    and end <= len(taken)
+                    and taken.find(1, first, end) < 0
+                    and before == run(first, end)
+                ):
+                    taken[first:end] = b"\x01" * size
+                    continue
+                mine = self.claim(member, topic, before)
+                if mine == before:
+                    continue
+            if had is previous:
+                had = dict(previous)
+            if mine:
+                had[topic] = mine
+            else:
+                del had[topic]
+        return had
+
+    def claim(self, member: MemberId, topic: TopicId, before: tuple[int, ...]) -> tuple[int, ...]:
+        """One partition after the other: those of `before` that nobody has claimed, ascending."""
+        taken = self.taken[topic]
         mine = []
-        for partition in previous:
+        for partition in before:
             if not 0 <= partition < len(taken):
                 raise AssignorError(
                     f"member {member} had partition {partition} of topic {uuid_text(topic)}, "
@@ -46,22 +75,23 @@ class Claims:
             if not taken[partition]:
                 taken[partition] = 1
                 mine.append(partition)
-        return previous if len(mine) == size else tuple(sorted(mine))
+        return tuple(sorted(mine))
 
-    def free(self, topic: TopicId) -> Sequence[int]:
+    def free(self, topic: TopicId) -> tuple[int, ...]:
         """The partitions of the topic that nobody had, ascending."""
         taken = self.taken.get(topic)
         if taken is None:
-            return range(self.counts[topic])
+            return run(0, self.counts[topic])
         if not taken.count(0):
             return ()
-        return [partition for partition, claimed in enumerate(taken) if not claimed]
+        numbers = run(0, len(taken))
+        return tuple(compress(numbers, taken.translate(FLIPPED)))
 
 
-def joined(mine: tuple[int, ...], more: Sequence[int]) -> tuple[int, ...]:
+def joined(mine: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     """Both together, ascending."""
     if not mine:
-        return tuple(more)
+        return more
     if more and more[0] > mine[-1]:
         return (*mine, *more)
     return tuple(sorted((*mine, *more)))

@@ -7,6 +7,7 @@ them has matching partitions. Neither what members had before nor their racks co
 
 from collections.abc import Mapping
 
+from kohort.assignors.runs import run
 from kohort.assignors.subscriptions import (
     Plan,
     Subscribers,
@@ -45,7 +46,12 @@ def assign(
         start = 0
         for rank in range(len(subscribers) if length else longer):
             end = start + length + (rank < longer)
-            plan[subscribers[rank]].update(dict.fromkeys(topics, tuple(range(start, end))))
+            mine = dict.fromkeys(topics, run(start, end))
+            member = subscribers[rank]
+            if plan[member]:
+                plan[member].update(mine)
+            else:
+                plan[member] = mine
             start = end
     return plan
 

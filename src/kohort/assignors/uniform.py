@@ -6,7 +6,7 @@ one, members keep what they had up to their share, and nothing else moves. `unif
 other case.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kohort.assignors.ownership import Claims, joined
 from kohort.assignors.subscriptions import (
@@ -19,10 +19,12 @@ from kohort.assignors.subscriptions import (
     topic_order,
 )
 from kohort.assignors.uniform_mixed import assign_mixed
-from kohort.terms import MemberId, TopicId
+from kohort.terms import NO_TOPIC_ID, MemberId, TopicId
 
-Chunk = tuple[TopicId, Sequence[int]]
+Chunk = tuple[TopicId, tuple[int, ...]]
 """Partitions of one topic that are free, ascending."""
+
+NO_CHUNK: Chunk = (NO_TOPIC_ID, ())
 
 
 def assign(
@@ -54,9 +56,13 @@ def assign_same(
     released: list[Chunk] = []
     remaining = len(members)
     for member, subscription in members.items():
-        had = still_wanted(claims, member, subscription.previous)
-        kept = sum(map(len, had.values())) if had else 0
-        quota = share + (extras > 0)
+        had = subscription.previous
+        kept = 0
+        if had:
+            had = claims.keep(member, had, counts)
+            for mine in had.values():
+                kept += len(mine)
+        quota = share + 1 if extras else share
         if kept > quota:
             had = cut(had, quota, released)
             kept = quota
@@ -77,21 +83,6 @@ def assign_same(
     return plan
 
 
-def still_wanted(claims: Claims, member: MemberId, previous: Assignment) -> Assignment:
-    """What the member had of topics that are still subscribed; the same object if that is all."""
-    had = previous
-    for topic, before in previous.items():
-        mine = claims.claim(member, topic, before) if topic in claims.counts else ()
-        if mine is not before or not mine:
-            if had is previous:
-                had = dict(previous)
-            if mine:
-                had[topic] = mine
-            else:
-                del had[topic]
-    return had
-
-
 def cut(had: Assignment, quota: int, released: list[Chunk]) -> Assignment:
     """The first `quota` partitions in the order of topics; the rest is added to `released`."""
     kept: Assignment = {}
@@ -110,26 +101,29 @@ def cut(had: Assignment, quota: int, released: list[Chunk]) -> Assignment:
 
 def deal(plan: Plan, wanting: list[tuple[MemberId, int]], free: list[Chunk]) -> None:
     """Fill the members that are below their share, one after the other, from the head of `free`."""
-    index = 0
+    chunks = iter(free)
+    topic, chunk = next(chunks, NO_CHUNK)
     start = 0
     for member, want in wanting:
-        mine = dict(plan[member])
+        mine = plan[member]
+        end = start + want
+        if not mine and end <= len(chunk):
+            plan[member] = {topic: chunk[start:end]}
+            start = end
+            continue
+        mine = dict(mine)
         missing = want
-        while missing and index < len(free):
-            topic, chunk = free[index]
+        while missing:
+            if start == len(chunk):
+                topic, chunk = next(chunks, NO_CHUNK)
+                start = 0
+                if not chunk:
+                    raise AssignorError(f"member {member} should get {missing} more than are free")
             part = chunk[start : start + missing]
             mine[topic] = joined(mine.get(topic, ()), part)
             missing -= len(part)
             start += len(part)
-            if start == len(chunk):
-                index += 1
-                start = 0
-        if missing:
-            raise AssignorError(
-                f"member {member} should get {missing} partitions more than are free"
-            )
         plan[member] = mine
-    if index < len(free):
-        raise AssignorError(
-            f"{sum(len(chunk) for _, chunk in free[index:]) - start} partitions are left over"
-        )
+    left = len(chunk) - start + sum(len(one) for _, one in chunks)
+    if left:
+        raise AssignorError(f"{left} partitions are left over")

@@ -7,7 +7,7 @@ subscriptions are kept together by load, so that filling a topic costs as many s
 members that receive.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
@@ -64,6 +64,29 @@ class Reading:
         self.owners: dict[MemberId, tuple[int, ...]] = {}
 
 
+Free = tuple[Reading, tuple[int, ...]]
+"""Partitions of one topic that are free, ascending."""
+
+
+def deal(chunks: list[Free], wanting: list[tuple[MemberId, int]]) -> None:
+    """Give each member as many as it wants, from the head; together they want all there is."""
+    at = start = 0
+    reading, free = chunks[at]
+    for member, want in wanting:
+        missing = want
+        while missing:
+            if start == len(free):
+                at += 1
+                reading, free = chunks[at]
+                start = 0
+            part = free[start : start + missing]
+            owners = reading.owners
+            mine = owners.get(member)
+            owners[member] = joined(mine, part) if mine else part
+            missing -= len(part)
+            start += len(part)
+
+
 def assign_mixed(
     members: Mapping[MemberId, Subscription],
     subscriptions: list[Subscribers],
@@ -107,14 +130,13 @@ class Leveller:
     def keep(self, wanted: list[frozenset[TopicId]]) -> None:
         """Every member keeps what it had of the topics that it still reads."""
         for member, subscription in self.members.items():
-            reads = wanted[self.of[member]]
             load = 0
-            for topic, before in subscription.previous.items():
-                if topic in reads:
-                    mine = self.claims.claim(member, topic, before)
-                    if mine:
-                        self.topics[topic].owners[member] = mine
-                        load += len(mine)
+            if subscription.previous:
+                reads = wanted[self.of[member]]
+                kept = self.claims.keep(member, subscription.previous, reads)
+                for topic, mine in kept.items():
+                    self.topics[topic].owners[member] = mine
+                    load += len(mine)
             self.loads[member] = load
 
     def plan(self) -> Plan:
@@ -123,10 +145,15 @@ class Leveller:
             self.topics.values(),
             key=lambda one: (-one.count / one.subscribers, one.subscribers, topic_order(one.id)),
         )
+        # Those of one rank with the same readers are poured as one, so that members get runs.
+        alike: dict[tuple[int, tuple[int, ...]], list[Free]] = {}
         for reading in order:
             free = self.claims.free(reading.id)
             if free:
-                self.fill(reading, free)
+                key = (reading.count, tuple(reading.readers))
+                alike.setdefault(key, []).append((reading, free))
+        for chunks in alike.values():
+            self.fill(chunks)
         contested = [reading for reading in order if reading.subscribers > 1]
         for _ in range(MAX_PASSES):
             moved = False
@@ -140,23 +167,21 @@ class Leveller:
                 plan[member][reading.id] = mine
         return plan
 
-    def fill(self, reading: Reading, free: Sequence[int]) -> None:
-        """Pour the free partitions over the subscribers, lowest loads first, as water finds its
-        level.
+    def fill(self, chunks: list[Free]) -> None:
+        """Pour what is free over the subscribers, lowest loads first, as water finds its level.
 
         One at a time, each partition would go to the least loaded subscriber, and among equals to
-        the one that was lower when the topic was begun; the sizes here are the same, the picks are
-        runs.
+        the one that was lower at the beginning; the sizes here are the same, the picks are runs.
         """
-        readers = [self.equals[index] for index in reading.readers]
+        indices = chunks[0][0].readers
         at_load: dict[int, int] = {}
-        for one in readers:
-            for load, equals in one.by_load.items():
+        for index in indices:
+            for load, equals in self.equals[index].by_load.items():
                 at_load[load] = at_load.get(load, 0) + len(equals)
         lowest = sorted(at_load)
         level = lowest[0]
         raised = 0  # subscribers that have reached `level`
-        left = len(free)
+        left = sum(len(free) for _, free in chunks)
         for load in lowest:
             climb = raised * (load - level)
             if climb > left:
@@ -165,25 +190,23 @@ class Leveller:
             level = load
             raised += at_load[load]
         each, longer = divmod(left, raised)
-        # Only `longer` of them rise above the level: of those already on it the others are not
-        # touched.
-        room = raised if each else max(longer, raised - at_load.get(level, 0))
+        # Only `longer` rise above the level: of those already on it the others are not touched.
+        room = raised if each else max(longer, raised - at_load[level])
 
         # All are taken out before the first is put back, perhaps at a load that is still to come.
         receivers: list[tuple[MemberId, int, int]] = []
         for load in lowest:
-            for index in reading.readers:
+            for index in indices:
                 if load <= level and len(receivers) < room and load in self.equals[index].by_load:
                     those = self.equals[index].take(load, room - len(receivers))
                     receivers.extend((member, load, index) for member in those)
-        start = 0
+        wanting: list[tuple[MemberId, int]] = []
         for rank, (member, load, index) in enumerate(receivers):
             after = level + each + (rank < longer)
             self.equals[index].add(member, after)
             self.loads[member] = after
-            end = start + after - load
-            reading.owners[member] = joined(reading.owners.get(member, ()), free[start:end])
-            start = end
+            wanting.append((member, after - load))
+        deal(chunks, wanting)
 
     def relieve(self, reading: Reading) -> bool:
         """Move single partitions from the most to the least loaded while they differ by two or
