@@ -183,7 +183,10 @@ def replay(
         return
     if isinstance(value, LegacyOffsetCommitValue):
         value = OffsetCommitValue(
-            offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+            offset=value.offset,
+            metadata=value.metadata,
+            commit_timestamp=value.commit_timestamp,
+            topic_id=NO_TOPIC_ID,
         )
     if shard.groups.get(group_id) is None:
         shard.groups.add(ClassicGroup(group_id, Millis(value.commit_timestamp)))
