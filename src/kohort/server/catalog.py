@@ -1,7 +1,7 @@
 """The topics of the cluster, kept in one small file that is replaced as a whole.
 
-A change is on the disk before anybody sees it. A topic that is being deleted is remembered until its
-logs are gone, so that a crash cannot bring old records back under a new topic of its name.
+A change is on the disk before anybody sees it. A topic that is being deleted is remembered until
+its logs are gone, so that a crash cannot bring old records back under a new topic of that name.
 """
 
 import re

@@ -104,9 +104,9 @@ class Session:
 class FetchSessions:
     """The sessions of one node, the least recently used first: it goes when they are too many."""
 
-    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
+    def __init__(self, slots: int, new_uuid: Callable[[], bytes]) -> None:
         self._slots = slots
-        self._new_id = new_id
+        self._new_uuid = new_uuid
         self._sessions: dict[int, Session] = {}
 
     def __len__(self) -> int:
@@ -151,9 +151,9 @@ class FetchSessions:
     def _opened(self, request: FetchRequest, *, uses_ids: bool) -> Session:
         while len(self._sessions) >= self._slots:
             del self._sessions[next(iter(self._sessions))]
-        session_id = self._new_id()
-        while session_id in self._sessions or session_id == 0:
-            session_id = self._new_id()
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = int.from_bytes(self._new_uuid()[:4]) & 0x7FFFFFFF
         session = Session(session_id, uses_ids=uses_ids)
         session.update(request)
         self._sessions[session_id] = session

@@ -1,23 +1,20 @@
 """A partition of a topic: its log, its producers, and how far consumers may read.
 
-Batches are stored as they came: a look at the header, the crc, and the bytes go to the log. Consumers see
-what is durable: with log.sync=group the high watermark follows the sync at the end of the turn.
+Batches are stored as they came: a look at the header, the crc, and off to the log. Consumers see
+what is durable: with log.sync=group the high watermark follows the sync after the turn.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import ApiError, ErrorCode, StorageError, WireError
 from kohort.server.catalog import Topic
 from kohort.server.producers import Producers
-from kohort.server.waiting import Parked, Waiting
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
-
-LEADER_EPOCH = 0  # there are no elections, so the first leader stays
 
 LATEST = -1
 EARLIEST = -2
@@ -27,7 +24,6 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 _NO_TIMESTAMP = -1
-_SCAN_BYTES = 1 << 20
 
 
 class Appended(NamedTuple):
@@ -55,30 +51,52 @@ class Partition:
         "failed",
         "high_watermark",
         "index",
-        "internal",
         "log",
         "topic",
-        "unsynced_bytes",
+        "unread_bytes",
     )
 
-    def __init__(self, topic: Topic, index: int, log: Log, config: TopicConfig) -> None:
-        self.topic = topic.name
+    def __init__(self, topic: Topic, index: int, log: Log, broker: BrokerConfig) -> None:
+        self.topic = topic
         self.index = index
-        self.internal = topic.is_internal
         self.log = log
-        self.config = config
+        self.config = TopicConfig.of(broker, topic.configs)
         self.high_watermark = log.end
-        self.unsynced_bytes = 0
+        self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
         self._producers: Producers | None = None
+
+    @property
+    def leader_epoch(self) -> int:
+        """The log's own: there are no elections here, so it stays what it was at the start."""
+        return self.log.leader_epoch
 
     @property
     def last_stable_offset(self) -> Offset:
         """The end for read_committed: the high watermark, as long as there are no transactions."""
         return self.high_watermark
 
+    def durable(self, end: Offset) -> None:
+        """So much is on the disk: consumers may read it."""
+        self.high_watermark = end
+
+    def take_unread(self) -> int:
+        """How many bytes have become readable since the last time.
+
+        What was written while the disk was busy is counted twice: a reader may wake too early.
+        """
+        size_bytes = self.unread_bytes
+        if self.high_watermark == self.log.end:
+            self.unread_bytes = 0
+        return size_bytes
+
+    def reconfigure(self, topic: Topic, broker: BrokerConfig) -> None:
+        """Let what has changed about the topic count from now on."""
+        self.topic = topic
+        self.config = TopicConfig.of(broker, topic.configs)
+
     def append(self, records: bytes | None, now: Millis) -> Appended:
-        """Check a batch as it came and write it. Raises ApiError; then nothing is written."""
+        """Check a batch as it came and write it. Raises ApiError: then nothing is written."""
         if self.failed:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
         header = self._checked(records)
@@ -108,8 +126,8 @@ class Partition:
     def read(self, offset: int, limit_bytes: int, end: Offset) -> bytes:
         """Whole batches from the one that holds `offset`, none of them at or behind `end`.
 
-        The first one comes even when it is larger than the limit. Raises ApiError for an offset that is
-        not there.
+        The first one comes even when it is larger than the limit. Raises ApiError for an offset
+        that is not there.
         """
         log = self.log
         if not log.start <= offset <= log.end:
@@ -126,9 +144,9 @@ class Partition:
         """The offset of a special point or of the first record at or after a time, up to `end`."""
         match timestamp:
             case -1:
-                return Found(end, _NO_TIMESTAMP, LEADER_EPOCH)
+                return Found(end, _NO_TIMESTAMP, self.log.leader_epoch)
             case -2 | -4:
-                return Found(self.log.start, _NO_TIMESTAMP, LEADER_EPOCH)
+                return Found(self.log.start, _NO_TIMESTAMP, self.log.leader_epoch)
             case -5 | -6:  # nothing is tiered here
                 return Found(-1, _NO_TIMESTAMP, -1)
             case -3:
@@ -138,7 +156,7 @@ class Partition:
         found = self.log.find_timestamp(timestamp)
         if found is None or found[1] >= end:
             return Found(-1, _NO_TIMESTAMP, -1)
-        return Found(found[1], found[0], LEADER_EPOCH)
+        return Found(found[1], found[0], self.log.leader_epoch)
 
     def delete_before(self, offset: int) -> Offset:
         """Make records before an offset unreadable; -1 means all. The new start of the log."""
@@ -153,13 +171,18 @@ class Partition:
             self.log.truncate_before(Offset(offset))
         return self.log.start
 
+    def retain(self, now: Millis) -> None:
+        """Drop what is older, or more, than the topic keeps. Compaction is not this."""
+        if self.config.deleted and not self.failed:
+            self.log.apply_retention(now, self.config.retention_ms, self.config.retention_bytes)
+
     def expire_producers(self, before: Millis) -> None:
         """Forget the producers that have been silent since `before`."""
         if self._producers is not None:
             self._producers.expire(before)
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.index}"
+        return f"{self.topic.name}-{self.index}"
 
     def _checked(self, records: bytes | None) -> BatchHeader:
         """The header of the one good batch that `records` must be. Raises ApiError."""
@@ -249,9 +272,8 @@ class Partition:
         return self._producers
 
     def _headers(self) -> Iterator[BatchHeader]:
-        for data in self.log.read(self.log.start, _SCAN_BYTES):
-            for _, header in batches.walk(data):
-                yield header
+        for data in self.log.read(self.log.start, self.log.size_bytes):
+            yield batches.header_at(data)
 
 
 def _until(data: bytes, end: Offset) -> bytes:
@@ -260,100 +282,3 @@ def _until(data: bytes, end: Offset) -> bytes:
         if header.last_offset >= end:
             return data[:position]
     return data
-
-
-class Partitions:
-    """Every partition that this process stores, and the fetches that wait for them.
-
-    The turn goes like this: requests append; `unsynced` is synced, and each partition told with
-    `synced`; `ready` has the fetches to answer now.
-    """
-
-    def __init__(
-        self, broker: BrokerConfig, open_log: Callable[[str, int, TopicConfig], Log]
-    ) -> None:
-        self._broker = broker
-        self._open_log = open_log
-        self._synced_each_turn = broker.log_sync == "group"
-        self._woken: list[Parked] = []
-        self.by_name: dict[str, list[Partition]] = {}
-        self.unsynced: dict[Partition, None] = {}
-        self.waiting = Waiting()
-
-    def open(self, topic: Topic) -> None:
-        """Open the logs of a topic, of a new one as of one that has grown. Raises StorageError."""
-        config = TopicConfig.of(self._broker, topic.configs)
-        partitions = self.by_name.setdefault(topic.name, [])
-        for index in range(len(partitions), topic.partitions):
-            log = self._open_log(topic.name, index, config)
-            partitions.append(Partition(topic, index, log, config))
-
-    def adopt(self, topic: Topic, logs: list[Log]) -> None:
-        """Show logs that somebody else writes: the coordinator's. Their owner calls `moved`."""
-        config = TopicConfig.of(self._broker, topic.configs)
-        self.by_name[topic.name] = [
-            Partition(topic, index, log, config) for index, log in enumerate(logs)
-        ]
-
-    def reconfigure(self, topic: Topic) -> None:
-        """Let the settings of a topic count from now on."""
-        config = TopicConfig.of(self._broker, topic.configs)
-        for partition in self.by_name.get(topic.name, ()):
-            partition.config = config
-
-    def delete(self, topic: Topic) -> None:
-        """Close and remove the logs of a topic. Fetches that wait for it are answered."""
-        for partition in self.by_name.pop(topic.name, ()):
-            self.unsynced.pop(partition, None)
-            partition.failed = True
-            partition.log.delete()
-            self._woken += self.waiting.changed(partition)
-
-    def find(self, topic: str, index: int) -> Partition | None:
-        partitions = self.by_name.get(topic)
-        if partitions is None or not 0 <= index < len(partitions):
-            return None
-        return partitions[index]
-
-    def appended(self, partition: Partition, size_bytes: int) -> None:
-        """A batch was written: it counts when it is durable, or at once where nothing is synced."""
-        if self._synced_each_turn:
-            partition.unsynced_bytes += size_bytes
-            self.unsynced[partition] = None
-        else:
-            self.moved(partition, partition.log.end, size_bytes)
-
-    def synced(self, partition: Partition, durable: Offset) -> None:
-        """A sync has made a partition durable up to here."""
-        self.unsynced.pop(partition, None)
-        self.moved(partition, durable, partition.unsynced_bytes)
-        if partition.log.end > durable:  # written while the disk was busy: counted twice, not never
-            self.unsynced[partition] = None
-        else:
-            partition.unsynced_bytes = 0
-
-    def failed(self, partition: Partition) -> None:
-        """A sync has failed: nothing more is taken until a restart has read the log anew."""
-        self.unsynced.pop(partition, None)
-        partition.failed = True
-        self._woken += self.waiting.changed(partition)
-
-    def moved(self, partition: Partition, end: Offset, size_bytes: int) -> None:
-        """Consumers may read up to `end` from now on."""
-        partition.high_watermark = end
-        if self.waiting:
-            self._woken += self.waiting.arrived(partition, size_bytes)
-
-    def ready(self, now: Millis) -> list[Parked]:
-        """The parked fetches to answer now, each exactly once."""
-        woken, self._woken = self._woken, []
-        return woken + self.waiting.due(now)
-
-    def wake_at(self) -> Millis | None:
-        """When `ready` has something again, whatever happens."""
-        return Millis(0) if self._woken else self.waiting.wake_at()
-
-    def close(self) -> None:
-        for partitions in self.by_name.values():
-            for partition in partitions:
-                partition.log.close()

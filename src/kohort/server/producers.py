@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent producers (KIP-98): epochs, and five batches of each.
+"""What a partition remembers of its idempotent producers (KIP-98): epochs, five batches each.
 
 Five is how many requests a producer may have on the way: a batch that is sent again is one of them.
 """
@@ -43,8 +43,8 @@ class Producers:
     def admit(self, header: BatchHeader) -> Written | None:
         """The same batch as it was written before, or None when this one is to be appended now.
 
-        A producer that nobody remembers may start anywhere: it may have been silent for too long. Raises
-        ApiError for a batch of an older epoch, and for one that does not follow the last one.
+        A producer that nobody remembers may start anywhere: it may have been silent for long.
+        Raises ApiError for a batch of an older epoch, or one that does not follow the last.
         """
         known = self._producers.get(header.producer_id)
         if known is None:

@@ -1,0 +1,181 @@
+"""Fetch: whole batches from many partitions, now or when enough has arrived.
+
+Bytes go from the log to the answer as they are. A fetch that finds too little is parked, and reads
+once more when it is woken or when its time is over.
+"""
+
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis.leaders import check_leader_epoch, leader_epoch, led_partition, topic_named
+from kohort.server.catalog import Topic
+from kohort.server.fetch_sessions import Session, TopicKey
+from kohort.terms import Millis, TopicId
+from kohort.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from kohort.server.node import Node
+
+READ_COMMITTED = 1
+_BY_ID_SINCE = 13
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def fetch(node: "Node", call: Call[FetchRequest], now: Millis) -> FetchResponse | None:
+    """Answer at once when there is enough, an error to tell, or no time to wait; else park."""
+    request = call.request
+    try:
+        session = node.cluster.fetch_sessions.session_of(
+            request, uses_ids=call.version >= _BY_ID_SINCE
+        )
+    except ApiError as error:
+        return FetchResponse(error_code=error.code, responses=[])
+    reading = _Reading(node, request, session, call.version)
+    response = reading.read()
+    if (
+        request.max_wait_ms <= 0
+        or reading.found_bytes >= request.min_bytes
+        or reading.failed
+        or not reading.watched
+    ):
+        return reading.answer(response)
+    node.cluster.waiting.park(
+        call.token,
+        reading.work,
+        reading.watched,
+        missing_bytes=request.min_bytes - reading.found_bytes,
+        deadline=Millis(now + request.max_wait_ms),
+    )
+    return None
+
+
+class _Reading:
+    """One fetch: what it wants, and what one pass over it has found."""
+
+    __slots__ = (
+        "committed",
+        "failed",
+        "found_bytes",
+        "node",
+        "request",
+        "session",
+        "version",
+        "wanted",
+        "watched",
+    )
+
+    def __init__(
+        self, node: "Node", request: FetchRequest, session: Session | None, version: int
+    ) -> None:
+        self.node = node
+        self.request = request
+        self.session = session
+        self.version = version
+        self.committed = request.isolation_level == READ_COMMITTED
+        self.found_bytes = 0
+        self.failed = False
+        self.watched: list[tuple[str, int]] = []
+        self.wanted: list[tuple[TopicKey, list[FetchPartition]]] = (
+            [((one.topic, TopicId(one.topic_id)), one.partitions) for one in request.topics]
+            if session is None
+            else list(session.wanted())
+        )
+
+    def work(self, now: Millis) -> FetchResponse:
+        """The second look of a parked fetch: whatever is there now is the answer."""
+        del now
+        return self.answer(self.read())
+
+    def read(self) -> FetchResponse:
+        """One pass over all partitions, within the limits of the request."""
+        self.found_bytes = 0
+        self.failed = False
+        self.watched = []
+        left = min(self.request.max_bytes, self.node.cluster.config.fetch_max_bytes)
+        by_id = self.version >= _BY_ID_SINCE
+        elsewhere: dict[int, NodeEndpoint] = {}
+        responses = []
+        for (name, topic_id), partitions in self.wanted:
+            topic = topic_named(self.node, name, topic_id, by_id=by_id)
+            answers = []
+            for wanted in partitions:
+                try:
+                    answers.append(self._read_partition(topic, wanted, left - self.found_bytes))
+                except ApiError as error:
+                    answers.append(self._refused(topic, wanted, error, elsewhere))
+            responses.append(
+                FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=answers)
+            )
+        return FetchResponse(responses=responses, node_endpoints=list(elsewhere.values()))
+
+    def answer(self, response: FetchResponse) -> FetchResponse:
+        """The answer as the client expects it: what has changed only, when it has a session."""
+        session = self.session
+        if session is not None:
+            response.session_id = session.session_id
+            response.responses = session.changes(
+                response.responses, everything=self.request.session_epoch == 0
+            )
+        return response
+
+    def _read_partition(
+        self, topic: Topic | ApiError, wanted: FetchPartition, left: int
+    ) -> PartitionData:
+        partition = led_partition(self.node, topic, wanted.partition)
+        check_leader_epoch(partition, wanted.current_leader_epoch)
+        self.watched.append((partition.topic.name, wanted.partition))
+        end = partition.last_stable_offset if self.committed else partition.high_watermark
+        records = b""
+        limit = min(wanted.partition_max_bytes, left)
+        if limit > 0 or not self.found_bytes:
+            records = partition.read(wanted.fetch_offset, max(limit, 0), end)
+            # The first batch of an answer comes whatever its size, so nobody is stuck (KIP-74).
+            if len(records) > max(limit, 0) and self.found_bytes:
+                records = b""
+            self.found_bytes += len(records)
+        return PartitionData(
+            partition_index=wanted.partition,
+            error_code=0,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=partition.log.start,
+            aborted_transactions=[] if self.committed else None,
+            records=records,
+        )
+
+    def _refused(
+        self,
+        topic: Topic | ApiError,
+        wanted: FetchPartition,
+        error: ApiError,
+        elsewhere: dict[int, NodeEndpoint],
+    ) -> PartitionData:
+        """An error of one partition. Unknown ones let the others wait, as upstream has it."""
+        unknown = error.code in _UNKNOWN
+        if not unknown:
+            self.failed = True
+        data = PartitionData(
+            partition_index=wanted.partition,
+            error_code=error.code,
+            high_watermark=-1,
+            aborted_transactions=[] if unknown else None,
+            records=b"",
+        )
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and isinstance(topic, Topic):
+            leader = self.node.cluster.leader(topic, wanted.partition)
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=leader, leader_epoch=leader_epoch(self.node, topic.name, wanted.partition)
+            )
+            for one in self.node.cluster.nodes:
+                if one.id == leader:
+                    elsewhere[leader] = NodeEndpoint(node_id=leader, host=one.host, port=one.port)
+        return data
