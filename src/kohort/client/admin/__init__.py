@@ -1,0 +1,39 @@
+"""The admin client and the views it answers with."""
+
+from kohort.client.admin.client import AdminClient
+from kohort.client.admin.views import (
+    Assignment,
+    CommittedOffset,
+    CreatedTopic,
+    FoundOffset,
+    GroupDescription,
+    GroupListing,
+    GroupOffsets,
+    Listings,
+    MemberDescription,
+    NewTopic,
+    Outcomes,
+    PartitionDescription,
+    TopicDescription,
+    TopicListing,
+    TopicPartition,
+)
+
+__all__ = [
+    "AdminClient",
+    "Assignment",
+    "CommittedOffset",
+    "CreatedTopic",
+    "FoundOffset",
+    "GroupDescription",
+    "GroupListing",
+    "GroupOffsets",
+    "Listings",
+    "MemberDescription",
+    "NewTopic",
+    "Outcomes",
+    "PartitionDescription",
+    "TopicDescription",
+    "TopicListing",
+    "TopicPartition",
+]

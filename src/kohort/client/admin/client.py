@@ -1,0 +1,225 @@
+"""AdminClient: groups and topics of a cluster, for asyncio programs."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from kohort.client.admin import groups, offsets, topics
+from kohort.client.admin.views import (
+    CreatedTopic,
+    FoundOffset,
+    GroupDescription,
+    GroupOffsets,
+    Listings,
+    NewTopic,
+    Outcomes,
+    TopicDescription,
+    TopicListing,
+    TopicPartition,
+)
+from kohort.client.cluster import Cluster, Node
+from kohort.client.connection import Address
+
+DEFAULT_TIMEOUT_S = 30.0
+
+
+class AdminClient:
+    """Administers groups and topics of any Kafka-compatible cluster, of any age.
+
+        async with AdminClient("127.0.0.1:9092") as admin:
+            for group in await admin.list_groups(states=["Stable"]):
+                print(group.group_id)
+
+    Versions are agreed with each broker by itself (KIP-35). What a broker is too old for is refused
+    with the version that has it, never done in a lesser way in silence.
+
+    Calls about several things answer with `Outcomes`: one entry for each, a value or an ApiError.
+    Codes that pass by themselves (a coordinator that moves or loads, an open transaction) are tried
+    again until `timeout`; what still fails then is in the outcome. Calls raise only when nothing
+    could be asked at all: ConnectionFailedError, RequestTimeoutError (both ApiErrors), ValueError
+    for arguments that make no sense.
+
+    Args:
+        bootstrap_servers: `host:port`, several with commas between them, or a list of such.
+        client_id: how brokers name this client, in their logs and quotas.
+        timeout: seconds that one call may take altogether.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        *,
+        client_id: str = "kohort-admin",
+        timeout: float = DEFAULT_TIMEOUT_S,
+    ) -> None:
+        if timeout <= 0:
+            raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
+        servers = (
+            bootstrap_servers.split(",")
+            if isinstance(bootstrap_servers, str)
+            else list(bootstrap_servers)
+        )
+        addresses = [Address.of(one.strip()) for one in servers if one.strip()]
+        self._cluster = Cluster(addresses, client_id=client_id)
+        self._timeout_s = timeout
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections. A later call opens them again."""
+        await self._cluster.close()
+
+    async def describe_cluster(self) -> tuple[Node, ...]:
+        """The brokers, by id."""
+        nodes = await self._cluster.nodes(self._deadline())
+        return tuple(nodes[node_id] for node_id in sorted(nodes))
+
+    async def list_groups(
+        self,
+        *,
+        states: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+    ) -> Listings:
+        """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
+
+        Args:
+            states: only groups in one of these (KIP-518): GroupState or its name in any case.
+            types: only groups of one of these (KIP-848): GroupType or its name in any case.
+
+        None filters nothing; an empty filter and an unknown name are ValueErrors.
+
+        Returns:
+            The groups of all brokers that answered, sorted by id; `errors` names the brokers that
+            did not, or were too old for a filter (states need ListGroups v4, types v5).
+
+        Raises:
+            UnsupportedVersionError: every broker is too old for the filter. No broker was sent an
+                unfiltered request.
+            ApiError: no broker answered; this is the first one's error.
+        """
+        return await groups.list_groups(
+            self._cluster, states=states, types=types, deadline=self._deadline()
+        )
+
+    async def describe_groups(
+        self, group_ids: str | Iterable[str]
+    ) -> Outcomes[str, GroupDescription]:
+        """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
+
+        Each coordinator is asked by ConsumerGroupDescribe for all its groups, then by
+        DescribeGroups for those which that does not know, or alone where it is too old for the
+        first. A group that does not exist is GROUP_ID_NOT_FOUND, whatever the broker's age.
+        """
+        return await groups.describe_groups(
+            self._cluster, _several(group_ids), deadline=self._deadline()
+        )
+
+    async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:
+        """Delete groups and their committed offsets (KIP-229): one DeleteGroups per coordinator.
+
+        A group with members is NON_EMPTY_GROUP and untouched, an unknown one GROUP_ID_NOT_FOUND.
+        A request that was sent is never sent twice: when the connection breaks before its answer,
+        the outcome is NETWORK_EXCEPTION, and whether the group is gone is for you to look up.
+        """
+        return await groups.delete_groups(
+            self._cluster, _several(group_ids), deadline=self._deadline()
+        )
+
+    async def list_group_offsets(
+        self,
+        wanted: Mapping[str, Iterable[tuple[str, int]] | None],
+        *,
+        require_stable: bool = False,
+    ) -> Outcomes[str, GroupOffsets]:
+        """Committed offsets of any number of groups: one OffsetFetch per coordinator (KIP-709).
+
+        Brokers below OffsetFetch v8 are asked group by group, those below FindCoordinator v4 for
+        one coordinator at a time; the result is the same.
+
+        Args:
+            wanted: group id -> its partitions as (topic, index), or None for all that have an
+                offset.
+            require_stable: wait for open transactions to end (KIP-447). Refused for the groups of
+                a broker below OffsetFetch v7.
+
+        Returns:
+            Per group: partition -> CommittedOffset, None where nothing is committed, or the
+            ApiError of this partition alone (UNSTABLE_OFFSET_COMMIT when a transaction is still
+            open at the end of the timeout). An unknown group has no offsets; that is no error.
+        """
+        return await offsets.list_group_offsets(
+            self._cluster, wanted, require_stable=require_stable, deadline=self._deadline()
+        )
+
+    async def create_topics(
+        self, new_topics: Iterable[NewTopic], *, validate_only: bool = False
+    ) -> Outcomes[str, CreatedTopic]:
+        """Create topics (KIP-4). `validate_only` checks everything and creates nothing."""
+        return await topics.create_topics(
+            self._cluster,
+            new_topics,
+            validate_only=validate_only,
+            deadline=self._deadline(),
+            now=self._now(),
+        )
+
+    async def delete_topics(self, names: str | Iterable[str]) -> Outcomes[str, None]:
+        """Delete topics with all their records (KIP-4)."""
+        return await topics.delete_topics(
+            self._cluster, _several(names), deadline=self._deadline(), now=self._now()
+        )
+
+    async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
+        """All topics, sorted by name; with `internal` also those for the brokers' own use."""
+        return await topics.list_topics(self._cluster, internal=internal, deadline=self._deadline())
+
+    async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:
+        """Topics and where their partitions are. Asking never creates a topic."""
+        return await topics.describe_topics(
+            self._cluster, _several(names), deadline=self._deadline()
+        )
+
+    async def list_offsets(
+        self,
+        partitions: Mapping[tuple[str, int], topics.When],
+        *,
+        read_committed: bool = False,
+    ) -> Outcomes[TopicPartition, FoundOffset]:
+        """Offsets by time (KIP-79): one ListOffsets per leader.
+
+        Args:
+            partitions: (topic, index) -> "earliest", "latest", "max_timestamp" (KIP-734), or a
+                time, as milliseconds since 1970 or a datetime with a zone: the first record at or
+                after it.
+            read_committed: latest is the last stable offset, before any open transaction.
+        """
+        return await topics.list_offsets(
+            self._cluster, partitions, read_committed=read_committed, deadline=self._deadline()
+        )
+
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> Outcomes[TopicPartition, FoundOffset]:
+        """The offset that the next record of each partition will get."""
+        return await self.list_offsets(dict.fromkeys(partitions, "latest"))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _deadline(self) -> float:
+        return self._now() + self._timeout_s
+
+
+def _several(names: str | Iterable[str]) -> list[str]:
+    """One name is a list of one: iterated by its letters it would name what nobody meant."""
+    return [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,293 @@
+"""Groups: list (KIP-40, KIP-518), describe under either protocol (KIP-848), delete (KIP-229)."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from kohort.client.admin.rounds import settle
+from kohort.client.admin.views import (
+    Assignment,
+    GroupDescription,
+    GroupListing,
+    Listings,
+    MemberDescription,
+    Outcomes,
+)
+from kohort.client.cluster import Cluster, Node, api_error
+from kohort.client.connection import Need
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.records import consumer_protocol
+from kohort.terms import GroupState, GroupType
+from kohort.wire.messages import consumer_group_describe as described_848
+from kohort.wire.messages import describe_groups as described_classic
+from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+BY_STATE = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
+BY_TYPE = Need(5, "filtering by type", "KIP-848, Apache Kafka 3.8")
+
+_MEMBER_TYPES = {0: GroupType.CLASSIC, 1: GroupType.CONSUMER}
+# ConsumerGroupDescribe's ways to say that a group may be found by DescribeGroups.
+_ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
+
+_STATES = {one.value: one for one in GroupState}
+_TYPES = {one.value: one for one in GroupType}
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+async def list_groups(
+    cluster: Cluster,
+    *,
+    states: Iterable[str] | None,
+    types: Iterable[str] | None,
+    deadline: float,
+) -> Listings:
+    """See `AdminClient.list_groups`."""
+    wanted_states = _words(GroupState, "state", states)
+    wanted_types = _words(GroupType, "type", types)
+    need = BY_TYPE if wanted_types else BY_STATE if wanted_states else None
+    request = ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)
+    nodes = await cluster.nodes(deadline)
+
+    async def locate(ids: Sequence[int], _: float) -> dict[int, Node | ApiError]:
+        return {node_id: nodes[node_id] for node_id in ids}
+
+    async def ask(
+        node: Node, ids: Sequence[int], deadline: float
+    ) -> dict[int, list[GroupListing] | ApiError]:
+        connection = await cluster.connection(node.address, deadline)
+        answer: ListGroupsResponse = await connection.ask(request, deadline=deadline, need=need)
+        if answer.error_code:
+            return dict.fromkeys(ids, api_error(answer.error_code))
+        version = connection.version(ListGroupsRequest)
+        groups = [_listing(one, version) for one in answer.groups]
+        return {node_id: groups for node_id in ids}  # noqa: C420  (one id, and its own list)
+
+    outcomes = await settle(cluster, nodes, locate, ask, deadline=deadline)
+    errors = {node: error for node, error in outcomes.items() if isinstance(error, ApiError)}
+    if len(errors) == len(outcomes):
+        first = next(iter(errors.values()))
+        if first.code is ErrorCode.UNSUPPORTED_VERSION:
+            raise UnsupportedVersionError(first.message)
+        raise first
+    by_id = {
+        group.group_id: group
+        for listed in outcomes.values()
+        if not isinstance(listed, ApiError)
+        for group in listed
+    }
+    return Listings(tuple(by_id[group_id] for group_id in sorted(by_id)), errors)
+
+
+def _words(enum: type[Word], thing: str, given: Iterable[str] | None) -> list[str]:
+    """A filter in the protocol's own spelling. None filters nothing; an empty one is a mistake."""
+    if given is None:
+        return []
+    names = [given] if isinstance(given, str) else list(given)
+    valid = {one.value.lower(): one.value for one in enum}
+    if not names:
+        raise ValueError(f"no {thing} is given to filter by, expected None for all or {thing}s")
+    for name in names:
+        if name.strip().lower() not in valid:
+            raise ValueError(
+                f"{name!r} is not a group {thing}, expected one of {', '.join(valid.values())}"
+            )
+    return list(dict.fromkeys(valid[name.strip().lower()] for name in names))
+
+
+def _listing(group: ListedGroup, version: int) -> GroupListing:
+    return GroupListing(
+        group.group_id,
+        group.protocol_type,
+        state_of(group.group_state) if version >= BY_STATE.version else None,
+        type_of(group.group_type) if version >= BY_TYPE.version else None,
+    )
+
+
+def state_of(text: str) -> GroupState | str:
+    """A state by its name; the text itself when a newer broker has one that we do not know."""
+    return _STATES.get(text, text)
+
+
+def type_of(text: str) -> GroupType | str:
+    """A type by its name, likewise."""
+    return _TYPES.get(text, text)
+
+
+async def describe_groups(
+    cluster: Cluster, group_ids: Iterable[str], *, deadline: float
+) -> Outcomes[str, GroupDescription]:
+    """See `AdminClient.describe_groups`."""
+
+    async def ask(
+        node: Node, ids: Sequence[str], deadline: float
+    ) -> dict[str, GroupDescription | ApiError]:
+        """ConsumerGroupDescribe for all, then DescribeGroups for those it does not know."""
+        connection = await cluster.connection(node.address, deadline)
+        outcomes: dict[str, GroupDescription | ApiError] = {}
+        rest = list(ids)
+        if connection.offers(ConsumerGroupDescribeRequest):
+            answer = await connection.ask(
+                ConsumerGroupDescribeRequest(group_ids=rest, include_authorized_operations=False),
+                deadline=deadline,
+            )
+            for group in answer.groups:
+                outcomes[group.group_id] = _consumer_group(group, node)
+            rest = [one for one in ids if _may_be_classic(outcomes.get(one))]
+        if rest:
+            answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
+            for classic in answer.groups:
+                outcomes[classic.group_id] = _classic_group(classic, node)
+        return outcomes
+
+    return Outcomes(await settle(cluster, group_ids, cluster.coordinators, ask, deadline=deadline))
+
+
+def _may_be_classic(outcome: GroupDescription | ApiError | None) -> bool:
+    return isinstance(outcome, ApiError) and outcome.code in _ELSEWHERE
+
+
+def _consumer_group(group: described_848.DescribedGroup, node: Node) -> GroupDescription | ApiError:
+    if group.error_code:
+        return api_error(group.error_code, group.error_message)
+    return GroupDescription(
+        group_id=group.group_id,
+        type=GroupType.CONSUMER,
+        state=state_of(group.group_state),
+        protocol_type="consumer",
+        assignor=group.assignor_name,
+        coordinator_id=node.id,
+        coordinator_host=node.host,
+        coordinator_port=node.port,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=tuple(_consumer_member(member) for member in group.members),
+    )
+
+
+def _consumer_member(member: described_848.Member) -> MemberDescription:
+    return MemberDescription(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        type=_MEMBER_TYPES.get(member.member_type, GroupType.CONSUMER),
+        member_epoch=member.member_epoch,
+        subscribed_topics=tuple(member.subscribed_topic_names),
+        subscribed_regex=member.subscribed_topic_regex or None,
+        assignment=_assignment(member.assignment),
+        target_assignment=_assignment(member.target_assignment),
+    )
+
+
+def _assignment(assignment: described_848.Assignment) -> Assignment:
+    return {
+        one.topic_name: tuple(sorted(one.partitions))
+        for one in sorted(assignment.topic_partitions, key=lambda one: one.topic_name)
+    }
+
+
+def _classic_group(
+    group: described_classic.DescribedGroup, node: Node
+) -> GroupDescription | ApiError:
+    if group.error_code:
+        return api_error(group.error_code, group.error_message)
+    if group.group_state == GroupState.DEAD:  # how brokers below v6 say that there is no such group
+        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} not found.")
+    consumers = group.protocol_type == "consumer"
+    return GroupDescription(
+        group_id=group.group_id,
+        type=GroupType.CLASSIC,
+        state=state_of(group.group_state),
+        protocol_type=group.protocol_type,
+        assignor=group.protocol_data,
+        coordinator_id=node.id,
+        coordinator_host=node.host,
+        coordinator_port=node.port,
+        group_epoch=None,
+        assignment_epoch=None,
+        members=tuple(_classic_member(member, consumers) for member in group.members),
+    )
+
+
+def _classic_member(
+    member: described_classic.DescribedGroupMember,
+    consumers: bool,  # noqa: FBT001  (positional in one place)
+) -> MemberDescription:
+    topics: tuple[str, ...] | None = None
+    assignment: Assignment | None = None
+    if consumers:
+        topics = _subscription(member.member_metadata)
+        assignment = _classic_assignment(member.member_assignment)
+    return MemberDescription(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.group_instance_id,
+        type=GroupType.CLASSIC,
+        subscribed_topics=topics,
+        assignment=assignment,
+        subscription_bytes=member.member_metadata,
+        assignment_bytes=member.member_assignment,
+    )
+
+
+def _subscription(data: bytes) -> tuple[str, ...] | None:
+    """The topics that a classic consumer asks for; None if damaged, or while rebalancing."""
+    try:
+        return tuple(consumer_protocol.decode_subscription(data).topics)
+    except WireError:
+        return None
+
+
+def _classic_assignment(data: bytes) -> Assignment | None:
+    """What a classic consumer was given: nothing yet for no bytes, None for damaged ones."""
+    if not data:
+        return {}
+    try:
+        assigned = consumer_protocol.decode_assignment(data).assigned_partitions
+    except WireError:
+        return None
+    return {
+        one.topic: tuple(sorted(one.partitions))
+        for one in sorted(assigned, key=lambda one: one.topic)
+    }
+
+
+async def delete_groups(
+    cluster: Cluster, group_ids: Iterable[str], *, deadline: float
+) -> Outcomes[str, None]:
+    """See `AdminClient.delete_groups`."""
+    ids = list(group_ids)
+    for group_id in ids:
+        if not isinstance(group_id, str):
+            raise TypeError(f"group id {group_id!r} is not a text")
+
+    async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
+        answer: DeleteGroupsResponse = await cluster.ask(
+            node, DeleteGroupsRequest(groups_names=list(ids)), deadline=deadline
+        )
+        return {
+            one.group_id: _refusal(one.group_id, one.error_code) if one.error_code else None
+            for one in answer.results
+        }
+
+    return Outcomes(
+        await settle(cluster, ids, cluster.coordinators, ask, deadline=deadline, repeatable=False)
+    )
+
+
+def _refusal(group_id: str, code: int) -> ApiError:
+    """DeleteGroups answers with bare codes: the two that a user meets get their reason."""
+    if code == ErrorCode.NON_EMPTY_GROUP:
+        return ApiError(
+            ErrorCode.NON_EMPTY_GROUP,
+            f"group {group_id} has members, expected none: stop its consumers first",
+        )
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    return api_error(code)

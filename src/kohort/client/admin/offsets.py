@@ -1,0 +1,175 @@
+"""Committed offsets of many groups (KIP-709): one OffsetFetch per coordinator for all its groups.
+
+Brokers below v8 take one group per request; the answers of both shapes become the same view. v10
+names topics by id, which an admin client does not have, so v9 is the highest asked for.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kohort.client.admin.rounds import failure, settle
+from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes, TopicPartition
+from kohort.client.cluster import Cluster, Node, api_error, unanswered
+from kohort.client.connection import Connection, Need
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+BY_NAME = 9
+BATCHED = 8
+ALL_PARTITIONS = Need(2, "fetching the offsets of all partitions", "Apache Kafka 0.10.2")
+STABLE = Need(7, "require_stable", "KIP-447, Apache Kafka 2.5")
+
+# Refusals of the whole group, which OffsetFetch v1 can only write into each partition.
+_OF_THE_GROUP = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+
+Partitions = Sequence[TopicPartition] | None
+
+
+async def list_group_offsets(
+    cluster: Cluster,
+    groups: Mapping[str, Iterable[tuple[str, int]] | None],
+    *,
+    require_stable: bool,
+    deadline: float,
+) -> Outcomes[str, GroupOffsets]:
+    """See `AdminClient.list_group_offsets`."""
+    wanted: dict[str, Partitions] = {
+        group_id: None if partitions is None else [TopicPartition(*one) for one in partitions]
+        for group_id, partitions in groups.items()
+    }
+
+    async def ask(
+        node: Node, ids: Sequence[str], deadline: float
+    ) -> dict[str, GroupOffsets | ApiError]:
+        connection = await cluster.connection(node.address, deadline)
+        share = {group_id: wanted[group_id] for group_id in ids}
+        if connection.version(OffsetFetchRequest, BY_NAME) >= BATCHED:
+            return await _batch(connection, share, require_stable, deadline)
+        return await _one_by_one(connection, share, require_stable, deadline)
+
+    outcomes: dict[str, GroupOffsets | ApiError] = await settle(
+        cluster, wanted, cluster.coordinators, ask, deadline=deadline, unfinished=_is_unstable
+    )
+    return Outcomes(outcomes)
+
+
+def _is_unstable(offsets: GroupOffsets) -> bool:
+    """Whether an open transaction still hides an offset (only with require_stable)."""
+    return any(
+        isinstance(one, ApiError) and one.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+        for one in offsets.values()
+    )
+
+
+async def _batch(
+    connection: Connection,
+    groups: Mapping[str, Partitions],
+    require_stable: bool,  # noqa: FBT001
+    deadline: float,
+) -> dict[str, GroupOffsets | ApiError]:
+    request = OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup(
+                group_id=group_id,
+                topics=None
+                if partitions is None
+                else [
+                    OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
+                    for topic, indexes in _by_topic(partitions).items()
+                ],
+            )
+            for group_id, partitions in groups.items()
+        ],
+        require_stable=require_stable,
+    )
+    answer: OffsetFetchResponse = await connection.ask(request, deadline=deadline, at_most=BY_NAME)
+    return {
+        one.group_id: api_error(one.error_code)
+        if one.error_code
+        else _offsets(one.topics, groups.get(one.group_id))
+        for one in answer.groups
+    }
+
+
+async def _one_by_one(
+    connection: Connection,
+    groups: Mapping[str, Partitions],
+    require_stable: bool,  # noqa: FBT001
+    deadline: float,
+) -> dict[str, GroupOffsets | ApiError]:
+    """One request per group, all of them on their way at once."""
+
+    async def fetch(group_id: str, partitions: Partitions) -> GroupOffsets | ApiError:
+        need = STABLE if require_stable else ALL_PARTITIONS if partitions is None else None
+        request = OffsetFetchRequest(
+            group_id=group_id,
+            topics=None
+            if partitions is None
+            else [
+                OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
+                for topic, indexes in _by_topic(partitions).items()
+            ],
+            require_stable=require_stable,
+        )
+        try:
+            answer: OffsetFetchResponse = await connection.ask(
+                request, deadline=deadline, need=need, at_most=BATCHED - 1
+            )
+        except (ApiError, UnsupportedVersionError, WireError) as error:
+            return failure(error)
+        if answer.error_code:
+            return api_error(answer.error_code)
+        offsets = _offsets(answer.topics, partitions)
+        for one in offsets.values():
+            if isinstance(one, ApiError) and one.code in _OF_THE_GROUP:
+                return one
+        return offsets
+
+    answers = await asyncio.gather(*(fetch(*entry) for entry in groups.items()))
+    return dict(zip(groups, answers, strict=True))
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in dict.fromkeys(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
+    """Both shapes of topics have the same fields. What was asked for comes first, all of it."""
+    offsets: dict[TopicPartition, CommittedOffset | ApiError | None] = {
+        one: unanswered("partition", one) for one in wanted or ()
+    }
+    answered = {
+        TopicPartition(topic.name, one.partition_index): _committed(one)
+        for topic in topics
+        for one in topic.partitions
+    }
+    offsets.update(sorted(answered.items(), key=lambda entry: entry[0]))
+    return offsets
+
+
+def _committed(partition: Any) -> CommittedOffset | ApiError | None:
+    if partition.error_code:
+        return api_error(partition.error_code)
+    if partition.committed_offset < 0:
+        return None
+    epoch = partition.committed_leader_epoch
+    return CommittedOffset(
+        partition.committed_offset, epoch if epoch >= 0 else None, partition.metadata or ""
+    )

@@ -1,0 +1,139 @@
+"""Ask for each thing the broker that has it, and again for what may still succeed.
+
+Groups have coordinators, partitions have leaders, topics have the controller: the round is the
+same. Find out who has what, ask every broker once for all that is its own, keep what is answered,
+and go round again for the rest only. One thing's failure is that thing's alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from kohort.client.cluster import Cluster, Node, unanswered
+from kohort.client.connection import ConnectionFailedError
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+Locate = Callable[[Sequence[Key], float], Awaitable[Mapping[Key, Node | ApiError]]]
+Ask = Callable[[Node, Sequence[Key], float], Awaitable[Mapping[Key, Value | ApiError]]]
+
+# It has moved, or nobody has it yet: look up anew.
+_MOVED = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+_BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT})
+CONNECTION_ATTEMPTS = 3
+
+
+async def settle(
+    cluster: Cluster,
+    keys: Iterable[Key],
+    locate: Locate[Key],
+    ask: Ask[Key, Value],
+    *,
+    deadline: float,
+    repeatable: bool = True,
+    unfinished: Callable[[Value], bool] | None = None,
+) -> dict[Key, Value | ApiError]:
+    """One outcome for each key, in the order given: what its broker answered, or why there is none.
+
+    Codes that pass (a coordinator that loads or moves) are tried again until the deadline; a broker
+    that cannot be reached, three times. Not `repeatable` is what must not be done twice: it is not
+    sent again once it may have arrived. `unfinished` says of a value that it is worth asking again.
+    """
+    outcomes: dict[Key, Value | ApiError] = dict.fromkeys(keys, unanswered("it", ""))
+    waiting = list(outcomes)
+    located: dict[Key, Node] = {}
+    unreachable: dict[Key, int] = {}
+    attempt = 0
+    while waiting:
+        fresh = await _round(waiting, located, locate, ask, deadline)
+        outcomes.update(fresh)
+        again = []
+        for key, outcome in fresh.items():
+            if not isinstance(outcome, ApiError):
+                if unfinished is not None and unfinished(outcome):
+                    again.append(key)
+                continue
+            if isinstance(outcome, ConnectionFailedError):
+                unreachable[key] = unreachable.get(key, 0) + 1
+                lost = outcome.sent and not repeatable
+                if lost or unreachable[key] >= CONNECTION_ATTEMPTS:
+                    continue
+            if outcome.code in _MOVED:
+                located.pop(key, None)
+                again.append(key)
+            elif outcome.code in _BUSY:
+                again.append(key)
+        attempt += 1
+        waiting = again
+        if waiting and not await cluster.pause(attempt - 1, deadline):
+            break
+    for key in waiting:
+        outcomes[key] = _still(outcomes[key], attempt)
+    return outcomes
+
+
+async def _round(
+    keys: Sequence[Key],
+    located: dict[Key, Node],
+    locate: Locate[Key],
+    ask: Ask[Key, Value],
+    deadline: float,
+) -> dict[Key, Value | ApiError]:
+    """Look up those that are not in `located`, then ask every broker concerned, all at once."""
+    outcomes: dict[Key, Value | ApiError] = {}
+    missing = [key for key in keys if key not in located]
+    if missing:
+        try:
+            found = await locate(missing, deadline)
+        except (ApiError, UnsupportedVersionError, WireError) as error:
+            found = dict.fromkeys(missing, failure(error))
+        for key in missing:
+            place = found.get(key, unanswered("the place of", key))
+            if isinstance(place, ApiError):
+                outcomes[key] = place
+            else:
+                located[key] = place
+    shares: dict[Node, list[Key]] = {}
+    for key in keys:
+        if key not in outcomes:
+            shares.setdefault(located[key], []).append(key)
+
+    async def asked(node: Node, share: list[Key]) -> Mapping[Key, Value | ApiError]:
+        try:
+            return await ask(node, share, deadline)
+        except (ApiError, UnsupportedVersionError, WireError) as error:
+            return dict.fromkeys(share, failure(error))
+
+    answers = await asyncio.gather(*(asked(node, share) for node, share in shares.items()))
+    for share, answer in zip(shares.values(), answers, strict=True):
+        for key in share:
+            outcomes[key] = answer.get(key, unanswered("an entry for", key))
+    return outcomes
+
+
+def failure(error: Exception) -> ApiError:
+    """What stopped a whole request, as the outcome of one thing in it."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, UnsupportedVersionError):
+        return ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error))
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"an answer could not be read: {error}")
+
+
+def _still(outcome: Value | ApiError, attempts: int) -> Value | ApiError:
+    """The last word when time is up: a bare code gets a text that says how hard was tried."""
+    if isinstance(outcome, ApiError) and not outcome.message:
+        times = "once" if attempts == 1 else f"{attempts} times"
+        return ApiError(outcome.code, f"still so when time was up, asked {times}")
+    return outcome

@@ -1,0 +1,295 @@
+"""Topics: create, delete, list, describe; and the offsets of their partitions by time (KIP-79)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kohort.client.admin.rounds import settle
+from kohort.client.admin.views import (
+    CreatedTopic,
+    FoundOffset,
+    NewTopic,
+    Outcomes,
+    PartitionDescription,
+    TopicDescription,
+    TopicListing,
+    TopicPartition,
+)
+from kohort.client.cluster import Cluster, Node, api_error, nodes_of
+from kohort.client.connection import Need
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import NO_TOPIC_ID
+from kohort.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kohort.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from kohort.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from kohort.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+BROKER_DEFAULTS = Need(4, "the broker's own number of partitions", "KIP-464, Apache Kafka 2.4")
+MAX_TIMESTAMP = Need(7, "the offset of the latest timestamp", "KIP-734, Apache Kafka 3.0")
+BY_ID = 6  # DeleteTopics takes a list of structs from this version on
+
+_POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
+
+When = str | int | datetime
+
+
+async def create_topics(
+    cluster: Cluster,
+    topics: Iterable[NewTopic],
+    *,
+    validate_only: bool,
+    deadline: float,
+    now: float,
+) -> Outcomes[str, CreatedTopic]:
+    """See `AdminClient.create_topics`."""
+    by_name = {topic.name: topic for topic in topics}
+
+    async def ask(
+        node: Node, names: Sequence[str], deadline: float
+    ) -> dict[str, CreatedTopic | ApiError]:
+        wanted = [by_name[name] for name in names]
+        defaults = any(-1 in (one.partitions, one.replication_factor) for one in wanted)
+        answer: CreateTopicsResponse = await cluster.ask(
+            node,
+            CreateTopicsRequest(
+                topics=[_creatable(topic) for topic in wanted],
+                timeout_ms=_left_ms(deadline, now),
+                validate_only=validate_only,
+            ),
+            deadline=deadline,
+            need=BROKER_DEFAULTS if defaults else None,
+        )
+        return {
+            one.name: api_error(one.error_code, one.error_message)
+            if one.error_code
+            else _created(one)
+            for one in answer.topics
+        }
+
+    return Outcomes(
+        await settle(
+            cluster, by_name, _controller(cluster), ask, deadline=deadline, repeatable=False
+        )
+    )
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[],
+        configs=[
+            CreatableTopicConfig(name=name, value=value)
+            for name, value in (topic.configs or {}).items()
+        ],
+    )
+
+
+def _created(topic: CreatableTopicResult) -> CreatedTopic:
+    return CreatedTopic(
+        topic.name,
+        _id(topic.topic_id),
+        topic.num_partitions if topic.num_partitions >= 0 else None,
+        topic.replication_factor if topic.replication_factor >= 0 else None,
+    )
+
+
+async def delete_topics(
+    cluster: Cluster, names: Iterable[str], *, deadline: float, now: float
+) -> Outcomes[str, None]:
+    """See `AdminClient.delete_topics`."""
+
+    async def ask(node: Node, names: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
+        connection = await cluster.connection(node.address, deadline)
+        if connection.offers(DeleteTopicsRequest, BY_ID):
+            request = DeleteTopicsRequest(
+                topics=[DeleteTopicState(name=name) for name in names],
+                timeout_ms=_left_ms(deadline, now),
+            )
+        else:
+            request = DeleteTopicsRequest(
+                topic_names=list(names), timeout_ms=_left_ms(deadline, now)
+            )
+        answer: DeleteTopicsResponse = await connection.ask(request, deadline=deadline)
+        return {
+            one.name or "": api_error(one.error_code, one.error_message) if one.error_code else None
+            for one in answer.responses
+        }
+
+    return Outcomes(
+        await settle(cluster, names, _controller(cluster), ask, deadline=deadline, repeatable=False)
+    )
+
+
+def _controller(cluster: Cluster) -> Any:
+    async def locate(names: Sequence[str], deadline: float) -> dict[str, Node | ApiError]:
+        return dict.fromkeys(names, await cluster.controller(deadline))
+
+    return locate
+
+
+def _left_ms(deadline: float, now: float) -> int:
+    return max(1, int((deadline - now) * 1000))
+
+
+def _id(topic_id: bytes) -> bytes | None:
+    return None if topic_id == NO_TOPIC_ID else topic_id
+
+
+async def list_topics(
+    cluster: Cluster, *, internal: bool, deadline: float
+) -> tuple[TopicListing, ...]:
+    """See `AdminClient.list_topics`."""
+    metadata = await cluster.metadata(None, deadline)
+    listings = [
+        TopicListing(one.name or "", _id(one.topic_id), one.is_internal, len(one.partitions))
+        for one in metadata.topics
+        if internal or not one.is_internal
+    ]
+    return tuple(sorted(listings, key=lambda one: one.name))
+
+
+async def describe_topics(
+    cluster: Cluster, names: Iterable[str], *, deadline: float
+) -> Outcomes[str, TopicDescription]:
+    """See `AdminClient.describe_topics`."""
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return Outcomes({})
+    metadata = await cluster.metadata(wanted, deadline)
+    found = {one.name: one for one in metadata.topics}
+    return Outcomes({name: _described(name, found.get(name)) for name in wanted})
+
+
+def _described(name: str, topic: MetadataResponseTopic | None) -> TopicDescription | ApiError:
+    if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+    if topic.error_code:
+        return api_error(topic.error_code)
+    partitions = sorted(topic.partitions, key=lambda one: one.partition_index)
+    return TopicDescription(
+        name, _id(topic.topic_id), topic.is_internal, tuple(_partition(one) for one in partitions)
+    )
+
+
+def _partition(partition: MetadataResponsePartition) -> PartitionDescription:
+    return PartitionDescription(
+        partition.partition_index,
+        partition.leader_id if partition.leader_id >= 0 else None,
+        partition.leader_epoch if partition.leader_epoch >= 0 else None,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+        api_error(partition.error_code) if partition.error_code else None,
+    )
+
+
+async def list_offsets(
+    cluster: Cluster,
+    partitions: Mapping[tuple[str, int], When],
+    *,
+    read_committed: bool,
+    deadline: float,
+) -> Outcomes[TopicPartition, FoundOffset]:
+    """See `AdminClient.list_offsets`."""
+    times = {TopicPartition(*key): _timestamp(when) for key, when in partitions.items()}
+
+    async def locate(
+        keys: Sequence[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, Node | ApiError]:
+        metadata = await cluster.metadata(dict.fromkeys(key.topic for key in keys), deadline)
+        nodes = nodes_of(metadata)
+        topics = {topic.name: topic for topic in metadata.topics}
+        return {key: _leader(key, topics.get(key.topic), nodes) for key in keys}
+
+    async def ask(
+        node: Node, keys: Sequence[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, FoundOffset | ApiError]:
+        newest = any(times[key] == _POINTS["max_timestamp"] for key in keys)
+        answer: ListOffsetsResponse = await cluster.ask(
+            node,
+            _list_offsets(keys, times, read_committed=read_committed),
+            deadline=deadline,
+            need=MAX_TIMESTAMP if newest else None,
+        )
+        return {
+            TopicPartition(topic.name, one.partition_index): _found(one)
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+    return Outcomes(await settle(cluster, times, locate, ask, deadline=deadline))
+
+
+def _timestamp(when: When) -> int:
+    """A point by name, or a time: milliseconds since 1970, or a datetime that knows its zone."""
+    if isinstance(when, datetime):
+        if when.tzinfo is None:
+            raise ValueError(f"{when.isoformat()} has no time zone, expected one")
+        return int(when.timestamp() * 1000)
+    if isinstance(when, int):
+        if when < 0:
+            raise ValueError(f"timestamp {when} is negative, expected milliseconds since 1970")
+        return when
+    if when not in _POINTS:
+        raise ValueError(f"{when!r} is not a point in a log, expected one of {', '.join(_POINTS)}")
+    return _POINTS[when]
+
+
+def _list_offsets(
+    keys: Iterable[TopicPartition],
+    times: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool,
+) -> ListOffsetsRequest:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for key in keys:
+        topics.setdefault(key.topic, []).append(
+            ListOffsetsPartition(partition_index=key.partition, timestamp=times[key])
+        )
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(read_committed),
+        topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
+    )
+
+
+def _leader(
+    key: TopicPartition, topic: MetadataResponseTopic | None, nodes: Mapping[int, Node]
+) -> Node | ApiError:
+    partitions = {} if topic is None else {one.partition_index: one for one in topic.partitions}
+    if topic is not None and topic.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        return api_error(topic.error_code)
+    partition = partitions.get(key.partition)
+    if partition is None:
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {key} does not exist")
+    if partition.leader_id not in nodes:
+        return ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {key} has no leader")
+    return nodes[partition.leader_id]
+
+
+def _found(partition: ListOffsetsPartitionResponse) -> FoundOffset | ApiError:
+    if partition.error_code:
+        return api_error(partition.error_code)
+    return FoundOffset(
+        partition.offset if partition.offset >= 0 else None,
+        partition.timestamp if partition.timestamp >= 0 else None,
+        partition.leader_epoch if partition.leader_epoch >= 0 else None,
+    )

@@ -1,0 +1,246 @@
+"""What the admin client answers with: frozen views, one for both group protocols, and `Outcomes`.
+
+Names are upstream's. What a broker did not tell (it is too old, or the protocol has no such thing)
+is None, never an invented value.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from kohort.errors import ApiError
+from kohort.terms import GroupState, GroupType
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}"
+
+
+# Topic name -> its partitions, sorted.
+Assignment = Mapping[str, tuple[int, ...]]
+
+
+class Outcomes(Generic[Key, Value]):
+    """What became of each thing that was asked for, in the order asked: a value, or an ApiError.
+
+    One failure never hides the rest, and cannot be overlooked either: `outcomes[key]` gives the
+    value or raises the error of that key (KeyError for one that was not asked). `items()` gives
+    both sorts without raising, `values` and `errors` each sort alone, and `all()` everything or the
+    first error.
+    """
+
+    __slots__ = ("_outcomes",)
+
+    def __init__(self, outcomes: Mapping[Key, Value | ApiError]) -> None:
+        self._outcomes = dict(outcomes)
+
+    def __getitem__(self, key: Key) -> Value:
+        outcome = self._outcomes[key]
+        if isinstance(outcome, ApiError):
+            raise outcome
+        return outcome
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._outcomes
+
+    def __repr__(self) -> str:
+        return f"Outcomes({self._outcomes!r})"
+
+    def items(self) -> Iterator[tuple[Key, Value | ApiError]]:
+        """Each key with its value or its error."""
+        return iter(self._outcomes.items())
+
+    @property
+    def values(self) -> dict[Key, Value]:
+        """Those that succeeded."""
+        return {
+            key: value for key, value in self._outcomes.items() if not isinstance(value, ApiError)
+        }
+
+    @property
+    def errors(self) -> dict[Key, ApiError]:
+        """Those that failed."""
+        return {key: error for key, error in self._outcomes.items() if isinstance(error, ApiError)}
+
+    def all(self) -> dict[Key, Value]:
+        """Everything, if nothing failed. Raises the first error otherwise."""
+        for error in self.errors.values():
+            raise error
+        return self.values
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group as ListGroups tells it (KIP-40, KIP-518, KIP-848).
+
+    `state` and `type` are None when the broker is too old to tell (ListGroups below v4, below v5),
+    and the broker's own text when this package does not know it.
+    """
+
+    group_id: str
+    protocol_type: str
+    state: GroupState | str | None
+    type: GroupType | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listings:
+    """All groups, sorted by id, and the brokers that could not be asked: node id -> why.
+
+    The groups of a broker in `errors` are missing from `groups`.
+    """
+
+    groups: tuple[GroupListing, ...]
+    errors: Mapping[int, ApiError]
+
+    def __iter__(self) -> Iterator[GroupListing]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member of a group, of either protocol.
+
+    `assignment` is what it has, `target_assignment` what it shall have (KIP-848; None for a classic
+    group, which knows no difference). `assignment` is None where the bytes are another protocol's,
+    or damaged: then `assignment_bytes` has them as they came.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    type: GroupType | None = None  # a group of KIP-848 may hold classic members (KIP-1099)
+    member_epoch: int | None = None
+    subscribed_topics: tuple[str, ...] | None = None
+    subscribed_regex: str | None = None
+    assignment: Assignment | None = None
+    target_assignment: Assignment | None = None
+    subscription_bytes: bytes = b""
+    assignment_bytes: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group and its members, of either protocol.
+
+    `assignor` is the chosen protocol of a classic group, "" while it rebalances, and the
+    server-side assignor of a KIP-848 group. The epochs are None for a classic group.
+    """
+
+    group_id: str
+    type: GroupType
+    state: GroupState | str
+    protocol_type: str
+    assignor: str
+    coordinator_id: int
+    coordinator_host: str
+    coordinator_port: int
+    group_epoch: int | None
+    assignment_epoch: int | None
+    members: tuple[MemberDescription, ...]
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether members exchange consumers' payloads, so that partitions can be shown."""
+        return self.protocol_type == "consumer"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """How far a group has read a partition: the offset of the next record that it wants.
+
+    `leader_epoch` is None when none was committed, or the broker is too old (OffsetFetch below v5).
+    """
+
+    offset: int
+    leader_epoch: int | None
+    metadata: str
+
+
+# Per partition: the offset, None where nothing is committed, or the error of this partition alone.
+GroupOffsets = Mapping[TopicPartition, CommittedOffset | ApiError | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOffset:
+    """The answer of ListOffsets. `timestamp_ms` is None for the earliest and latest offset.
+
+    `offset` is None when no record is as late as the time asked for.
+    """
+
+    offset: int | None
+    timestamp_ms: int | None
+    leader_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create. -1 leaves the number to the broker's default (KIP-464)."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """What was created. The id is None below CreateTopics v7, the numbers None below v5."""
+
+    name: str
+    topic_id: bytes | None
+    partitions: int | None
+    replication_factor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListing:
+    """A topic's name, its id (None below Metadata v10), and how many partitions it has."""
+
+    name: str
+    topic_id: bytes | None
+    internal: bool
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """Where a partition is. `leader` is None while it has none; `error` says what is wrong."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...]
+    error: ApiError | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic and its partitions, sorted by index."""
+
+    name: str
+    topic_id: bytes | None
+    internal: bool
+    partitions: tuple[PartitionDescription, ...]

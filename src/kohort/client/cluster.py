@@ -1,0 +1,233 @@
+"""A cluster as its clients see it: bootstrap addresses, brokers, the controller, coordinators.
+
+Connections are opened when they are first needed and kept. Nothing learnt about who leads what is
+remembered: a caller that is told NOT_COORDINATOR asks again and gets today's answer.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kohort.client.connection import (
+    Address,
+    Connection,
+    ConnectionFailedError,
+    Need,
+    RequestTimeoutError,
+)
+from kohort.errors import ApiError, ErrorCode
+from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+BATCHED_LOOK_UP = 4  # FindCoordinator takes many keys from this version on (KIP-699)
+NO_CREATION = 4  # Metadata can be told not to create topics from this version on
+
+
+class Node(NamedTuple):
+    """A broker, by the id and the address that the cluster gives for it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+    def __str__(self) -> str:
+        return f"node {self.id} at {self.address}"
+
+
+class Backoff(NamedTuple):
+    """Pauses between attempts: doubled each time up to a bound, with a jitter of a fifth."""
+
+    first_s: float = 0.05
+    most_s: float = 1.0
+
+    def pause_s(self, attempt: int, chance: float) -> float:
+        """The pause after attempt 0, 1, 2 …; `chance` is a random number from 0 to 1."""
+        return min(self.most_s, self.first_s * float(2 ** min(attempt, 16))) * (0.8 + 0.4 * chance)
+
+
+class Cluster:
+    """Every method takes a deadline on the loop's clock and raises RequestTimeoutError after it.
+
+    `chance` is where jitter comes from: a test passes its own.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str,
+        backoff: Backoff | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        if not bootstrap:
+            raise ValueError("no bootstrap server is given, expected at least one host:port")
+        self.client_id = client_id
+        self._bootstrap = tuple(bootstrap)
+        self._backoff = backoff or Backoff()
+        self._chance = chance
+        self._connections: dict[Address, Connection] = {}
+        self._opening: dict[Address, asyncio.Lock] = {}
+        self._known: tuple[Address, ...] = ()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.close()
+
+    async def pause(self, attempt: int, deadline: float) -> bool:
+        """Wait before the next attempt. False, at once, when the deadline would pass meanwhile."""
+        pause_s = self._backoff.pause_s(attempt, self._chance())
+        if asyncio.get_running_loop().time() + pause_s >= deadline:
+            return False
+        await asyncio.sleep(pause_s)
+        return True
+
+    async def connection(self, address: Address, deadline: float) -> Connection:
+        """The open connection to an address, made when there is none."""
+        async with self._opening.setdefault(address, asyncio.Lock()):
+            connection = self._connections.get(address)
+            if connection is None or not connection.is_open:
+                connection = await Connection.open(
+                    address, client_id=self.client_id, deadline=deadline
+                )
+                self._connections[address] = connection
+            return connection
+
+    async def ask(
+        self,
+        node: Node,
+        request: Any,
+        *,
+        deadline: float,
+        need: Need | None = None,
+        at_most: int = 32767,
+    ) -> Any:
+        """Ask one broker. Raises what `Connection.open` and `Connection.ask` raise."""
+        connection = await self.connection(node.address, deadline)
+        return await connection.ask(request, deadline=deadline, need=need, at_most=at_most)
+
+    async def any_connection(self, deadline: float) -> Connection:
+        """A connection to any broker: one that answered before, a bootstrap server, a known one.
+
+        Raises ConnectionFailedError that says of each address why not.
+        """
+        for connection in self._connections.values():
+            if connection.is_open:
+                return connection
+        loop = asyncio.get_running_loop()
+        addresses = list(dict.fromkeys((*self._bootstrap, *self._known)))
+        failures: list[ApiError] = []
+        for index, address in enumerate(addresses):
+            now = loop.time()
+            # A silent one must not use up the time of those after it.
+            share = now + (deadline - now) / (len(addresses) - index)
+            try:
+                return await self.connection(address, share)
+            except (ConnectionFailedError, RequestTimeoutError) as error:
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise ConnectionFailedError("; ".join(one.message for one in failures), sent=False)
+
+    async def metadata(
+        self, topics: Iterable[str] | None, deadline: float, *, need: Need | None = None
+    ) -> MetadataResponse:
+        """Brokers and topics: all topics for None, no topics for none named.
+
+        Topics are never created by asking: of a broker that cannot be told so (below v4), all
+        topics are asked for instead, so look for the names you want in the answer.
+        """
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        attempt = 0
+        while True:
+            connection = await self.any_connection(deadline)
+            if named and not connection.offers(MetadataRequest, NO_CREATION):
+                named = None
+            request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+            try:
+                answer: MetadataResponse = await connection.ask(
+                    request, deadline=deadline, need=need
+                )
+            except ConnectionFailedError:
+                # One that was open may have died since it was last used; twice is no accident.
+                attempt += 1
+                if attempt > 2 or not await self.pause(attempt, deadline):
+                    raise
+                continue
+            self._known = tuple(Address(one.host, one.port) for one in answer.brokers)
+            return answer
+
+    async def nodes(self, deadline: float) -> dict[int, Node]:
+        """The brokers that the cluster has now, by id."""
+        return nodes_of(await self.metadata((), deadline))
+
+    async def controller(self, deadline: float) -> Node:
+        """The broker that takes changes of topics."""
+        answer = await self.metadata((), deadline)
+        nodes = nodes_of(answer)
+        if answer.controller_id in nodes:
+            return nodes[answer.controller_id]
+        raise ApiError(
+            ErrorCode.BROKER_NOT_AVAILABLE,
+            f"the controller, node {answer.controller_id}, is not among the brokers",
+        )
+
+    async def coordinators(
+        self, group_ids: Sequence[str], deadline: float
+    ) -> dict[str, Node | ApiError]:
+        """Who coordinates each group: one request for all of them, or one each below v4."""
+        connection = await self.any_connection(deadline)
+        if connection.offers(FindCoordinatorRequest, BATCHED_LOOK_UP):
+            request = FindCoordinatorRequest(coordinator_keys=list(group_ids))
+            answer: FindCoordinatorResponse = await connection.ask(request, deadline=deadline)
+            found: dict[str, Node | ApiError] = {
+                one.key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
+                for one in answer.coordinators
+            }
+            return {one: found.get(one, unanswered("group", one)) for one in group_ids}
+        answers = await asyncio.gather(
+            *(
+                connection.ask(
+                    FindCoordinatorRequest(key=group_id),
+                    deadline=deadline,
+                    at_most=BATCHED_LOOK_UP - 1,
+                )
+                for group_id in group_ids
+            )
+        )
+        return {
+            group_id: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
+            for group_id, one in zip(group_ids, answers, strict=True)
+        }
+
+
+def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
+    """The brokers in a metadata answer, by id."""
+    return {
+        one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in metadata.brokers
+    }
+
+
+def api_error(code: int, message: str | None = None) -> ApiError:
+    """A code of an answer as an error, also one that this package does not know."""
+    try:
+        return ApiError(ErrorCode(code), message or "")
+    except ValueError:
+        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error code {code}")
+
+
+def unanswered(thing: str, name: object) -> ApiError:
+    """For something asked that the broker's answer does not mention."""
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's answer lacks {thing} {name}")
+
+
+def _node(code: int, message: str | None, node_id: int, host: str, port: int) -> Node | ApiError:
+    return api_error(code, message) if code else Node(node_id, host, port)

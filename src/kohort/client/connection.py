@@ -1,0 +1,329 @@
+"""One connection to one broker: the version handshake, requests out in order, answers in in order.
+
+A broker answers the requests of a connection in the order it got them, so whoever waits stands
+in a queue, and a correlation id that is not that of the head of the queue means a lost stream.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, NamedTuple
+
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.wire.apis import APIS
+from kohort.wire.codec import decode, decode_from, encode
+from kohort.wire.frames import FrameReader, RequestHeader, ResponseHeader, encode_request
+from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kohort.wire.schema import Versions
+
+DEFAULT_PORT = 9092
+FRAME_LIMIT_BYTES = 256 * 1024 * 1024
+SOFTWARE_NAME = "kohort"
+
+_API_VERSIONS = 18
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+
+# Where an API came from, for the reader of a refusal. KIPs and Apache Kafka releases.
+_SINCE = {
+    10: "Apache Kafka 0.9",
+    15: "KIP-40, Apache Kafka 0.9",
+    16: "KIP-40, Apache Kafka 0.9",
+    19: "KIP-4, Apache Kafka 0.10.1",
+    20: "KIP-4, Apache Kafka 0.10.1",
+    42: "KIP-229, Apache Kafka 1.1",
+    47: "KIP-496, Apache Kafka 2.4",
+    69: "KIP-848, Apache Kafka 3.7",
+}
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, text: str) -> "Address":
+        """`host:port`, `host`, `[v6]:port` or `[v6]`. Raises ValueError for anything else."""
+        bracketed = text.startswith("[")
+        host, found, port = text.rpartition(":")
+        if not found or (bracketed and not host.endswith("]")):
+            host, port = text, str(DEFAULT_PORT)
+        if bracketed:
+            host = host.removeprefix("[").removesuffix("]")
+        if not host or (":" in host and not bracketed) or not _is_port(port):
+            raise ValueError(f"{text!r} is not an address, expected host:port")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 65536
+
+
+class Need(NamedTuple):
+    """The oldest version that a request can do with, what for, and what brought it."""
+
+    version: int
+    purpose: str
+    since: str
+
+
+class ConnectionFailedError(ApiError):
+    """No connection, or one that broke (NETWORK_EXCEPTION).
+
+    `sent` says whether the request may have reached the broker: if not, it is safe to repeat.
+    """
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+        self.sent = sent
+
+
+class RequestTimeoutError(ApiError):
+    """No answer in time (REQUEST_TIMED_OUT). Whether the broker did what was asked is unknown."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class _Waiting(NamedTuple):
+    correlation_id: int
+    answer: asyncio.Future[Any]
+    read: Callable[[bytes], Any]
+
+
+class Connection(asyncio.Protocol):
+    """Opened by `open`; any number of tasks may `ask` at once, and the answers are kept apart.
+
+    An answer that does not come in time closes the connection: those behind it in the queue could
+    not come either.
+    """
+
+    def __init__(self, address: Address, client_id: str) -> None:
+        self.address = address
+        self.client_id = client_id
+        self.offered: dict[int, Versions] = {}
+        self._transport: asyncio.Transport | None = None
+        self._frames = FrameReader(FRAME_LIMIT_BYTES)
+        self._queue: deque[_Waiting] = deque()
+        self._next_id = 0
+        self._why = ""
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
+        """Connect and learn what the broker offers, by `deadline` on the loop's clock.
+
+        Raises ConnectionFailedError or RequestTimeoutError.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(deadline):
+                _, connection = await loop.create_connection(
+                    lambda: cls(address, client_id), address.host, address.port
+                )
+        except TimeoutError:
+            raise RequestTimeoutError(f"cannot connect to {address}: no answer in time") from None
+        except OSError as error:
+            raise ConnectionFailedError(
+                f"cannot connect to {address}: {_reason(error)}", sent=False
+            ) from None
+        try:
+            await connection.handshake(deadline)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request can still be sent."""
+        return self._transport is not None and not self._why
+
+    def offers(self, request: type[Any], version: int = 0) -> bool:
+        """Whether the broker takes this version, or a higher one that we know too."""
+        return self.version(request) >= version
+
+    def version(self, request: type[Any], at_most: int = 32767) -> int:
+        """The highest version that both sides know, -1 when there is none."""
+        ours: Versions = request.versions
+        theirs = self.offered.get(request.api_key)
+        if theirs is None:
+            return -1
+        best = min(ours.last, theirs.last, at_most)
+        return best if best >= max(ours.first, theirs.first) else -1
+
+    async def ask(
+        self, request: Any, *, deadline: float, need: Need | None = None, at_most: int = 32767
+    ) -> Any:
+        """Send a request in the highest common version and wait for its answer.
+
+        `at_most` keeps the version below one whose layout the caller does not speak. Raises
+        UnsupportedVersionError, before anything is sent, when the broker has no such version or
+        none that meets `need`; ConnectionFailedError; RequestTimeoutError; WireError for an answer
+        that is no message.
+        """
+        cls = type(request)
+        version = self.version(cls, at_most)
+        if version < 0 or (need is not None and version < need.version):
+            raise UnsupportedVersionError(self._refusal(cls, need))
+        api = APIS[cls.api_key]
+        flexible = api.flexible(version)
+
+        def read(frame: bytes) -> Any:
+            start = decode_from(ResponseHeader, 1 if flexible else 0, frame, 0)[1]
+            return decode(api.response, version, frame, start)
+
+        return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+
+    async def close(self) -> None:
+        """Close, and wait until the socket is gone. Whoever still waits is told."""
+        self._fail(f"the connection to {self.address} was closed")
+        if self._transport is not None:
+            await asyncio.shield(self._gone)
+
+    def _refusal(self, request: type[Any], need: Need | None) -> str:
+        name, key = request.name, request.api_key
+        theirs = self.offered.get(key)
+        if theirs is None:
+            since = _SINCE.get(key)
+            return f"{self.address} does not offer {name}" + (f" ({since})" if since else "")
+        has = f"{self.address} offers {name} v{theirs}"
+        if need is None:
+            return f"{has}, expected one of v{request.versions}"
+        return f"{has}; {need.purpose} needs v{need.version} ({need.since})"
+
+    async def handshake(self, deadline: float) -> None:
+        """ApiVersions in our newest version, and lower when the broker says so (KIP-511).
+
+        A broker that does not know the version answers in v0, and names the versions it has.
+        """
+        version = APIS[_API_VERSIONS].request.versions.last
+        answer = await self._api_versions(version, deadline)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
+            highest = max(
+                (one.max_version for one in answer.api_keys if one.api_key == _API_VERSIONS),
+                default=0,
+            )
+            answer = await self._api_versions(min(version, highest), deadline)
+        if answer.error_code:
+            raise ConnectionFailedError(
+                f"{self.address} refused ApiVersions: error {answer.error_code}", sent=False
+            )
+        self.offered = {
+            one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys
+        }
+
+    async def _api_versions(self, version: int, deadline: float) -> ApiVersionsResponse:
+        def read(frame: bytes) -> ApiVersionsResponse:
+            old = _INT16.unpack_from(frame, 4)[0] == ErrorCode.UNSUPPORTED_VERSION
+            return decode(ApiVersionsResponse, 0 if old else version, frame, 4)
+
+        from_us = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=software_version()
+        )
+        answer: ApiVersionsResponse = await self._exchange(
+            from_us, version, read, deadline=deadline, flexible=version >= 3
+        )
+        return answer
+
+    async def _exchange(
+        self,
+        request: Any,
+        version: int,
+        read: Callable[[bytes], Any],
+        *,
+        deadline: float,
+        flexible: bool,
+    ) -> Any:
+        if self._why or self._transport is None:
+            raise ConnectionFailedError(self._why or f"{self.address} is closed", sent=False)
+        body = encode(request, version)
+        correlation_id = self._next_id
+        self._next_id = (correlation_id + 1) & 0x7FFFFFFF
+        header = RequestHeader(
+            request_api_key=request.api_key,
+            request_api_version=version,
+            correlation_id=correlation_id,
+            client_id=self.client_id,
+        )
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Waiting(correlation_id, answer, read))
+        self._transport.write(encode_request(header, body, flexible=flexible))
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await answer
+        except TimeoutError:
+            text = f"{self.address} did not answer {request.name} in time"
+            self._fail(text)
+            raise RequestTimeoutError(text) from None
+
+    def _fail(self, why: str) -> None:
+        """Close, and tell everybody who waits why."""
+        if self._why:
+            return
+        self._why = why
+        if self._transport is not None:
+            self._transport.abort()
+        while self._queue:
+            answer = self._queue.popleft().answer
+            if not answer.done():
+                answer.set_exception(ConnectionFailedError(why, sent=True))
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._deliver(frame)
+        except WireError as error:
+            self._fail(f"{self.address} sent {error}")
+
+    def _deliver(self, frame: bytes) -> None:
+        correlation_id = _INT32.unpack_from(frame)[0] if len(frame) >= 4 else -1
+        if not self._queue or self._queue[0].correlation_id != correlation_id:
+            raise WireError(f"an answer with correlation id {correlation_id} that nobody waits for")
+        waiting = self._queue.popleft()
+        if waiting.answer.done():  # whoever asked was cancelled; the answer keeps its place
+            return
+        try:
+            waiting.answer.set_result(waiting.read(frame))
+        except Exception as error:  # noqa: BLE001  (bytes of a stranger: whoever asked is told)
+            waiting.answer.set_exception(
+                error if isinstance(error, WireError) else WireError(f"not an answer: {error}")
+            )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = f": {_reason(exc)}" if isinstance(exc, OSError) else ""
+        self._fail(f"{self.address} closed the connection{reason}")
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+
+def software_version() -> str:
+    """The version of this package, as clients tell it to brokers (KIP-511)."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (start-up time)
+
+    try:
+        return version("kohort")
+    except PackageNotFoundError:
+        return "0"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "refused"
+    if isinstance(error, ConnectionResetError):
+        return "reset"
+    if "Connect call failed" in str(error):  # several addresses of one name, each of them refused
+        return "refused"
+    return (error.strerror or str(error)).lower()
