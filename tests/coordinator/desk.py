@@ -1,4 +1,6 @@
-"""A shard with a clock of its own and everything it ever wrote: what tests of the coordinator talk to."""
+"""A shard with a clock of its own and everything it ever wrote: what tests of the coordinator talk
+to.
+"""
 
 from itertools import count
 from typing import Any

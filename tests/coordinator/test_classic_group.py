@@ -1,4 +1,6 @@
-"""A classic group by itself: who supports what, the vote, what may follow what, what the log restores."""
+"""A classic group by itself: who supports what, the vote, what may follow what, what the log
+restores.
+"""
 
 import pytest
 from tests.coordinator.classics import SUBSCRIBED, heartbeat
