@@ -82,7 +82,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def delete_horizon(self) -> int | None:
-        """When cleaning may drop the tombstones of this batch; the first cleaning sets it (KIP-534)."""
+        """When cleaning may drop this batch's tombstones; the first cleaning sets it (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 
@@ -96,29 +96,19 @@ class Record(msgspec.Struct, gc=False):
     headers: list[tuple[str, bytes | None]] = []
 
 
-class Marker(msgspec.Struct, gc=False):
-    """The end of a producer's transaction: the only record of a control batch that we know."""
-
-    offset: int
-    commit: bool
-    coordinator_epoch: int
-
-
 def peek(data: bytes, position: int = 0) -> BatchHeader:
     """The header alone: the records behind it need not be there. Raises WireError."""
     try:
         header = BatchHeader(*_HEADER.unpack_from(data, position))
     except struct.error:
         raise WireError(
-            f"batch header at {position} is cut: {len(data) - position} bytes, expected {HEADER_SIZE}"
+            f"batch at {position} is cut: {len(data) - position} bytes, expected {HEADER_SIZE} up"
         ) from None
     if header.magic != 2:
         raise WireError(f"batch at {position} has magic {header.magic}, expected 2")
     header.length += PREFIX_SIZE
     if header.length < HEADER_SIZE:
-        raise WireError(
-            f"batch at {position} is {header.length} bytes, expected {HEADER_SIZE} up"
-        )
+        raise WireError(f"batch at {position} is {header.length} bytes, expected {HEADER_SIZE} up")
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.count < 0:
         raise WireError(
             f"batch at {position} has base offset {header.base_offset}, last offset delta "
@@ -277,19 +267,14 @@ def records(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterat
         raise WireError(f"{end - at} bytes follow the {header.count} records of the batch")
 
 
-def marker(data: bytes, position: int = 0) -> Marker | None:
-    """What a control batch says, or None when it is not the end of a transaction."""
-    for offset, _, key, value in entries(data, position):
-        if key is None or len(key) < 4:
-            raise WireError(f"control record at offset {offset} has key {key!r}, expected 4 bytes")
-        _, kind = _CONTROL_KEY.unpack_from(key)
-        if kind not in {0, 1}:
-            return None
-        epoch = -1
-        if value is not None and len(value) >= 6:
-            _, epoch = _CONTROL_VALUE.unpack_from(value)
-        return Marker(offset, kind == 1, epoch)
-    return None  # compaction has emptied it
+def marker_commits(key: bytes | None) -> bool:
+    """Whether the key of a control record commits its producer's transaction, or aborts it."""
+    if key is None or len(key) < 4:
+        raise WireError(f"control record has key {key!r}, expected 4 bytes")
+    _, kind = _CONTROL_KEY.unpack_from(key)
+    if kind not in {0, 1}:
+        raise WireError(f"control record is of type {kind}, expected 0 (abort) or 1 (commit)")
+    return bool(kind)
 
 
 def _body(data: bytes, position: int, header: BatchHeader, limit: int) -> tuple[bytes, int, int]:

@@ -10,9 +10,7 @@ import cramjam
 
 from kohort.errors import WireError
 
-OUTPUT_LIMIT = (
-    128 * 1024 * 1024
-)  # a batch is 1 MiB by default: room for 128 to 1
+OUTPUT_LIMIT = 128 * 1024 * 1024  # a batch is 1 MiB by default: room for 128 to 1
 
 
 class Compression(IntEnum):

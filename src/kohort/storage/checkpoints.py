@@ -1,0 +1,91 @@
+"""The small text files beside the segments, as Kafka writes them.
+
+`leader-epoch-checkpoint` (version, count, then `epoch offset` a line), `partition.metadata`
+(`version: 0`, `topic_id: …`), and `log-start-offset-checkpoint` (version, count, then `topic
+partition offset` a line), which Kafka keeps once per directory of logs and we once per partition.
+"""
+
+from kohort.errors import Broken
+from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.terms import Offset, TopicId, uuid_bytes, uuid_text
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+START_OFFSETS = "log-start-offset-checkpoint"
+
+
+def split_name(folder: str) -> tuple[str, int] | None:
+    """Topic and partition of a folder's name, or None when it is not a partition's."""
+    topic, dash, index = folder.rpartition("-")
+    if not dash or not topic or not (index.isascii() and index.isdigit()):
+        return None
+    return topic, int(index)
+
+
+def leader_epochs(files: Files, directory: str) -> list[tuple[int, Offset]]:
+    """Each leader epoch of a partition and where it begins; empty when nothing is known."""
+    rows = _rows(files, directory, LEADER_EPOCHS, columns=2)
+    return [(int(epoch), Offset(int(offset))) for epoch, offset in rows]
+
+
+def write_leader_epochs(files: Files, directory: str, epochs: list[tuple[int, Offset]]) -> None:
+    lines = [f"{epoch} {offset}" for epoch, offset in epochs]
+    _write_rows(files, directory, LEADER_EPOCHS, lines)
+
+
+def start_offsets(files: Files, directory: str) -> dict[tuple[str, int], Offset]:
+    """Where partitions begin, for those that begin behind their first file's name."""
+    rows = _rows(files, directory, START_OFFSETS, columns=3)
+    return {(topic, int(index)): Offset(int(offset)) for topic, index, offset in rows}
+
+
+def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
+    """Beside a partition's segments; nothing to say when the folder is not named as a partition."""
+    folder = directory.rpartition("/")[2]
+    topic, index = split_name(folder) or (folder, 0)
+    _write_rows(files, directory, START_OFFSETS, [f"{topic} {index} {offset}"])
+
+
+def topic_id(files: Files, directory: str) -> TopicId | None:
+    """The topic that a partition's folder belongs to, or None when the file is not there."""
+    content = read_whole(files, directory, PARTITION_METADATA)
+    if not content:  # a crash of Kafka may leave it empty
+        return None
+    fields = dict(line.partition(": ")[::2] for line in content.decode().splitlines())
+    try:
+        return TopicId(uuid_bytes(fields["topic_id"]))
+    except (KeyError, ValueError) as error:
+        raise Broken(f"{directory}/{PARTITION_METADATA}: no topic id: {content!r}") from error
+
+
+def write_topic_id(files: Files, directory: str, topic: TopicId) -> None:
+    content = f"version: 0\ntopic_id: {uuid_text(topic)}"
+    replace_whole(files, directory, PARTITION_METADATA, content.encode())
+
+
+def _rows(files: Files, directory: str, name: str, columns: int) -> list[list[str]]:
+    content = read_whole(files, directory, name)
+    if content is None:
+        return []
+    lines = content.decode().split("\n")
+    rows = [line.split(" ") for line in lines[2:] if line]
+    right = (
+        lines[0] == "0"
+        and lines[1:2] == [str(len(rows))]
+        and all(
+            len(row) == columns and all(_is_number(field) for field in row[columns - 2 :])
+            for row in rows
+        )
+    )
+    if not right:
+        raise Broken(f"{directory}/{name}: not a checkpoint file: {content[:200]!r}")
+    return rows
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdigit()
+
+
+def _write_rows(files: Files, directory: str, name: str, lines: list[str]) -> None:
+    content = "\n".join(["0", str(len(lines)), *lines, ""])
+    replace_whole(files, directory, name, content.encode())

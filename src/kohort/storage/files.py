@@ -1,0 +1,142 @@
+"""The only door to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+
+
+class File(Protocol):
+    """An open file, addressed by position. Errors are OSError."""
+
+    def read(self, position: int, count: int) -> bytes: ...
+    def write(self, position: int, data: bytes) -> None:
+        """All of it or OSError; then some of it may be there."""
+
+    def size(self) -> int: ...
+    def truncate(self, size: int) -> None: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Files(Protocol):
+    """What a log asks of a file system. Errors are OSError."""
+
+    def open(self, path: str) -> File:
+        """For reading and writing; an empty file when there is none."""
+
+    def names(self, directory: str) -> list[str]:
+        """Sorted; empty when there is no such directory."""
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; fine when it is there."""
+
+    def remove_directory(self, path: str) -> None: ...
+    def rename(self, old: str, new: str) -> None: ...
+    def unlink(self, path: str) -> None:
+        """Fine when it is gone already."""
+
+    def sync_directory(self, path: str) -> None:
+        """Make names durable: those created, renamed and removed in it."""
+
+
+class DiskFile:
+    """A file descriptor that closes itself with its last user: a sync may outlive its segment."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def read(self, position: int, count: int) -> bytes:
+        data = os.pread(self._descriptor, count, position)
+        if len(data) == count or not data:
+            return data
+        parts = [data]
+        left = count - len(data)
+        while left > 0:  # a read is cut at 2 GiB, or by the end of the file
+            data = os.pread(self._descriptor, left, position + count - left)
+            if not data:
+                break
+            parts.append(data)
+            left -= len(data)
+        return b"".join(parts)
+
+    def write(self, position: int, data: bytes) -> None:
+        written = os.pwrite(self._descriptor, data, position)
+        while written < len(data):
+            written += os.pwrite(self._descriptor, data[written:], position + written)
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        _sync_data(self._descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.close()
+
+
+class DiskFiles:
+    """The real file system."""
+
+    def open(self, path: str) -> File:
+        return DiskFile(path)
+
+    def names(self, directory: str) -> list[str]:
+        try:
+            return sorted(os.listdir(directory))  # noqa: PTH208  (names, not paths)
+        except FileNotFoundError:
+            return []
+
+    def make_directory(self, path: str) -> None:
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        Path(path).rmdir()
+
+    def rename(self, old: str, new: str) -> None:
+        Path(old).replace(new)
+
+    def unlink(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_whole(files: Files, directory: str, name: str) -> bytes | None:
+    """The content of a small file, or None when there is none."""
+    if name not in files.names(directory):
+        return None
+    file = files.open(f"{directory}/{name}")
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def replace_whole(files: Files, directory: str, name: str, content: bytes) -> None:
+    """Write a small file so that a crash leaves the old one or the new one; durable on return."""
+    temporary = f"{directory}/{name}.tmp"
+    file = files.open(temporary)
+    try:
+        file.truncate(0)
+        file.write(0, content)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(temporary, f"{directory}/{name}")
+    files.sync_directory(directory)

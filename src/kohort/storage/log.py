@@ -1,0 +1,90 @@
+"""What a partition's log promises; `tests/storage/contract.py` holds every log to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from kohort.terms import Millis, Offset
+
+NO_TIMESTAMP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """How a log is cut into files. The names are those of the topic settings."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 60 * 60 * 1000
+    index_interval_bytes: int = 4096
+
+
+class Log(Protocol):
+    """One partition's batches, in order, with one writer.
+
+    append() may be lost by a crash; what sync() has returned may not. read() and fetch() yield
+    whole batches, first to last, and never one that append() has not finished. Compaction leaves
+    holes: the batch that follows offset n may begin later than n + 1.
+
+    Everything is called by one thread, but for sync(), which another may run while the first
+    appends and reads.
+    """
+
+    @property
+    def start(self) -> Offset:
+        """The first offset that may be read; a batch that straddles it is still read whole."""
+
+    @property
+    def end(self) -> Offset:
+        """The offset that the next record will have."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """What append() stamps into each batch."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """The latest time of any batch, or -1."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What the batches take, those that straddle the start included."""
+
+    def append(self, batch: bytes, count: int) -> Offset:
+        """Write one batch that takes `count` offsets; the new end.
+
+        Base offset and leader epoch are stamped into it. After StorageError (disk full) the log is
+        as it was before, and the next append may succeed.
+        """
+
+    def sync(self) -> Offset:
+        """Make durable what was appended before the call: the end up to which that is true.
+
+        Raises Broken when the disk refuses: nobody knows then what is on it.
+        """
+
+    def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
+        """One batch at a time from the one that holds `start`, until the limit is used up.
+
+        The batch that crosses the limit is still given. Raises Broken for a damaged file.
+        """
+
+    def fetch(self, start: Offset, limit_bytes: int) -> bytes:
+        """Contiguous batches from the one that holds `start`: at least one, b"" at the end.
+
+        May be fewer than the limit allows: a fetch stays within a segment.
+        """
+
+    def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
+        """Time and offset of the first record that is not older than `timestamp`."""
+
+    def truncate_before(self, offset: Offset) -> None:
+        """Let the log begin at `offset`, for good: durable when the call returns."""
+
+    def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
+        """Drop from the front what is too old or too much (-1: no limit); the new start."""
+
+    def close(self) -> None:
+        """Release the files. Nothing else may be called afterwards."""
+
+    def delete(self) -> None:
+        """Remove everything, and close."""

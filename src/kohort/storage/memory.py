@@ -1,0 +1,107 @@
+"""A log in a list: for brokers without a directory, and for tests."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from struct import Struct
+
+from kohort.storage.log import NO_TIMESTAMP
+from kohort.terms import Millis, Offset
+from kohort.wire import batch as batches
+
+_MAX_TIMESTAMP = Struct(">q")
+_MAX_TIMESTAMP_AT = 35
+
+
+class MemoryLog:
+    """Keeps the contract of `Log` but for surviving the process."""
+
+    def __init__(self, start: Offset = Offset(0), leader_epoch: int = 0) -> None:  # noqa: B008
+        self.start = start
+        self.end = start
+        self.leader_epoch = leader_epoch
+        self.size_bytes = 0
+        self._batches: list[bytes] = []
+        self._next: list[Offset] = []  # for each batch the offset behind it
+        self._times: list[int] = []  # for each batch its latest time
+
+    @property
+    def max_timestamp(self) -> int:
+        return max(self._times, default=NO_TIMESTAMP)
+
+    def append(self, batch: bytes, count: int) -> Offset:
+        self._batches.append(batches.stamp(batch, self.end, self.leader_epoch))
+        self._times.append(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0])
+        self.size_bytes += len(batch)
+        self.end = Offset(self.end + count)
+        self._next.append(self.end)
+        return self.end
+
+    def sync(self) -> Offset:
+        return self.end
+
+    def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
+        left = limit_bytes
+        position = start
+        while left > 0:
+            # The list may have been cut from the front since the last batch was given.
+            index = bisect_right(self._next, position)
+            if index == len(self._next):
+                return
+            data = self._batches[index]
+            position = self._next[index]
+            left -= len(data)
+            yield data
+
+    def fetch(self, start: Offset, limit_bytes: int) -> bytes:
+        first = bisect_right(self._next, start)
+        if first == len(self._next):
+            return b""
+        size = len(self._batches[first])
+        last = first + 1
+        while last < len(self._batches):
+            size += len(self._batches[last])
+            if size > limit_bytes:
+                break
+            last += 1
+        return b"".join(self._batches[first:last])
+
+    def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
+        for index in range(bisect_right(self._next, self.start), len(self._batches)):
+            if self._times[index] >= timestamp:
+                for offset, time, _, _ in batches.entries(self._batches[index]):
+                    if time >= timestamp and offset >= self.start:
+                        return time, Offset(offset)
+        return None
+
+    def truncate_before(self, offset: Offset) -> None:
+        if offset <= self.start:
+            return
+        self.start = min(offset, self.end)
+        self._drop(bisect_right(self._next, self.start))
+
+    def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
+        count = 0
+        size = self.size_bytes
+        while count < len(self._batches):
+            old = retention_ms >= 0 and self._times[count] < now - retention_ms
+            length = len(self._batches[count])
+            if not old and not (0 <= retention_bytes <= size - length):
+                break
+            size -= length
+            count += 1
+        if count:
+            self.start = max(self.start, self._next[count - 1])
+            self._drop(bisect_left(self._next, self.start + 1))
+        return self.start
+
+    def close(self) -> None:
+        pass
+
+    def delete(self) -> None:
+        self._drop(len(self._batches))
+
+    def _drop(self, count: int) -> None:
+        self.size_bytes -= sum(len(data) for data in self._batches[:count])
+        del self._batches[:count]
+        del self._next[:count]
+        del self._times[:count]

@@ -1,0 +1,246 @@
+"""One `.log` file: batches one after the other, and a sparse index of them in memory.
+
+Every 4 KiB or so the index notes where a batch begins, so a read looks at a few headers at its two
+ends and never at the batches between. Kafka's index files are not read: ours is rebuilt from the
+headers when a file is first used.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from struct import Struct
+
+from kohort.errors import Broken, WireError
+from kohort.storage.files import File, Files
+from kohort.storage.log import NO_TIMESTAMP
+from kohort.terms import Offset
+from kohort.wire import batch as batches
+from kohort.wire.batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+_SCAN_BYTES = 1 << 20
+_PEEK_BYTES = 8192
+_PLACE = Struct(">qi11xi")  # base offset, length, last offset delta
+
+
+def file_stem(base_offset: int) -> str:
+    """Files of a segment are named by its first offset, 20 digits."""
+    return f"{base_offset:020d}"
+
+
+class Segment:
+    """The file, what is known of it, and how to read from it. Made by `scan` or by appending."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: Offset,
+        interval: int,
+        suffix: str = LOG_SUFFIX,
+    ) -> None:
+        self.base_offset = base_offset
+        self.path = f"{directory}/{file_stem(base_offset)}{suffix}"
+        self.file: File = files.open(self.path)
+        self.size = self.file.size()
+        self.end = base_offset
+        self.max_timestamp = NO_TIMESTAMP
+        self.first_timestamp = NO_TIMESTAMP
+        self.last_epoch = -1
+        self.indexed = self.size == 0
+        self._interval = interval
+        self._offsets: list[int] = []
+        self._positions: list[int] = []
+        self._times: list[int] = []  # the latest time of everything before the indexed batch
+        self._next_entry = 0  # the position from which the next batch is indexed
+
+    def note(self, header_end: Offset, base_offset: int, position: int, max_timestamp: int) -> None:
+        """Index a batch that begins at `position`; batches come in order."""
+        if position >= self._next_entry:
+            self._offsets.append(base_offset)
+            self._positions.append(position)
+            self._times.append(self.max_timestamp)
+            self._next_entry = position + self._interval
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        self.end = header_end
+
+    def scan(self, *, check: bool) -> tuple[int, str] | None:
+        """Build the index from the headers. Where and why a batch is bad, or None.
+
+        With `check` every crc is computed. What stands before a bad batch is indexed.
+        """
+        self._offsets, self._positions, self._times = [], [], []
+        self._next_entry = 0
+        self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
+        self.end = self.base_offset
+        self.indexed = True
+        position = 0
+        while position < self.size:
+            data = self.file.read(position, min(_SCAN_BYTES, self.size - position))
+            taken, problem = self._scan_chunk(data, position, check=check)
+            if taken == 0 and problem is None:
+                length = _PLACE.unpack_from(data)[1] + PREFIX_SIZE
+                if length > self.size - position:
+                    return position, f"batch of {length} bytes, {self.size - position} are left"
+                data = self.file.read(position, length)
+                taken, problem = self._scan_chunk(data, position, check=check)
+            position += taken
+            if problem is not None:
+                return position, problem
+        return None
+
+    def _scan_chunk(self, data: bytes, start: int, *, check: bool) -> tuple[int, str | None]:
+        """Index the batches that are whole in `data`: how many bytes they take, and what is bad."""
+        position = 0
+        left = len(data)
+        while left >= HEADER_SIZE:
+            try:
+                header = batches.peek(data, position)
+                if header.length > left:
+                    return position, None
+                if header.base_offset < self.end:
+                    problem = f"base offset {header.base_offset} comes after {self.end - 1}"
+                    return position, problem
+                if check:
+                    batches.check(data, position, header)
+            except WireError as error:
+                return position, str(error)
+            end = Offset(header.last_offset + 1)
+            self.note(end, header.base_offset, start + position, header.max_timestamp)
+            self.last_epoch = header.partition_leader_epoch
+            position += header.length
+            left -= header.length
+        if left and start + len(data) == self.size:
+            return position, f"{left} bytes are left, a batch has at least {HEADER_SIZE}"
+        return position, None
+
+    def use(self) -> None:
+        """Build the index if nobody has needed it yet. Raises Broken for a damaged file."""
+        if not self.indexed:
+            bad = self.scan(check=False)
+            if bad is not None:
+                position, reason = bad
+                raise Broken(f"{self.path} is damaged at byte {position}: {reason}")
+
+    def good_batch_after(self, position: int) -> int | None:
+        """Where a whole, right batch stands behind a bad one, or None: then the tail is torn.
+
+        A batch begins with an offset not below the next one and has the magic 2 at its 17th byte.
+        """
+        tail = self.file.read(position, self.size - position)
+        if not tail.strip(b"\x00"):
+            return None
+        high = (self.end >> 32).to_bytes(4, "big")
+        pattern = re.compile(b"(?=" + re.escape(high) + rb"[\s\S]{12}\x02)")
+        for match in pattern.finditer(tail, 1):
+            at = match.start()
+            try:
+                header = batches.header_at(tail, at)
+                if header.base_offset >= self.end:
+                    batches.check(tail, at, header)
+                    return position + at
+            except WireError:
+                continue
+        return None
+
+    def cut(self, size: int) -> None:
+        """Forget and remove what stands behind `size`. May raise OSError."""
+        self.file.truncate(size)
+        self.size = size
+
+    # ---- reading
+
+    def fetch(self, start: int, limit_bytes: int) -> bytes:
+        """Whole batches from the one that holds `start` or follows it; b"" when all are before."""
+        self.use()
+        if start >= self.end or not self._positions:
+            return b""
+        index = max(0, bisect_right(self._offsets, start) - 1)
+        position = self._positions[index]
+        while True:
+            want = min(self.size - position, max(limit_bytes, 0) + _PEEK_BYTES)
+            data = self.file.read(position, want)
+            at = 0
+            left = len(data)
+            while left >= HEADER_SIZE:
+                base, length, delta = _PLACE.unpack_from(data, at)
+                length += PREFIX_SIZE
+                if base + delta >= start:
+                    return self._run(data, at, position, length, limit_bytes)
+                at += length
+                left -= length
+            position += at
+            if position >= self.size or not data:
+                raise Broken(f"{self.path} has no batch with offset {start}, it ends at {self.end}")
+
+    def _run(self, data: bytes, at: int, position: int, length: int, limit_bytes: int) -> bytes:
+        """The batches from `at` in `data` (which begins at `position`) up to the limit."""
+        have = len(data) - at
+        if length > have:
+            return self._exactly(position + at, length)
+        room = min(have, limit_bytes)
+        if length >= room:
+            return data[at : at + length]
+        # The last indexed batch within the room saves looking at those before it.
+        begin = position + at
+        mark = self._positions[bisect_right(self._positions, begin + room) - 1]
+        stop = max(mark - begin, length)
+        while stop + HEADER_SIZE <= room:
+            _, size, _ = _PLACE.unpack_from(data, at + stop)
+            if stop + size + PREFIX_SIZE > room:
+                break
+            stop += size + PREFIX_SIZE
+        return data[at : at + stop]
+
+    def _exactly(self, position: int, length: int) -> bytes:
+        data = self.file.read(position, length)
+        if len(data) != length:
+            raise Broken(
+                f"{self.path} has {len(data)} bytes at {position}, its index says {length}"
+            )
+        return data
+
+    def headers(self) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch, reading little of what is between them."""
+        for position, data in self.chunks():
+            for at, header in batches.walk(data):
+                yield position + at, header
+
+    def chunks(self) -> Iterator[tuple[int, bytes]]:
+        """The whole segment in runs of whole batches, with the position of each run."""
+        position = 0
+        size = self.size
+        offset = self.base_offset - 1
+        while position < size:
+            data = self.fetch(offset + 1, _SCAN_BYTES)
+            if not data:
+                return
+            last = 0
+            at = 0
+            while at < len(data):
+                base, length, delta = _PLACE.unpack_from(data, at)
+                last = base + delta
+                at += length + PREFIX_SIZE
+            yield position, data
+            offset = Offset(last)
+            position += len(data)
+
+    def find_timestamp(self, timestamp: int, start: Offset) -> tuple[int, Offset] | None:
+        """Time and offset of the first record at or after a time and not before `start`."""
+        self.use()
+        if self.max_timestamp < timestamp:
+            return None
+        index = max(0, bisect_left(self._times, timestamp) - 1)
+        offset = max(self._offsets[index], start) if self._offsets else start
+        while data := self.fetch(offset, _SCAN_BYTES):
+            for at, header in batches.walk(data):
+                offset = Offset(header.last_offset + 1)
+                if header.max_timestamp < timestamp:
+                    continue
+                for found, time, _, _ in batches.entries(data, at):
+                    if time >= timestamp and found >= start:
+                        return time, Offset(found)
+        return None

@@ -1,0 +1,397 @@
+"""A log in Kafka's own on-disk format: `<topic>-<partition>/00000000000000000000.log` and so on.
+
+Segments are closed by size and age and synced when they are, so only the last one can have a torn
+tail after a crash. Opening walks that one with every crc and cuts the tail off; a bad batch that
+good ones follow is not a torn tail but damage, and stops the opening with file and position.
+
+What stands beside the segments: `checkpoints.py`. What compaction may have left half done:
+`<offset>.log.cleaned` was not finished and is removed; `<offset>.log.swap` was, and takes the
+place of the segments it covers.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from struct import Struct
+
+from kohort.errors import Broken, StorageError
+from kohort.storage import checkpoints
+from kohort.storage.files import Files
+from kohort.storage.log import NO_TIMESTAMP, LogConfig
+from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, file_stem
+from kohort.terms import Millis, Offset
+from kohort.wire import batch as batches
+from kohort.wire.batch import PREFIX_SIZE
+
+CLEANED_SUFFIX = ".log.cleaned"
+SWAP_SUFFIX = ".log.swap"
+_DELETED_SUFFIX = ".deleted"
+_READ_BYTES = 1 << 20
+_MAX_OFFSETS = (1 << 31) - 1  # what a segment may span: Kafka's index files hold 32 bits
+_LENGTH = Struct(">i")
+_MAX_TIMESTAMP = Struct(">q")
+_MAX_TIMESTAMP_AT = 35
+
+
+class SegmentLog:
+    """Keeps the contract of `Log` in the files of one folder, which it makes when it is missing."""
+
+    def __init__(
+        self,
+        directory: str,
+        files: Files,
+        config: LogConfig | None = None,
+        *,
+        known_start: Offset = Offset(0),  # noqa: B008
+        check_all: bool = False,
+    ) -> None:
+        """Open and recover. Raises Broken for damage and StorageError when the disk refuses.
+
+        `known_start` is what Kafka's own checkpoint of start offsets says. `check_all` computes
+        every crc of every segment, not only of the last.
+        """
+        self.directory = directory
+        self.config = config or LogConfig()
+        self._files = files
+        self._segments: list[Segment] = []
+        self._bases: list[Offset] = []
+        self._unsynced: dict[Segment, None] = {}
+        self._torn = False
+        try:
+            files.make_directory(directory)
+            self._finish_cleaning()
+            self._load(check_all=check_all)
+            self._load_start(known_start)
+            self._load_epoch()
+        except OSError as error:
+            raise StorageError(f"{directory} cannot be opened: {error}") from error
+
+    # ---- opening
+
+    def _finish_cleaning(self) -> None:
+        names = self._files.names(self.directory)
+        for name in names:
+            if name.endswith((CLEANED_SUFFIX, _DELETED_SUFFIX)):
+                self._files.unlink(f"{self.directory}/{name}")
+        for name in names:
+            if name.endswith(SWAP_SUFFIX):
+                self._finish_swap(name)
+
+    def _finish_swap(self, name: str) -> None:
+        """Put a finished cleaning in the place of the segments that it covers."""
+        base = Offset(int(name.removesuffix(SWAP_SUFFIX)))
+        swapped = Segment(
+            self._files, self.directory, base, self.config.index_interval_bytes, SWAP_SUFFIX
+        )
+        bad = swapped.scan(check=True)
+        swapped.file.close()
+        if bad is not None:
+            raise Broken(f"{self.directory}/{name} is damaged at byte {bad[0]}: {bad[1]}")
+        covered = [offset for offset in self._segment_bases() if base <= offset < swapped.end]
+        self.put_in_place(base, covered)
+
+    def put_in_place(self, base: Offset, covered: list[Offset]) -> None:
+        """The last steps of a cleaning, in an order that a crash at any point can go on from.
+
+        Older segments go first: a tombstone must not go while a value it hides can come back.
+        """
+        for offset in covered:
+            if offset != base:
+                self._files.unlink(f"{self.directory}/{file_stem(offset)}{LOG_SUFFIX}")
+            self._unlink_indexes(offset)
+        stem = f"{self.directory}/{file_stem(base)}"
+        self._files.rename(stem + SWAP_SUFFIX, stem + LOG_SUFFIX)
+        self._files.sync_directory(self.directory)
+
+    def _segment_bases(self) -> list[Offset]:
+        stems = [
+            name.removesuffix(LOG_SUFFIX)
+            for name in self._files.names(self.directory)
+            if name.endswith(LOG_SUFFIX)
+        ]
+        return [Offset(int(stem)) for stem in stems if stem.isascii() and stem.isdigit()]
+
+    def _load(self, *, check_all: bool) -> None:
+        bases = self._segment_bases()
+        for base in bases:
+            self._add(self._opened(base))
+        for segment in self._segments[:-1]:
+            if check_all:
+                bad = segment.scan(check=True)
+                if bad is not None:
+                    raise Broken(f"{segment.path} is damaged at byte {bad[0]}: {bad[1]}")
+        if self._segments:
+            self._recover(self._segments[-1])
+            self.end = self._segments[-1].end
+
+    def _recover(self, last: Segment) -> None:
+        bad = last.scan(check=True)
+        if bad is None:
+            return
+        position, reason = bad
+        good = last.good_batch_after(position)
+        if good is not None:
+            raise Broken(
+                f"{last.path} is damaged at byte {position}: {reason}; "
+                f"a good batch follows at byte {good}, so this is not a torn tail"
+            )
+        self._unlink_indexes(last.base_offset)
+        last.cut(position)
+        last.file.sync()
+
+    def _load_start(self, known_start: Offset) -> None:
+        folder = checkpoints.split_name(self.directory.rpartition("/")[2])
+        own = checkpoints.start_offsets(self._files, self.directory)
+        start = max(known_start, own.get(folder, Offset(0)) if folder else Offset(0))
+        if not self._segments:
+            self._start_anew(start)
+        self.start = max(start, self._segments[0].base_offset)
+        if self.start > self.end:
+            # What stood before the start was lost unsynced; offsets must not be given out twice.
+            for segment in self._segments:
+                self._unlink_segment(segment)
+            self._segments, self._bases = [], []
+            self._start_anew(self.start)
+        self._drop_before_start()
+
+    def _start_anew(self, base: Offset) -> None:
+        self._add(self._opened(base))
+        self._files.sync_directory(self.directory)
+        self.end = base
+
+    def _load_epoch(self) -> None:
+        epochs = checkpoints.leader_epochs(self._files, self.directory)
+        self.leader_epoch = max((epoch for epoch, _ in epochs), default=0)
+        for segment in reversed(self._segments):
+            if segment.size:
+                segment.use()
+                self.leader_epoch = max(self.leader_epoch, segment.last_epoch)
+                break
+        if not epochs:
+            first = (self.leader_epoch, self.start)
+            checkpoints.write_leader_epochs(self._files, self.directory, [first])
+
+    def _opened(self, base: Offset) -> Segment:
+        return Segment(self._files, self.directory, base, self.config.index_interval_bytes)
+
+    def _add(self, segment: Segment) -> None:
+        self._segments.append(segment)
+        self._bases.append(segment.base_offset)
+
+    # ---- writing
+
+    def append(self, batch: bytes, count: int) -> Offset:
+        if self._torn:
+            self._mend()
+        segment = self._segments[-1]
+        base = self.end
+        end = Offset(base + count)
+        (max_timestamp,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
+        position = segment.size
+        if position and self._is_full(segment, len(batch), end, max_timestamp):
+            segment = self.roll()
+            position = 0
+        try:
+            segment.file.write(position, batches.stamp(batch, base, self.leader_epoch))
+        except OSError as error:
+            self._cut_back(segment)
+            raise StorageError(f"{segment.path} cannot be written: {error}") from error
+        segment.size = position + len(batch)
+        segment.note(end, base, position, max_timestamp)
+        # In this order: a sync on another thread that sees the new end must find the segment.
+        self._unsynced[segment] = None
+        self.end = end
+        return end
+
+    def _is_full(self, segment: Segment, size: int, end: Offset, max_timestamp: int) -> bool:
+        return (
+            segment.size + size > self.config.segment_bytes
+            or end - segment.base_offset > _MAX_OFFSETS
+            or (
+                segment.first_timestamp >= 0
+                and max_timestamp - segment.first_timestamp > self.config.segment_ms
+            )
+        )
+
+    def _cut_back(self, segment: Segment) -> None:
+        """Take back a write that failed half way; if even that fails, before the next one."""
+        try:
+            segment.file.truncate(segment.size)
+        except OSError:
+            self._torn = True
+
+    def _mend(self) -> None:
+        segment = self._segments[-1]
+        try:
+            segment.file.truncate(segment.size)
+        except OSError as error:
+            raise StorageError(f"{segment.path} has a torn tail: {error}") from error
+        self._torn = False
+
+    def roll(self) -> Segment:
+        """Close the last segment and begin a new one, so that retention and cleaning may have it.
+
+        The closed one is synced first: recovery relies on it. Raises StorageError, and then goes on
+        with the old one.
+        """
+        last = self._segments[-1]
+        if not last.size:
+            return last
+        try:
+            last.file.sync()
+        except OSError as error:
+            raise Broken(f"{last.path} cannot be synced: {error}") from error
+        try:
+            segment = self._opened(self.end)
+            self._files.sync_directory(self.directory)
+        except OSError as error:
+            raise StorageError(f"{self.directory} has no room for a segment: {error}") from error
+        self._add(segment)
+        return segment
+
+    def sync(self) -> Offset:
+        end = self.end
+        waiting, self._unsynced = self._unsynced, {}
+        for segment in waiting:
+            try:
+                segment.file.sync()
+            except OSError as error:
+                raise Broken(f"{segment.path} cannot be synced: {error}") from error
+        return end
+
+    # ---- reading
+
+    @property
+    def max_timestamp(self) -> int:
+        for segment in self._segments:
+            segment.use()
+        return max((one.max_timestamp for one in self._segments), default=NO_TIMESTAMP)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def closed(self) -> list[Segment]:
+        """The segments that are not written to any more, first to last."""
+        return self._segments[:-1]
+
+    def fetch(self, start: Offset, limit_bytes: int) -> bytes:
+        if start >= self.end:
+            return b""
+        index = max(0, bisect_right(self._bases, start) - 1)
+        for segment in self._segments[index:]:
+            data = segment.fetch(start, limit_bytes)
+            if data:
+                return data
+        return b""
+
+    def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
+        left = limit_bytes
+        while left > 0 and (data := self.fetch(start, min(left, _READ_BYTES))):
+            left -= len(data)
+            at = 0
+            while at < len(data):
+                length = _LENGTH.unpack_from(data, at + 8)[0] + PREFIX_SIZE
+                last = at
+                one = data[at : at + length] if length < len(data) else data
+                at += length
+                yield one
+            start = Offset(batches.peek(data, last).last_offset + 1)
+
+    def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
+        for segment in self._segments:
+            found = segment.find_timestamp(timestamp, self.start)
+            if found is not None:
+                return found
+        return None
+
+    # ---- letting go
+
+    def truncate_before(self, offset: Offset) -> None:
+        if offset <= self.start:
+            return
+        self._move_start(min(offset, self.end))
+
+    def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
+        size = self.size_bytes
+        start = self.start
+        for segment in list(self._segments):
+            if not segment.size:
+                break
+            segment.use()
+            old = retention_ms >= 0 and segment.max_timestamp < now - retention_ms
+            if not old and not (0 <= retention_bytes <= size - segment.size):
+                break
+            if segment is self._segments[-1]:
+                if not old:
+                    break
+                self.roll()
+            size -= segment.size
+            following = self._segments[self._segments.index(segment) + 1]
+            start = max(start, following.base_offset)
+        if start > self.start:
+            self._move_start(start)
+        return self.start
+
+    def replace(self, cleaned: list[Segment], base: Offset) -> None:
+        """Let the finished `.swap` file take the place of segments that were cleaned into it."""
+        try:
+            self.put_in_place(base, [segment.base_offset for segment in cleaned])
+            fresh = self._opened(base)
+        except OSError as error:
+            raise Broken(f"{self.directory}: a cleaned segment is not in place: {error}") from error
+        at = self._segments.index(cleaned[0])
+        self._segments[at : at + len(cleaned)] = [fresh]
+        self._bases[at : at + len(cleaned)] = [base]
+
+    def _move_start(self, start: Offset) -> None:
+        try:
+            checkpoints.write_start_offset(self._files, self.directory, start)
+        except OSError as error:
+            raise StorageError(f"{self.directory}: start not moved to {start}: {error}") from error
+        self.start = start
+        try:
+            self._drop_before_start()
+        except OSError as error:
+            raise StorageError(f"{self.directory}: old segments not removed: {error}") from error
+
+    def _drop_before_start(self) -> None:
+        while len(self._segments) > 1 and self._bases[1] <= self.start:
+            self._unlink_segment(self._segments[0])
+            # Not closed: a sync on another thread may be using it.
+            del self._segments[0]
+            del self._bases[0]
+
+    def _unlink_segment(self, segment: Segment) -> None:
+        self._files.unlink(segment.path)
+        self._unlink_indexes(segment.base_offset)
+
+    def _unlink_indexes(self, base: Offset) -> None:
+        """Kafka's index files beside a segment that is no longer what they describe."""
+        stem = f"{self.directory}/{file_stem(base)}"
+        for suffix in INDEX_SUFFIXES:
+            self._files.unlink(stem + suffix)
+
+    def close(self) -> None:
+        for segment in self._segments:
+            segment.file.close()
+
+    def delete(self) -> None:
+        """Renames the folder first, so that a crash leaves nothing that looks like a partition."""
+        self.close()
+        going = f"{self.directory}.{'0' * 32}-delete"
+        try:
+            remove_folder(self._files, going)
+            self._files.rename(self.directory, going)
+            remove_folder(self._files, going)
+        except OSError as error:
+            raise StorageError(f"{self.directory} cannot be removed: {error}") from error
+
+
+def remove_folder(files: Files, directory: str) -> None:
+    """Remove a folder and the files in it; fine when there is none."""
+    names = files.names(directory)
+    for name in names:
+        files.unlink(f"{directory}/{name}")
+    if names or directory.rpartition("/")[2] in files.names(directory.rpartition("/")[0]):
+        files.remove_directory(directory)
