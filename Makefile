@@ -35,6 +35,9 @@ types: $(STAMP)  ## mypy, strict
 prove: $(STAMP)  ## what takes long: many kills, long fuzzing, big loads
 	@KOHORT_PROVE=1 $(BIN)/python -m pytest -q -m prove
 
+docs: $(STAMP)  ## write the generated pages of docs/ anew
+	@$(BIN)/python docs/generate.py
+
 bench: $(STAMP)  ## the figures, beside Apache Kafka's where Java and Maven Central are there
 	@$(BIN)/python benchmarks/run.py
 

@@ -1,10 +1,13 @@
 """The one order that matters: step, append, sync, and only then reply.
 
-This is the only place where the coordinator meets its log. A turn takes everything that has arrived as one
-batch; its replies are parked at the log's end and leave when the log says that so much is durable. A reply
+This is the only place where the coordinator meets its log. A turn takes everything that has
+arrived as one
+batch; its replies are parked at the log's end and leave when the log says that so much is
+durable. A reply
 without records parks there too, so nobody ever reads what a crash could take back.
 
-When an append fails, nothing of the turn was stored: its calls are refused and the shard, which has already
+When an append fails, nothing of the turn was stored: its calls are refused and the shard, which
+has already
 absorbed them, is loaded again from the log.
 """
 
@@ -39,8 +42,10 @@ class Condition(Enum):
 
 
 class PartitionDriver:
-    """Drives one shard. `turn` may be called at any time; `synced` must follow with what the log has made
-    durable. Nothing here waits, and nothing here knows what a socket is."""
+    """Drives one shard. `turn` may be called at any time; `synced` must follow with what the log
+    has made
+    durable. Nothing here waits, and nothing here knows what a socket is.
+    """
 
     def __init__(self, log: Log, new_shard: Callable[[], Shard], observe: Observer) -> None:
         self.log = log
@@ -70,9 +75,13 @@ class PartitionDriver:
         if self.condition is Condition.ACTIVE:
             self._inbox.append(call)
         elif self.condition is Condition.LOADING:
-            self._refuse(call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the group's log is being read")
+            self._refuse(
+                call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the group's log is being read"
+            )
         else:
-            self._refuse(call, ErrorCode.NOT_COORDINATOR, "the group's log cannot be written or read")
+            self._refuse(
+                call, ErrorCode.NOT_COORDINATOR, "the group's log cannot be written or read"
+            )
 
     def wake_at(self) -> Millis | None:
         """When `turn` has something to do of its own accord."""
@@ -82,7 +91,11 @@ class PartitionDriver:
 
     def turn(self, now: Millis) -> None:
         """Everything that is due and everything that has arrived, as one batch."""
-        if self.condition is Condition.FAILED and self._retry_at is not None and now >= self._retry_at:
+        if (
+            self.condition is Condition.FAILED
+            and self._retry_at is not None
+            and now >= self._retry_at
+        ):
             self.reload(now)
         if self.condition is not Condition.ACTIVE:
             return
@@ -178,10 +191,10 @@ class PartitionDriver:
         response = call.request.refused(ApiError(code, text))
         self._parked.append((self.log.end, Reply(call.token, response)))
 
-    def _fail(
-        self, calls: list[Call[Any]], code: ErrorCode, error: Exception, now: Millis
-    ) -> None:
-        self._observe(f"a shard has failed and will be loaded again: {type(error).__name__}: {error}")
+    def _fail(self, calls: list[Call[Any]], code: ErrorCode, error: Exception, now: Millis) -> None:
+        self._observe(
+            f"a shard has failed and will be loaded again: {type(error).__name__}: {error}"
+        )
         waiting = {id(call.token): call for call in calls} | self._unanswered
         self._unanswered.clear()
         for call in waiting.values():

@@ -16,15 +16,14 @@ def load(log: Log, shard: Shard) -> Iterator[int]:
     Raises WireError for a record whose version is not known: half a partition is worse than none.
     """
     for data in log.read(log.start, READ_LIMIT_BYTES):
-        header = batch.header_at(data, 0)
+        header = batch.header_at(data)
         if header.is_control:
-            for _, _, key, _ in batch.entries(data, 0):
-                if key is not None:
-                    committed = batch.marker_commits(key)
-                    shard.replay_marker(header.producer_id, commit=committed)
+            marker = batch.marker(data)
+            if marker is not None:
+                shard.replay_marker(header.producer_id, commit=marker.commit)
         else:
             producer_id = header.producer_id if header.is_transactional else -1
-            for offset, _, key, value in batch.entries(data, 0):
+            for offset, _, key, value in batch.entries(data):
                 if key is not None:
                     shard.replay(decode(key, value), producer_id=producer_id, offset=offset)
         yield header.count

@@ -1,7 +1,10 @@
-"""Everything that the nodes of one process share: topics, partitions, shards, and the turns they take.
+"""Everything that the nodes of one process share: topics, partitions, shards, and the turns they
+take.
 
-No sockets and no clock: `turn(now)` takes what has arrived as one batch, `wake_at` says when to come again, and
-what must reach the disk first is handed out by `begin_sync` and taken back by `end_sync`. The asyncio side of it
+No sockets and no clock: `turn(now)` takes what has arrived as one batch, `wake_at` says when to
+come again, and
+what must reach the disk first is handed out by `begin_sync` and taken back by `end_sync`. The
+asyncio side of it
 is `broker.py`; tests with a clock of their own drive this class directly.
 """
 
@@ -50,7 +53,9 @@ class _ShardSync:
 
 
 class Cluster:
-    """The broker without its sockets. Create it, call `start`, then `turn` whenever something arrives."""
+    """The broker without its sockets. Create it, call `start`, then `turn` whenever something
+    arrives.
+    """
 
     def __init__(
         self,
@@ -192,7 +197,9 @@ class Cluster:
             self.resume(parked, now)
 
     def answer(self, token: Token, response: Any) -> None:
-        """Answer now, or, when something was written since the last answer, once that is durable."""
+        """Answer now, or, when something was written since the last answer, once that is
+        durable.
+        """
         if self.config.log_sync != "none" and self._writes != self._answered_writes:
             self._answered_writes = self._writes
             self._held.append((self._round + 1, token, response))
@@ -202,6 +209,18 @@ class Cluster:
     def resume(self, parked: Parked, now: Millis) -> None:
         """Answer a fetch that has waited long enough, or for enough."""
         parked.token.answer(parked.work(now))
+
+    def touched_by(self, connection: Connection) -> None:
+        """A connection has an answer: whoever owns the sockets fetches it after the turn."""
+        self.touched.append(connection)
+
+    def gone(self, connection: Connection) -> None:
+        """A client has left: its fetches need no longer wait."""
+        for slot in connection.slots:
+            self.waiting.cancel(slot)
+
+    def housekeep(self, now: Millis) -> None:
+        """What is done now and then: retention, compaction."""
 
     # --- turns
 
@@ -247,7 +266,9 @@ class Cluster:
     # --- the disk
 
     def begin_sync(self) -> list[Log]:
-        """The logs that must be made durable now; empty when there is none, or a sync is under way."""
+        """The logs that must be made durable now; empty when there is none, or a sync is under
+        way.
+        """
         if self._in_sync or not self._dirty:
             return []
         self._in_sync = list(self._dirty)

@@ -1,7 +1,9 @@
 """One client: requests in order in, answers in order out. No sockets here; `broker.py` has them.
 
-A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too little) holds back
-everything behind it on its connection, as upstream does. Requests that wait only for the disk do not.
+A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too
+little) holds back
+everything behind it on its connection, as upstream does. Requests that wait only for the disk do
+not.
 """
 
 from collections import deque
@@ -101,7 +103,9 @@ class Door(Protocol):
     """Who takes the frames of a connection: a node of the cluster."""
 
     def take(self, connection: "Connection", frame: bytes, now: Millis) -> bool:
-        """Handle one frame. False: not yet, an earlier request of this connection must end first."""
+        """Handle one frame. False: not yet, an earlier request of this connection must end
+        first.
+        """
 
 
 class Connection:
@@ -119,6 +123,7 @@ class Connection:
         self.client = Client("", self.host)
         self.head = b""  # what stood behind the correlation id last time: it seldom changes
         self.closed = False
+        self.owner: Any = None  # what holds the socket
         self.busy = False  # the last request waits for somebody else's step
         self.slots: deque[Slot] = deque()
         self.frames: deque[bytes] = deque()
@@ -137,7 +142,9 @@ class Connection:
         return len(self.frames) + len(self.slots) > PENDING_FRAMES_MAX
 
     def receive(self, data: bytes, now: Millis) -> None:
-        """Take bytes as they came. Raises WireError for what is not a frame: close the connection then."""
+        """Take bytes as they came. Raises WireError for what is not a frame: close the connection
+        then.
+        """
         self.frames.extend(self._reader.feed(data))
         self.go_on(now)
 

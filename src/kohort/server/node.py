@@ -1,10 +1,10 @@
 """One broker of the cluster, as its clients see it: a node id, an address, and what it answers.
 
-A process may hold several nodes. They share everything but what makes them different to a client: which
+A process may hold several nodes. They share everything but what makes them different to a client:
+which
 partitions and which groups each of them serves.
 """
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.coordinator.effects import Call, Client
@@ -19,6 +19,7 @@ from kohort.wire.codec import HOSTILE, decode, decoder, encoder
 from kohort.wire.codegen import Decoder, Encoder
 from kohort.wire.frames import decode_request_header, peek
 from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kohort.wire.schema import Versions
 
 if TYPE_CHECKING:
     from kohort.server.cluster import Cluster
@@ -35,10 +36,9 @@ class _Entry(NamedTuple):
     route: Route
 
 
-@cache
-def _entry(key: int, version: int) -> _Entry | None:
+def _entry(key: int, version: int, served: Versions | None) -> _Entry | None:
     api = APIS.get(key)
-    if api is None or version not in api.versions:
+    if api is None or served is None or version not in served:
         return None
     flexible = api.flexible(version)
     return _Entry(
@@ -51,6 +51,18 @@ def _entry(key: int, version: int) -> _Entry | None:
     )
 
 
+def served_versions(highest: tuple[str, ...]) -> dict[int, Versions]:
+    """The versions of each API that are offered: those of APIS, less what `api.versions.max`
+    takes away.
+    """
+    limits = dict(one.split(":") for one in highest)
+    return {
+        api.key: Versions(api.versions.first, min(api.versions.last, int(limits.get(api.name, 99))))
+        for api in APIS.values()
+        if int(limits.get(api.name, 99)) >= api.versions.first
+    }
+
+
 class Node:
     """A broker id with an address. `take` is the way in for every request."""
 
@@ -59,11 +71,19 @@ class Node:
         self.id = node_id
         self.host = host
         self.port = port
+        self.served = served_versions(cluster.config.api_versions_max)
+        self._entries: dict[tuple[int, int], _Entry | None] = {}
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
-        """Handle one frame, or say that it must wait its turn. Raises WireError: close the connection."""
+        """Handle one frame, or say that it must wait its turn. Raises WireError: close the
+        connection.
+        """
         key, version, correlation_id = peek(frame)
-        entry = _entry(key, version)
+        entry = self._entries.get((key, version))
+        if entry is None:
+            entry = _entry(key, version, self.served.get(key))
+            if entry is not None:
+                self._entries[key, version] = entry
         if entry is None:
             self._unknown(connection, key, version, correlation_id)
             return True
@@ -110,10 +130,12 @@ class Node:
         self.cluster.answer(token, response)
 
     def _unknown(self, connection: Connection, key: int, version: int, correlation_id: int) -> None:
-        """Only ApiVersions has an answer for a version that is not there; it is in the layout of version 0."""
+        """Only ApiVersions has an answer for a version that is not there; it is in the layout of
+        version 0.
+        """
         if key != ApiVersionsRequest.api_key:
             raise WireError(f"API {key} is not served in version {version}")
-        served = APIS[key].versions
+        served = self.served[key]
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(api_key=key, min_version=served.first, max_version=served.last)],
@@ -123,7 +145,9 @@ class Node:
 
 
 def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
-    """Where the body of a request starts. A connection's client id is nearly always the one before."""
+    """Where the body of a request starts. A connection's client id is nearly always the one
+    before.
+    """
     head = connection.head
     if (
         head

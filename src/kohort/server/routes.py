@@ -1,4 +1,5 @@
-"""Where each request goes: to a function of this node, to one shard, or to several and back together.
+"""Where each request goes: to a function of this node, to one shard, or to several and back
+together.
 
 Every API that is served has a row in ROUTES, and a test says so.
 """
@@ -58,7 +59,9 @@ class Route(NamedTuple):
 
 
 def here(handler: Callable[["Node", Call[Any], Millis], Any], *, waits: bool = False) -> Route:
-    """Answered by a function of this node; None means that it has parked the call and answers later."""
+    """Answered by a function of this node; None means that it has parked the call and answers
+    later.
+    """
 
     def handle(node: "Node", call: Call[Any], now: Millis) -> None:
         try:

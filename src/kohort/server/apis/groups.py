@@ -1,6 +1,7 @@
 """Requests about groups: which shards they belong to, and how the shards' answers become one.
 
-What a broker checks before the coordinator is asked stands here too: whether topics exist, and what this
+What a broker checks before the coordinator is asked stands here too: whether topics exist, and
+what this
 release does not have yet.
 """
 
@@ -162,4 +163,3 @@ def not_coordinator(group_id: str) -> ApiError:
     return ApiError(
         ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
     )
-

@@ -1,6 +1,7 @@
 """OffsetCommit, OffsetFetch, OffsetDelete on their way to the shards.
 
-The broker, not the coordinator, knows which topics exist: unknown ones are answered here and only the rest is
+The broker, not the coordinator, knows which topics exist: unknown ones are answered here and only
+the rest is
 passed on. OffsetFetch reaches the shards in the shape of version 8, whatever it came in (KIP-709).
 """
 

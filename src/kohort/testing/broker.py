@@ -1,0 +1,167 @@
+"""A broker in a `with` block: another process, so that it can be killed as a real one dies."""
+
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kohort.errors import KohortError
+
+START_SECONDS = 20.0
+STOP_SECONDS = 10.0
+
+_SETTINGS = {
+    # Tests do not want to wait for members that will not come.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
+
+
+class Broker:
+    """A Kohort broker on a free port of the loopback interface.
+
+    Args:
+        settings: Kafka's configuration names to texts, on top of what suits tests (short session
+        timeouts are
+            allowed, the first rebalance does not wait).
+        data_dir: where the log is kept; a temporary directory, removed at the end, when None.
+        in_memory: keep nothing on the disk. A restart then starts empty.
+        nodes: how many nodes of one cluster, each on a port of its own.
+        versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
+
+    Use it as a context manager, or call `start` and `stop`. After `start`, `bootstrap` is what
+    clients connect to.
+    A restart keeps the address. Raises KohortError, with what the process said, when it does not
+    come up.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        data_dir: Path | None = None,
+        in_memory: bool = False,
+        nodes: int = 1,
+        versions: Mapping[str, int] | None = None,
+    ) -> None:
+        self.settings = {**_SETTINGS, **(settings or {})}
+        if versions:
+            text = ",".join(f"{name}:{version}" for name, version in versions.items())
+            self.settings["api.versions.max"] = text
+        self.nodes = nodes
+        self.in_memory = in_memory
+        self.bootstrap = ""
+        self._own_dir = data_dir is None and not in_memory
+        self.data_dir = data_dir
+        self._address = "127.0.0.1:0"
+        self._process: subprocess.Popen[str] | None = None
+        self._errors: Path | None = None
+
+    @property
+    def pid(self) -> int:
+        """The id of the broker's process. Raises KohortError when it does not run."""
+        if self._process is None:
+            raise KohortError("the broker does not run, start it first")
+        return self._process.pid
+
+    def start(self) -> Self:
+        """Start the process and wait for its ready line."""
+        if self._own_dir and self.data_dir is None:
+            self.data_dir = Path(tempfile.mkdtemp(prefix="kohort-"))
+        if self._errors is None:
+            with tempfile.NamedTemporaryFile(prefix="kohort-", suffix=".log", delete=False) as file:
+                self._errors = Path(file.name)
+        with self._errors.open("a", encoding="utf-8") as errors:
+            self._process = subprocess.Popen(  # noqa: S603  (our own command)
+                self._command(),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        line = self._ready_line()
+        self.bootstrap = line.split(" on ", 1)[1].split()[0]
+        self._address = self.bootstrap.split(",")[0]
+        return self
+
+    def stop(self) -> None:
+        """End the process as SIGTERM does, and remove what it kept in a directory of its own."""
+        self._end(signal.SIGTERM)
+        if self._own_dir and self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+            self.data_dir = None
+        if self._errors is not None:
+            self._errors.unlink(missing_ok=True)
+            self._errors = None
+
+    def kill(self) -> None:
+        """End the process as `kill -9` does: nothing is written, nobody is told."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> Self:
+        """Start again on the same directory and the same address, after a stop of any kind."""
+        self._end(signal.SIGTERM)
+        return self.start()
+
+    def log(self) -> str:
+        """What the broker has said on its standard error since the first start."""
+        return self._errors.read_text(encoding="utf-8") if self._errors is not None else ""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _command(self) -> list[str]:
+        where = ["--in-memory"] if self.in_memory else ["--data-dir", str(self.data_dir)]
+        settings = [part for item in self.settings.items() for part in ("-X", "=".join(item))]
+        return [
+            *(sys.executable, "-m", "kohort", "serve", "--listen", self._address),
+            *where,
+            *("--nodes", str(self.nodes)),
+            *settings,
+        ]
+
+    def _ready_line(self) -> str:
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([process.stdout], [], [], 0.1)
+            if ready:
+                line = process.stdout.readline()
+                if " on " in line:
+                    return line
+            if process.poll() is not None:
+                break
+        self._end(signal.SIGKILL)
+        raise KohortError(f"the broker did not come up:\n{self.log()}")
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(how)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

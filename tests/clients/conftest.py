@@ -1,0 +1,31 @@
+"""Brokers and members for tests with real clients. Everything here is another process."""
+
+import pytest
+from tests.clients.crew import Crew
+
+from kohort.testing import Broker
+
+SETTINGS = {
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "300",
+}
+
+
+@pytest.fixture
+def broker():
+    with Broker(SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster():
+    with Broker(SETTINGS, nodes=3) as running:
+        yield running
+
+
+@pytest.fixture
+def crew(tmp_path):
+    crew = Crew(tmp_path)
+    yield crew
+    crew.end()

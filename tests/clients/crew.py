@@ -1,0 +1,124 @@
+"""Members in processes of their own, and what a test asks of them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+MEMBER = Path(__file__).with_name("member.py")
+KINDS = ["confluent-classic", "confluent-consumer", "kafka-python", "aiokafka"]
+
+
+def eventually(holds: Callable[[], Any], what: str, seconds: float = 30) -> Any:
+    """Wait until something holds; say what did not when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+    return value
+
+
+class Member:
+    """One process of member.py and its journal."""
+
+    def __init__(self, kind: str, bootstrap: str, topic: str, group: str, journal: Path) -> None:
+        self.journal = journal
+        journal.touch()
+        self.errors = journal.with_suffix(".err").open("w")
+        arguments = [sys.executable, str(MEMBER), kind, bootstrap, topic, group, str(journal)]
+        self.process = subprocess.Popen(arguments, stderr=self.errors)
+
+    def notes(self, kind: str) -> list[Any]:
+        lines = self.journal.read_text(encoding="utf-8").split("\n")[:-1]
+        return [note[kind] for note in map(json.loads, lines) if kind in note]
+
+    @property
+    def owns(self) -> list[int]:
+        """What it has by its own account."""
+        known = self.notes("owns")
+        return known[-1] if known else []
+
+    def leave(self) -> None:
+        """End in an orderly way: commit nothing more, leave the group."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+
+class Crew:
+    """All members that a test has started; they are ended with it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.members: list[Member] = []
+        self._numbers = count(1)
+
+    def join(self, kind: str, bootstrap: str, topic: str, group: str) -> Member:
+        journal = self.directory / f"member-{next(self._numbers)}.jsonl"
+        member = Member(kind, bootstrap, topic, group, journal)
+        self.members.append(member)
+        return member
+
+    def end(self) -> None:
+        for member in self.members:
+            if member.process.poll() is None:
+                member.process.kill()
+                member.process.wait(10)
+            member.errors.close()
+
+
+def settled(members: Iterable[Member], partitions: int) -> None:
+    """Wait until the members own every partition between them, each by one."""
+    members = list(members)
+
+    def done() -> bool:
+        owned = [index for member in members for index in member.owns]
+        return sorted(owned) == list(range(partitions)) and all(one.owns for one in members)
+
+    eventually(
+        done, f"{len(members)} members own {partitions} partitions: {[m.owns for m in members]}", 45
+    )
+
+
+def numbers_read(members: Iterable[Member]) -> Counter[int]:
+    """How often each record was seen, by all members together."""
+    return Counter(one[2] for member in members for read in member.notes("read") for one in read)
+
+
+def create_topic(bootstrap: str, name: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        future.result(20)
+
+
+def produce(bootstrap: str, topic: str, numbers: Iterable[int]) -> None:
+    """Records whose value is their number; all acknowledged when this returns."""
+    failures: list[Any] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    for number in numbers:
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    str(number),
+                    key=str(number),
+                    on_delivery=lambda error, _: failures.append(error) if error else None,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    assert not failures

@@ -1,0 +1,192 @@
+"""A group member in a process of its own: python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL.
+
+Kinds: confluent-classic, confluent-consumer, kafka-python, aiokafka. It reads, commits about four
+times a second,
+and writes what happens into the journal, a JSON object a line: `owns` (all its partitions),
+`read` (partition,
+offset, number), `committed` (partition, offset), `failed`.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+COMMIT_SECONDS = 0.25
+
+
+class Journal:
+    def __init__(self, path: str) -> None:
+        self.file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115
+        self.ending = False
+        signal.signal(signal.SIGTERM, self._end)
+
+    def _end(self, *_: object) -> None:
+        self.ending = True
+
+    def note(self, **facts: Any) -> None:
+        self.file.write(json.dumps({"at": time.monotonic(), **facts}) + "\n")
+        self.file.flush()
+
+
+def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol: str) -> None:
+    from confluent_kafka import Consumer, KafkaException
+
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 100,
+    }
+    if protocol == "classic":
+        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+    consumer = Consumer(settings)
+
+    def commit() -> None:
+        try:
+            done = consumer.commit(asynchronous=False) or ()
+        except KafkaException as error:
+            journal.note(failed=str(error))
+            return
+        journal.note(committed=[[one.partition, one.offset] for one in done if one.error is None])
+
+    def owns(extra: list[Any], without: list[Any]) -> None:
+        held = {one.partition for one in consumer.assignment()} | {one.partition for one in extra}
+        journal.note(owns=sorted(held - {one.partition for one in without}))
+
+    def revoked(_: Any, gone: list[Any]) -> None:
+        if position[0]:
+            commit()
+        owns([], gone)
+
+    position = [False]
+    consumer.subscribe(
+        [topic],
+        on_assign=lambda _, got: owns(got, []),
+        on_revoke=revoked,
+        on_lost=lambda _, gone: owns([], gone),
+    )
+    last = time.monotonic()
+    while not journal.ending:
+        messages = consumer.consume(500, 0.1)
+        read = []
+        for one in messages:
+            if one.error() is None:
+                read.append([one.partition(), one.offset(), int(one.value())])
+            else:
+                journal.note(failed=str(one.error()))
+        if read:
+            position[0] = True
+            journal.note(read=read)
+        if position[0] and time.monotonic() - last > COMMIT_SECONDS:
+            last, position[0] = time.monotonic(), False
+            commit()
+    consumer.close()
+
+
+def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
+    from kafka import ConsumerRebalanceListener, KafkaConsumer
+    from kafka.errors import KafkaError
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=500,
+        fetch_max_wait_ms=100,
+    )
+
+    def commit() -> None:
+        try:
+            consumer.commit()
+        except KafkaError as error:
+            journal.note(failed=str(error))
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            commit()
+            journal.note(owns=[])
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            journal.note(owns=sorted(one.partition for one in consumer.assignment()))
+
+    consumer.subscribe([topic], listener=Listener())
+    while not journal.ending:
+        batches = consumer.poll(timeout_ms=200, max_records=500)
+        read = [
+            [tp.partition, one.offset, int(one.value)] for tp, got in batches.items() for one in got
+        ]
+        if read:
+            journal.note(read=read)
+            try:
+                consumer.commit()
+            except KafkaError as error:
+                journal.note(failed=str(error))
+                continue
+            journal.note(
+                committed=[[tp.partition, got[-1].offset + 1] for tp, got in batches.items()]
+            )
+    consumer.close(autocommit=False)
+
+
+async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
+    from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+    from aiokafka.errors import KafkaError
+
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=500,
+        fetch_max_wait_ms=100,
+    )
+
+    class Listener(ConsumerRebalanceListener):
+        async def on_partitions_revoked(self, revoked: Any) -> None:
+            journal.note(owns=[])
+
+        async def on_partitions_assigned(self, assigned: Any) -> None:
+            journal.note(owns=sorted(one.partition for one in assigned))
+
+    consumer.subscribe([topic], listener=Listener())
+    await consumer.start()
+    while not journal.ending:
+        batches = await consumer.getmany(timeout_ms=200, max_records=500)
+        read = [
+            [tp.partition, one.offset, int(one.value)] for tp, got in batches.items() for one in got
+        ]
+        if read:
+            journal.note(read=read)
+            try:
+                await consumer.commit()
+            except KafkaError as error:
+                journal.note(failed=str(error))
+                continue
+            journal.note(
+                committed=[[tp.partition, got[-1].offset + 1] for tp, got in batches.items()]
+            )
+    await consumer.stop()
+
+
+def main() -> None:
+    kind, bootstrap, topic, group, path = sys.argv[1:]
+    journal = Journal(path)
+    if kind.startswith("confluent-"):
+        confluent(bootstrap, topic, group, journal, kind.partition("-")[2])
+    elif kind == "kafka-python":
+        kafka_python(bootstrap, topic, group, journal)
+    else:
+        asyncio.run(aio(bootstrap, topic, group, journal))
+
+
+if __name__ == "__main__":
+    main()
