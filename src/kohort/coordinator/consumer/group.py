@@ -1,0 +1,290 @@
+"""A consumer group: its epochs, its members, what each is meant to have and who has what.
+
+Changed by `replay` alone. What follows from the members (state, votes, who holds a partition) is
+kept up to date with them, so that no question needs a walk over all of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kohort.assignors import Assignment
+from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.topics import Topics
+from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId
+from kohort.wire.messages.offset_commit import OffsetCommitRequestTopic
+
+FIRST_EPOCH = 1  # KAFKA-20268: of a group that has no target yet
+FIRST_VERSION_OF_MEMBERS = 9  # of OffsetCommit
+
+
+class ConsumerGroup:
+    """A group of the KIP-848 protocol.
+
+    Its epochs: `group_epoch` counts the changes that ask for a new target, `target_epoch` is the
+    one that `targets` was computed for at `target_time` (0: before anybody wrote that down).
+    `metadata_stale` says that its topics may have changed since `metadata_hash`.
+    """
+
+    __slots__ = (
+        "_at_epoch",
+        "_expressions",
+        "_names",
+        "_votes",
+        "assignors",
+        "group_epoch",
+        "held",
+        "id",
+        "instances",
+        "members",
+        "metadata_hash",
+        "metadata_stale",
+        "resolved",
+        "target_epoch",
+        "target_time",
+        "targets",
+    )
+
+    type = GroupType.CONSUMER
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: GroupId, assignors: Sequence[str]) -> None:
+        self.id = group_id
+        self.assignors = assignors  # the broker's, the default first
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.metadata_stale = False
+        self.target_epoch = FIRST_EPOCH
+        self.target_time = Millis(0)
+        self.targets: dict[MemberId, Assignment] = {}
+        self.members: dict[MemberId, Member] = {}
+        self.instances: dict[str, MemberId] = {}
+        self.resolved: dict[str, tuple[str, ...]] = {}  # topics of regular expressions
+        self.held: dict[TopicId, dict[int, MemberId]] = {}  # assigned or being revoked
+        self._names: dict[str, int] = {}  # members by subscribed name
+        self._expressions: dict[str, int] = {}  # members by subscribed expression
+        self._votes: dict[str, int] = {}  # members by assignor
+        self._at_epoch: dict[int, int] = {}  # members by epoch, those in state STABLE
+
+    @property
+    def state(self) -> GroupState:
+        if not self.members:
+            return GroupState.EMPTY
+        if self.group_epoch > self.target_epoch:
+            return GroupState.ASSIGNING
+        if self._at_epoch.get(self.target_epoch, 0) < len(self.members):
+            return GroupState.RECONCILING
+        return GroupState.STABLE
+
+    @property
+    def assignor(self) -> str:
+        """The assignor that the next target is computed by."""
+        return self.assignor_with((), ())
+
+    def assignor_with(self, leaving: Iterable[Member], joining: Iterable[Member]) -> str:
+        """The assignor with most votes, were these members replaced by those. A tie goes to the
+        first in the broker's list, and so does everything when nobody votes.
+        """
+        votes = self._votes
+        changed = [(one.server_assignor, -1) for one in leaving if one.server_assignor]
+        changed += [(one.server_assignor, 1) for one in joining if one.server_assignor]
+        if changed:
+            votes = dict(votes)
+            for name, by in changed:
+                votes[name] = votes.get(name, 0) + by
+        return max(self.assignors, key=lambda name: votes.get(name, 0))
+
+    def at_rest(self, member: Member) -> bool:
+        """Whether nothing is to be done for a member: the target is up to date and reached."""
+        epoch = self.target_epoch
+        return (
+            member.epoch == epoch
+            and epoch == self.group_epoch
+            and member.state is MemberState.STABLE
+            and not self.metadata_stale
+            and member.classic is None
+        )
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether any member reads a topic, by its name or by an expression."""
+        return topic in self._names or any(
+            topic in self.resolved.get(expression, ()) for expression in self._expressions
+        )
+
+    def topic_names(self, leaving: Iterable[Member], joining: Iterable[Member]) -> Iterator[str]:
+        """All topics that are subscribed to, were these members replaced by those. An expression
+        that has not been resolved yet names none.
+        """
+        names, expressions = dict(self._names), dict(self._expressions)
+        for members, by in ((leaving, -1), (joining, 1)):
+            for member in members:
+                _count(names, member.subscribed_names, by)
+                if member.subscribed_regex:
+                    _count(expressions, (member.subscribed_regex,), by)
+        for expression in expressions:
+            names.update(dict.fromkeys(self.resolved.get(expression, ()), 1))
+        return iter(names)
+
+    def names_of(self, member: Member) -> tuple[str, ...]:
+        """The topics that one member reads, by name or by an expression that is resolved."""
+        if not member.subscribed_regex:
+            return member.subscribed_names
+        return (*member.subscribed_names, *self.resolved.get(member.subscribed_regex, ()))
+
+    def subscribers_of(self, expression: str) -> int:
+        """How many members subscribe by this expression."""
+        return self._expressions.get(expression, 0)
+
+    # -- may this caller touch the group's offsets?
+
+    def check_commit(
+        self,
+        member_id: MemberId,
+        epoch: int,
+        version: int,
+        topics: Iterable[OffsetCommitRequestTopic],
+        known: Topics,
+    ) -> None:
+        """Raise what keeps a caller from committing. Without members anybody may.
+
+        An older epoch will do for partitions that the member has had since then (KIP-1251): its
+        commit was on the way while the epoch moved on.
+        """
+        if epoch < 0 and not self.members:
+            return
+        member = self._known(member_id)
+        if member.classic is None and version < FIRST_VERSION_OF_MEMBERS:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"OffsetCommit v{version} has no member epochs, "
+                f"version {FIRST_VERSION_OF_MEMBERS} or newer is needed in group {self.id}",
+            )
+        if epoch == member.epoch:
+            return
+        if epoch > member.epoch or not _had_since(member, epoch, topics, known):
+            raise _stale(member, epoch)
+
+    def check_fetch(self, member_id: MemberId, epoch: int) -> None:
+        """Raise what keeps a caller from reading offsets as a member."""
+        member = self._known(member_id)
+        if epoch != member.epoch:
+            raise _stale(member, epoch)
+
+    def _known(self, member_id: MemberId) -> Member:
+        member = self.members.get(member_id)
+        if member is None:
+            raise unknown_member(self.id, member_id)
+        return member
+
+    # -- written by replay alone
+
+    def put(self, member: Member, *, tolerant: bool = False) -> None:
+        """Take in a member, or what has become of it. Raises Broken when somebody else holds a
+        partition of it; `tolerant` while loading, since compaction may hide that it was let go.
+        """
+        before = self.members.get(member.id)
+        if before is not None:
+            self._forget(before, member)
+        self.members[member.id] = member
+        if before is None or before.subscribed_names != member.subscribed_names:
+            _count(self._names, member.subscribed_names, 1)
+        if member.subscribed_regex:
+            _count(self._expressions, (member.subscribed_regex,), 1)
+        if member.server_assignor:
+            _count(self._votes, (member.server_assignor,), 1)
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.id
+        if member.state is MemberState.STABLE:
+            self._at_epoch[member.epoch] = self._at_epoch.get(member.epoch, 0) + 1
+        if before is None or _partitions_differ(before, member):
+            self._hold(member, tolerant=tolerant)
+
+    def drop(self, member_id: MemberId) -> None:
+        """Forget a member."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._forget(member, None)
+
+    def _forget(self, before: Member, after: Member | None) -> None:
+        """Take back what followed from a member, except what its successor has as well."""
+        if after is None or before.subscribed_names != after.subscribed_names:
+            _count(self._names, before.subscribed_names, -1)
+        if before.subscribed_regex:
+            _count(self._expressions, (before.subscribed_regex,), -1)
+        if before.server_assignor:
+            _count(self._votes, (before.server_assignor,), -1)
+        if before.instance_id is not None and self.instances.get(before.instance_id) == before.id:
+            del self.instances[before.instance_id]
+        if before.state is MemberState.STABLE:
+            left = self._at_epoch[before.epoch] - 1
+            if left:
+                self._at_epoch[before.epoch] = left
+            else:
+                del self._at_epoch[before.epoch]
+        if after is None or _partitions_differ(before, after):
+            self._release(before)
+
+    def _hold(self, member: Member, *, tolerant: bool) -> None:
+        for part in (member.assigned, member.revoking):
+            for topic, partitions in part.items():
+                holders = self.held.setdefault(topic, {})
+                for partition in partitions:
+                    holder = holders.get(partition, member.id)
+                    if holder != member.id and not tolerant:
+                        raise Broken(
+                            f"group {self.id}: partition {partition} of topic {topic.hex()} "
+                            f"is given to member {member.id} and is held by {holder}",
+                        )
+                    holders[partition] = member.id
+
+    def _release(self, member: Member) -> None:
+        for part in (member.assigned, member.revoking):
+            for topic, partitions in part.items():
+                holders = self.held.get(topic, {})
+                for partition in partitions:
+                    if holders.get(partition) == member.id:
+                        del holders[partition]
+                if not holders:
+                    self.held.pop(topic, None)
+
+
+def unknown_member(group_id: GroupId, member_id: str) -> ApiError:
+    """The refusal of a member that the group does not have."""
+    return ApiError(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}."
+    )
+
+
+def _stale(member: Member, epoch: int) -> ApiError:
+    code = ErrorCode.STALE_MEMBER_EPOCH
+    if member.classic is not None:
+        code = ErrorCode.ILLEGAL_GENERATION
+    return ApiError(code, f"member {member.id} is at epoch {member.epoch}, request says {epoch}")
+
+
+def _had_since(
+    member: Member, epoch: int, topics: Iterable[OffsetCommitRequestTopic], known: Topics
+) -> bool:
+    """Whether the member has had every one of the partitions since that epoch or longer."""
+    for topic in topics:
+        found = known.by_name.get(topic.name)
+        if found is None:
+            return False
+        for one in topic.partitions:
+            since = member.since(found.id, one.partition_index)
+            if since is None or since > epoch:
+                return False
+    return True
+
+
+def _partitions_differ(before: Member, after: Member) -> bool:
+    return before.assigned is not after.assigned or before.revoking is not after.revoking
+
+
+def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
+    """Count up or down. What nobody counts is not there."""
+    for key in keys:
+        count = counts.get(key, 0) + by
+        if count:
+            counts[key] = count
+        else:
+            del counts[key]

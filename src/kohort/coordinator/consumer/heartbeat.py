@@ -1,0 +1,318 @@
+"""ConsumerGroupHeartbeat: join, stay, acknowledge, leave (KIP-848).
+
+Has the member changed? Then the group may need a new epoch. Is the target older than the group?
+Then compute it. How far may this member go towards it? What each question yields is a record, in
+this order, and the answer tells what came of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kohort.assignors.subscriptions import java_sorted
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.classic.group import tombstone as classic_tombstone
+from kohort.coordinator.consumer import fencing, metadata, reconcile, target
+from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
+from kohort.coordinator.consumer.member import JOINING, Member
+from kohort.coordinator.consumer.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    regex_tombstone,
+)
+from kohort.coordinator.consumer.requests import check, unsupported
+from kohort.coordinator.effects import Call, Client, Effects, Reply
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import GroupId, GroupState, MemberId, Millis, TopicId, uuid_text
+from kohort.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kohort.coordinator.consumer.reconcile import Owned
+    from kohort.coordinator.shard import Shard
+    from kohort.records.codec import Record
+
+__all__ = ["heartbeat", "unsupported"]
+
+
+def heartbeat(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
+    """One heartbeat of one member. Nearly all of them change nothing, and are answered here."""
+    request = call.request
+    group = shard.groups.get(GroupId(request.group_id))
+    if type(group) is ConsumerGroup:
+        member = group.members.get(MemberId(request.member_id))
+        if (
+            member is not None
+            and member.epoch == request.member_epoch
+            and _says_nothing(request, member, call.client)
+            and group.at_rest(member)
+        ):
+            session_ends = Millis(now + shard.config.group_consumer_session_timeout_ms)
+            shard.deadlines.move((fencing.SESSION, group.id, member.id), session_ends)
+            answer = ConsumerGroupHeartbeatResponse(
+                member_id=member.id,
+                member_epoch=member.epoch,
+                heartbeat_interval_ms=shard.config.group_consumer_heartbeat_interval_ms,
+            )
+            return Effects([], [Reply(call.token, answer)])
+    check(request, call.version, shard.assignors)
+    if request.member_epoch < JOINING:
+        return fencing.leave(shard, call, now)
+    return _join_or_stay(shard, call, now)
+
+
+def _says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
+    """Whether a request is that of a member that goes on as before."""
+    return (
+        request.subscribed_topic_names is None
+        and request.rebalance_timeout_ms == -1
+        and request.server_assignor is None
+        and request.subscribed_topic_regex is None
+        and request.instance_id is None
+        and request.rack_id is None
+        and client.host == member.client_host
+        and client.id == member.client_id
+        and not request.member_id.isspace()  # refused, though a v0 member may be called so
+    )
+
+
+def _join_or_stay(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
+    request = call.request
+    group, records = _group_of(shard, request)
+    _check_room(shard, group, request.member_id)
+    owned = _owned(request)
+    before = _member_of(shard, group, request, owned)
+    known = group.members.get(before.id)
+    member = _described(before, request, call.client)
+
+    if known is None or member != before:
+        records.append(member_record(group.id, member))
+    records += _dropped_expression(group, before, member)
+    epoch, metadata_hash = _epoch(shard, group, known, before, member)
+    if epoch > group.group_epoch:
+        records.append(epoch_record(group.id, epoch, metadata_hash))
+
+    new_target = None
+    if target.is_due(shard, group, epoch, now):
+        new_target = target.compute(shard, group, member, epoch, now)
+        records += new_target.records
+
+    goal = reconcile.Goal(
+        new_target.epoch if new_target else group.target_epoch,
+        new_target.of_member if new_target else group.targets.get(member.id, {}),
+        target.topic_ids(group.names_of(member), shard.topics),
+    )
+    resubscribed = _subscription(before) != _subscription(member)
+    moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)
+    if moved is not member:
+        records.append(current_record(group.id, moved))
+
+    # From here on nothing refuses, so what a reload forgets may be touched.
+    group.metadata_stale = False
+    fencing.watch(shard, group, moved, now)
+    if moved is not member:
+        fencing.watch_revocation(shard, group, moved, now)
+    return Effects(records, [Reply(call.token, _answer(shard, request, before, moved))])
+
+
+# -- who is it?
+
+
+def _group_of(
+    shard: Shard, request: ConsumerGroupHeartbeatRequest
+) -> tuple[ConsumerGroup, list[Record]]:
+    """The group, and what has to be written before anything else. A group that is not there yet is
+    made by its first records; an empty classic group makes room for it.
+    """
+    group_id = GroupId(request.group_id)
+    known = shard.groups.get(group_id)
+    if isinstance(known, ConsumerGroup):
+        return known, []
+    if known is None and request.member_epoch != JOINING:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+    if known is None:
+        return ConsumerGroup(group_id, tuple(shard.assignors)), []
+    empty = isinstance(known, ClassicGroup) and known.state is GroupState.EMPTY
+    if not empty or request.member_epoch != JOINING:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return ConsumerGroup(group_id, tuple(shard.assignors)), [classic_tombstone(group_id)]
+
+
+def _check_room(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
+    limit = shard.config.group_consumer_max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+
+
+def _member_of(
+    shard: Shard,
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    owned: Owned | None,
+) -> Member:
+    """The member as the group has it, or a new one. Raises ApiError for one that is fenced."""
+    member_id = MemberId(request.member_id or uuid_text(shard.new_uuid()))
+    member = group.members.get(member_id)
+    if member is None:
+        if request.member_epoch != JOINING:
+            raise unknown_member(group.id, member_id)
+        return Member(member_id)
+    _check_epoch(member, request.member_epoch, owned)
+    return member
+
+
+def _check_epoch(member: Member, epoch: int, owned: Owned | None) -> None:
+    """A member that is not at its epoch has missed something, except when it was only our answer:
+    then it is at the epoch before, with nothing that it may not have. Epoch 0 starts over
+    (KAFKA-19233).
+    """
+    if epoch in (member.epoch, JOINING):
+        return
+    lost_answer = epoch < member.epoch and epoch == member.previous_epoch and owned is not None
+    if lost_answer and _is_assigned(member, owned or {}):
+        return
+    than = "greater" if epoch > member.epoch else "smaller"
+    raise ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {than} member epoch ({epoch}) than the one known by the "
+        f"group coordinator ({member.epoch}). The member must abandon all its partitions and "
+        "rejoin.",
+    )
+
+
+def _is_assigned(member: Member, owned: Owned) -> bool:
+    return all(
+        index in member.assigned.get(topic, ())
+        for topic, indices in owned.items()
+        for index in indices
+    )
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
+    if request.topic_partitions is None:
+        return None
+    owned: dict[TopicId, set[int]] = {}
+    for one in request.topic_partitions:
+        owned.setdefault(TopicId(one.topic_id), set()).update(one.partitions)
+    return owned
+
+
+# -- what has changed?
+
+
+def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
+    """The member with what it says about itself; what it leaves out stays. Speaking this protocol
+    it is not a classic member, or no longer.
+    """
+    names = request.subscribed_topic_names
+    regex = request.subscribed_topic_regex
+    return replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        client_id=client.id,
+        client_host=client.host,
+        subscribed_names=member.subscribed_names if names is None else _names(names),
+        subscribed_regex=member.subscribed_regex if regex is None else regex,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms
+            if request.rebalance_timeout_ms == -1
+            else request.rebalance_timeout_ms
+        ),
+        server_assignor=(
+            member.server_assignor if request.server_assignor is None else request.server_assignor
+        ),
+        classic=None,
+    )
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(java_sorted(dict.fromkeys(names)))
+
+
+def _subscription(member: Member) -> tuple[tuple[str, ...], str]:
+    return member.subscribed_names, member.subscribed_regex
+
+
+def _dropped_expression(group: ConsumerGroup, before: Member, member: Member) -> list[Record]:
+    """The topics of an expression are forgotten with its last subscriber."""
+    expression = before.subscribed_regex
+    if (
+        not expression
+        or expression == member.subscribed_regex
+        or expression not in group.resolved
+        or group.subscribers_of(expression) > 1
+    ):
+        return []
+    return [regex_tombstone(group.id, expression)]
+
+
+def _epoch(
+    shard: Shard, group: ConsumerGroup, known: Member | None, before: Member, member: Member
+) -> tuple[int, int]:
+    """The group's epoch after this heartbeat, and the hash over the topics that it reads then.
+
+    A new epoch is due when a subscription has changed, when a vote has made another assignor win
+    (KAFKA-20434), or when the topics themselves have changed.
+    """
+    leaving = () if known is None else (known,)
+    changed = _reads_other_topics(group, before, member)
+    if group.members and before.server_assignor != member.server_assignor:
+        changed = changed or group.assignor != group.assignor_with(leaving, (member,))
+    if not changed and not group.metadata_stale:
+        return group.group_epoch, group.metadata_hash
+    names = group.topic_names(leaving, (member,))
+    metadata_hash = metadata.hash_of(names, shard.topics)
+    if not changed and metadata_hash == group.metadata_hash:
+        return group.group_epoch, metadata_hash
+    return group.group_epoch + 1, metadata_hash
+
+
+def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) -> bool:
+    """An expression counts from when it is resolved, or when it is taken back."""
+    if before.subscribed_names != member.subscribed_names:
+        return True
+    expression = member.subscribed_regex
+    return before.subscribed_regex != expression and (
+        not expression or expression in group.resolved
+    )
+
+
+# -- what is it told?
+
+
+def _answer(
+    shard: Shard, request: ConsumerGroupHeartbeatRequest, before: Member, after: Member
+) -> ConsumerGroupHeartbeatResponse:
+    """The assignment goes along, whole, when the member joins, when it tells everything about
+    itself, and when it has changed. To leave it out says that it is as before.
+    """
+    tells_all = (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names, request.subscribed_topic_regex) != (None, None)
+        and request.topic_partitions is not None
+    )
+    assignment = None
+    if request.member_epoch == JOINING or tells_all or before.assigned != after.assigned:
+        assignment = Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic, partitions=list(partitions))
+                for topic, partitions in after.assigned.items()
+            ]
+        )
+    return ConsumerGroupHeartbeatResponse(
+        member_id=after.id,
+        member_epoch=after.epoch,
+        heartbeat_interval_ms=shard.config.group_consumer_heartbeat_interval_ms,
+        assignment=assignment,
+    )

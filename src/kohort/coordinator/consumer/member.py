@@ -1,0 +1,68 @@
+"""A member of a consumer group, as a value: a change of one is another one, and the group takes it
+from the log.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from kohort.records.schemas import ClassicMemberMetadata
+from kohort.terms import MemberId, TopicId
+
+JOINING = 0
+LEAVING = -1
+AWAY = -2  # a static member that has left and will be back
+
+Held = dict[TopicId, dict[int, int]]
+"""Partitions that a member has: by topic, ascending, with the epoch at which it got each."""
+
+Named = Mapping[TopicId, Iterable[int]]
+"""Partitions by topic, whatever else is known about them."""
+
+
+class MemberState(IntEnum):
+    """How far a member has come towards its target; numbers as in the log."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127  # written by a newer broker
+
+    @classmethod
+    def _missing_(cls, value: object) -> "MemberState":  # noqa: ARG003
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What it said about itself, then what it has.
+
+    `assigned` it may use; `revoking` it has been told to give up and has not yet said that it did,
+    so nobody else may have it (KIP-848). `classic` is there for a member that speaks the classic
+    protocol.
+    """
+
+    id: MemberId
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_names: tuple[str, ...] = ()  # in Java's order, each once
+    subscribed_regex: str = ""
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None
+
+    epoch: int = JOINING
+    previous_epoch: int = JOINING
+    state: MemberState = MemberState.STABLE
+    assigned: Held = field(default_factory=dict)
+    revoking: Held = field(default_factory=dict)
+
+    def since(self, topic_id: TopicId, partition: int) -> int | None:
+        """The epoch at which it got a partition that it still has, None for others (KIP-1251)."""
+        for held in (self.assigned, self.revoking):
+            epoch = held.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None

@@ -1,0 +1,50 @@
+"""What groups see of the cluster's topics: a hash that says whether they have changed (KIP-848).
+
+Nothing happens when a topic changes; the groups that read it are marked, and their next heartbeat,
+of whichever member, looks.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.records.topic_hash import hash_of_group, hash_of_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from kohort.coordinator.shard import Shard
+    from kohort.coordinator.topics import Topic, Topics
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(topic: Topic) -> int:
+    return hash_of_topic(topic.id, topic.name, topic.partitions)
+
+
+def hash_of(names: Iterable[str], topics: Topics) -> int:
+    """The hash over those of the topics that exist."""
+    by_name = topics.by_name
+    known = ((name, by_name[name]) for name in names if name in by_name)
+    return hash_of_group((name, _hash(topic)) for name, topic in known)
+
+
+def changes(before: Topics, after: Topics) -> tuple[list[str], list[str]]:
+    """The names of topics that are new, changed or gone; and of those that are gone, with those
+    that were made anew under another id among them.
+    """
+    changed = [name for name, topic in after.by_name.items() if before.by_name.get(name) != topic]
+    deleted = [name for name, topic in before.by_name.items() if topic.id not in after.by_id]
+    changed += [name for name in deleted if name not in after.by_name]
+    return changed, deleted
+
+
+def touch(shard: Shard, changed: Collection[str]) -> None:
+    """Mark the groups that read any of these topics."""
+    if not changed:
+        return
+    for group in shard.groups:
+        if isinstance(group, ConsumerGroup) and any(map(group.subscribes_to, changed)):
+            group.metadata_stale = True

@@ -1,0 +1,156 @@
+"""How far one member may go towards its target, one step at a time (KIP-848, "Assignment Process").
+
+A member moves on its own, and this is all of how it does:
+
+- It *gives up* first. What it has and is not meant to have is moved to `revoking`, and the member
+  stays at its epoch until a heartbeat no longer names any of it. Not naming a partition is the
+  acknowledgement, so a heartbeat that never named it needs no round trip. Newer targets do not
+  matter meanwhile, or each of them would give it more time.
+- Then it *receives*: it goes to the epoch of the target and gets what is free. What somebody else
+  still holds it waits for, in UNRELEASED_PARTITIONS; every heartbeat looks again.
+- When nothing is missing it is STABLE.
+
+Two owners are worse than none. That is why a partition counts as held for as long as it is in
+`assigned` or `revoking` of anybody.
+"""
+
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass, replace
+
+from kohort.assignors import Assignment
+from kohort.coordinator.consumer.member import Held, Member, MemberState
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import MemberId, TopicId
+
+Owned = Mapping[TopicId, Collection[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a member is to go: to `target`, which is that of `epoch`, as far as it is subscribed.
+
+    `subscribed` holds the topics of its subscription as it is now; the target may be older
+    (KAFKA-19431).
+    """
+
+    epoch: int
+    target: Assignment
+    subscribed: Container[TopicId]
+
+
+def step(
+    member: Member,
+    goal: Goal,
+    *,
+    owned: Owned | None,
+    held: Mapping[TopicId, Mapping[int, MemberId]],
+    resubscribed: bool = False,
+) -> Member:
+    """The member after one heartbeat, or itself when nothing may change.
+
+    `owned` is what it says that it has, None when it says nothing; `held` who has what;
+    `resubscribed` says that this heartbeat changed its subscription. Raises ApiError.
+    """
+    match member.state:
+        case MemberState.STABLE:
+            if member.epoch != goal.epoch:
+                return _advance(member, member.epoch, goal, owned, held)
+            return _unsubscribe(member, goal, owned) if resubscribed else member
+        case MemberState.UNREVOKED_PARTITIONS:
+            if owned is None or _names_any(owned, member.revoking):
+                return _unsubscribe(member, goal, None) if resubscribed else member
+            return _advance(member, member.epoch, goal, owned, held)
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _advance(member, member.epoch, goal, owned, held)
+        case MemberState.UNKNOWN:
+            if owned is None or any(owned.values()):
+                raise ApiError(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    f"member {member.id} is in a state that a newer broker wrote, "
+                    "it must abandon all its partitions and rejoin",
+                )
+            return _advance(member, goal.epoch, goal, owned, held)
+
+
+def _advance(
+    member: Member,
+    epoch: int,
+    goal: Goal,
+    owned: Owned | None,
+    held: Mapping[TopicId, Mapping[int, MemberId]],
+) -> Member:
+    target = {topic: set(goal.target[topic]) for topic in goal.target if topic in goal.subscribed}
+    kept, to_revoke = _split(member.assigned, target)
+    if to_revoke and (owned is None or _names_any(owned, to_revoke)):
+        return _moved(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, to_revoke)
+    waiting = False
+    assigned = dict(kept)
+    for topic, partitions in target.items():
+        missing = partitions.difference(kept.get(topic, ()))
+        free = missing.difference(held.get(topic, ()))
+        waiting = waiting or len(free) < len(missing)
+        if free:
+            together = {**kept.get(topic, {}), **dict.fromkeys(free, goal.epoch)}
+            assigned[topic] = dict(sorted(together.items()))
+    state = MemberState.UNRELEASED_PARTITIONS if waiting else MemberState.STABLE
+    return _moved(member, goal.epoch, state, assigned, {})
+
+
+def _unsubscribe(member: Member, goal: Goal, owned: Owned | None) -> Member:
+    """Take away the topics that it does not read any more, at its epoch and without a new target.
+
+    What it was giving up already it goes on giving up.
+    """
+    kept = {topic: held for topic, held in member.assigned.items() if topic in goal.subscribed}
+    if len(kept) == len(member.assigned):
+        return member
+    lost = {topic: held for topic, held in member.assigned.items() if topic not in kept}
+    if owned is not None and not _names_any(owned, lost):
+        return _moved(member, member.epoch, member.state, kept, member.revoking)
+    revoking = dict(member.revoking)
+    for topic, partitions in lost.items():
+        revoking[topic] = dict(sorted({**revoking.get(topic, {}), **partitions}.items()))
+    return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+
+
+def _moved(
+    member: Member, epoch: int, state: MemberState, assigned: Held, revoking: Held
+) -> Member:
+    """The epoch that it comes from is kept too: the answer that tells the new one may get lost."""
+    if (epoch, state, assigned, revoking) == (
+        member.epoch,
+        member.state,
+        member.assigned,
+        member.revoking,
+    ):
+        return member
+    return replace(
+        member,
+        epoch=epoch,
+        previous_epoch=member.epoch,
+        state=state,
+        assigned=assigned,
+        revoking=revoking,
+    )
+
+
+def _split(assigned: Held, target: Mapping[TopicId, Collection[int]]) -> tuple[Held, Held]:
+    """What of it may stay, and what has to go."""
+    kept: Held = {}
+    to_revoke: Held = {}
+    for topic, partitions in assigned.items():
+        wanted = target.get(topic, ())
+        stay = {index: epoch for index, epoch in partitions.items() if index in wanted}
+        if len(stay) < len(partitions):
+            to_revoke[topic] = {
+                index: epoch for index, epoch in partitions.items() if index not in wanted
+            }
+        if stay:
+            kept[topic] = stay
+    return kept, to_revoke
+
+
+def _names_any(owned: Owned, partitions: Held) -> bool:
+    return any(
+        index in indices for topic, indices in owned.items() for index in partitions.get(topic, ())
+    )

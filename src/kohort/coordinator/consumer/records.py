@@ -1,0 +1,140 @@
+"""What the log is told about a consumer group: a function for each record (KIP-848)."""
+
+from collections.abc import Iterator
+
+from kohort.assignors import Assignment
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Held, Member
+from kohort.records.codec import Record
+from kohort.records.schemas import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    TopicPartition,
+    TopicPartitions,
+)
+from kohort.terms import GroupId, MemberId, Millis
+
+
+def member_record(group_id: GroupId, member: Member) -> Record:
+    """What a member has said about itself."""
+    return Record(
+        ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.id),
+        ConsumerGroupMemberMetadataValue(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=list(member.subscribed_names),
+            subscribed_topic_regex=member.subscribed_regex,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            server_assignor=member.server_assignor,
+            classic_member_metadata=member.classic,
+        ),
+    )
+
+
+def epoch_record(group_id: GroupId, epoch: int, metadata_hash: int) -> Record:
+    """A new target is needed."""
+    return Record(
+        ConsumerGroupMetadataKey(group_id=group_id),
+        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
+    )
+
+
+def target_record(group_id: GroupId, member_id: MemberId, target: Assignment) -> Record:
+    """What a member is meant to have."""
+    return Record(
+        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=[
+                TopicPartition(topic_id=topic, partitions=list(partitions))
+                for topic, partitions in target.items()
+            ]
+        ),
+    )
+
+
+def target_epoch_record(group_id: GroupId, epoch: int, time: Millis) -> Record:
+    """The targets are complete for this epoch."""
+    return Record(
+        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+        ConsumerGroupTargetAssignmentMetadataValue(
+            assignment_epoch=epoch, assignment_timestamp=time
+        ),
+    )
+
+
+def current_record(group_id: GroupId, member: Member) -> Record:
+    """What a member has."""
+    return Record(
+        ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.id),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=member.epoch,
+            previous_member_epoch=member.previous_epoch,
+            state=member.state,
+            assigned_partitions=_with_epochs(member.assigned),
+            partitions_pending_revocation=_with_epochs(member.revoking),
+        ),
+    )
+
+
+def regex_tombstone(group_id: GroupId, expression: str) -> Record:
+    """Nobody subscribes by this expression any more."""
+    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
+    return Record(key, None)
+
+
+def member_tombstones(group_id: GroupId, member_id: MemberId) -> Iterator[Record]:
+    """The end of a member: what it has goes first, so that nothing is held by nobody."""
+    yield _current_tombstone(group_id, member_id)
+    yield _target_tombstone(group_id, member_id)
+    yield _member_tombstone(group_id, member_id)
+
+
+def tombstones(group: ConsumerGroup) -> list[Record]:
+    """The end of a group, in the order in which replay wants it."""
+    key = group.id
+    return [
+        *(_current_tombstone(key, member_id) for member_id in group.members),
+        *(_target_tombstone(key, member_id) for member_id in group.members),
+        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=key), None),
+        *(_member_tombstone(key, member_id) for member_id in group.members),
+        *(regex_tombstone(key, expression) for expression in group.resolved),
+        Record(ConsumerGroupPartitionMetadataKey(group_id=key), None),
+        Record(ConsumerGroupMetadataKey(group_id=key), None),
+    ]
+
+
+def _current_tombstone(group_id: GroupId, member_id: MemberId) -> Record:
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    return Record(key, None)
+
+
+def _target_tombstone(group_id: GroupId, member_id: MemberId) -> Record:
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return Record(key, None)
+
+
+def _member_tombstone(group_id: GroupId, member_id: MemberId) -> Record:
+    return Record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+
+
+def _with_epochs(held: Held) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(
+            topic_id=topic,
+            partitions=list(partitions),
+            assignment_epochs=list(partitions.values()),
+        )
+        for topic, partitions in held.items()
+    ]

@@ -1,0 +1,223 @@
+"""From the log to a consumer group: what each record makes true, live and while loading.
+
+Live, a record that does not fit is Broken. While loading compaction may have hidden what went
+before (KAFKA-17306, KAFKA-19862), so there only what is said counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Held, Member, MemberState
+from kohort.errors import Broken
+from kohort.terms import GroupId, MemberId, Millis, TopicId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kohort.assignors import Assignment
+    from kohort.coordinator.shard import Shard
+    from kohort.records.schemas import (
+        ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupCurrentMemberAssignmentValue,
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupMemberMetadataValue,
+        ConsumerGroupMetadataKey,
+        ConsumerGroupMetadataValue,
+        ConsumerGroupPartitionMetadataKey,
+        ConsumerGroupPartitionMetadataValue,
+        ConsumerGroupRegularExpressionKey,
+        ConsumerGroupRegularExpressionValue,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupTargetAssignmentMemberValue,
+        ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataValue,
+        TopicPartition,
+        TopicPartitions,
+    )
+
+NO_EPOCH = -1
+
+
+def epoch(
+    shard: Shard, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+) -> None:
+    """The group's epoch; its tombstone is the last that is said about a group."""
+    if value is not None:
+        group = _made(shard, key.group_id)
+        group.group_epoch = value.epoch
+        group.metadata_hash = value.metadata_hash
+        return
+    known = shard.groups.consumer(GroupId(key.group_id))
+    if known is None:
+        return
+    if not shard.loading and (known.members or known.targets or known.target_epoch != NO_EPOCH):
+        raise Broken(
+            f"group {known.id} is deleted with {len(known.members)} members and target epoch "
+            f"{known.target_epoch}, expected neither",
+        )
+    shard.groups.remove(known.id)
+
+
+def partition_metadata(
+    shard: Shard,
+    key: ConsumerGroupPartitionMetadataKey,
+    value: ConsumerGroupPartitionMetadataValue | None,
+) -> None:
+    """What brokers up to 4.0 wrote where now the hash is. It tells nothing new."""
+    if value is not None:
+        _made(shard, key.group_id)
+
+
+def member(
+    shard: Shard,
+    key: ConsumerGroupMemberMetadataKey,
+    value: ConsumerGroupMemberMetadataValue | None,
+) -> None:
+    """What a member says about itself; its tombstone is the last that is said about a member."""
+    member_id = MemberId(key.member_id)
+    if value is None:
+        _drop(shard, GroupId(key.group_id), member_id)
+        return
+    group = _made(shard, key.group_id)
+    known = group.members.get(member_id) or Member(member_id)
+    described = replace(
+        known,
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        subscribed_names=tuple(value.subscribed_topic_names),
+        subscribed_regex=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        server_assignor=value.server_assignor,
+        classic=value.classic_member_metadata,
+    )
+    group.put(described, tolerant=shard.loading)
+
+
+def _drop(shard: Shard, group_id: GroupId, member_id: MemberId) -> None:
+    group = shard.groups.consumer(group_id)
+    known = None if group is None else group.members.get(member_id)
+    if group is None or known is None:
+        return
+    if not shard.loading and (known.epoch != NO_EPOCH or member_id in group.targets):
+        raise Broken(
+            f"member {member_id} of group {group_id} is deleted at epoch {known.epoch}, "
+            "expected its assignment and its target to be deleted before",
+        )
+    group.drop(member_id)
+
+
+def target_epoch(
+    shard: Shard,
+    key: ConsumerGroupTargetAssignmentMetadataKey,
+    value: ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> None:
+    """The epoch that the targets were computed for, and when."""
+    if value is not None:
+        group = _made(shard, key.group_id)
+        group.target_epoch = value.assignment_epoch
+        group.target_time = Millis(value.assignment_timestamp)
+        return
+    known = shard.groups.consumer(GroupId(key.group_id))
+    if known is None:
+        return
+    if known.targets and not shard.loading:
+        raise Broken(f"the target of group {known.id} is deleted before those of its members")
+    known.target_epoch = NO_EPOCH
+
+
+def target(
+    shard: Shard,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
+) -> None:
+    """What a member is meant to have."""
+    member_id = MemberId(key.member_id)
+    if value is not None:
+        _made(shard, key.group_id).targets[member_id] = _assignment(value.topic_partitions)
+        return
+    known = shard.groups.consumer(GroupId(key.group_id))
+    if known is not None:
+        known.targets.pop(member_id, None)
+
+
+def current(
+    shard: Shard,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> None:
+    """What a member has. A member that is not known yet is described by a later record."""
+    member_id = MemberId(key.member_id)
+    if value is not None:
+        group = _made(shard, key.group_id)
+        moved = replace(
+            group.members.get(member_id) or Member(member_id),
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=MemberState(value.state),
+            assigned=_held(value.assigned_partitions, value.member_epoch),
+            revoking=_held(value.partitions_pending_revocation, value.member_epoch),
+        )
+        group.put(moved, tolerant=shard.loading)
+        return
+    group_or_none = shard.groups.consumer(GroupId(key.group_id))
+    known = None if group_or_none is None else group_or_none.members.get(member_id)
+    if group_or_none is not None and known is not None:
+        nothing = replace(
+            known,
+            epoch=NO_EPOCH,
+            previous_epoch=NO_EPOCH,
+            state=MemberState.STABLE,
+            assigned={},
+            revoking={},
+        )
+        group_or_none.put(nothing, tolerant=shard.loading)
+
+
+def regular_expression(
+    shard: Shard,
+    key: ConsumerGroupRegularExpressionKey,
+    value: ConsumerGroupRegularExpressionValue | None,
+) -> None:
+    """The topics that an expression was found to name."""
+    if value is not None:
+        group = _made(shard, key.group_id)
+        group.resolved[key.regular_expression] = tuple(value.topics)
+        return
+    known = shard.groups.consumer(GroupId(key.group_id))
+    if known is not None:
+        known.resolved.pop(key.regular_expression, None)
+
+
+def _made(shard: Shard, name: str) -> ConsumerGroup:
+    """The group, which its first record makes. One that only held offsets becomes it."""
+    group_id = GroupId(name)
+    known = shard.groups.get(group_id)
+    if isinstance(known, ConsumerGroup):
+        return known
+    if isinstance(known, ClassicGroup) and known.members and not shard.loading:
+        raise Broken(
+            f"classic group {group_id} has {len(known.members)} members, "
+            "expected none when it becomes a consumer group",
+        )
+    group = ConsumerGroup(group_id, tuple(shard.assignors))
+    shard.groups.add(group)
+    return group
+
+
+def _assignment(topics: Iterable[TopicPartition]) -> Assignment:
+    return {TopicId(one.topic_id): tuple(sorted(set(one.partitions))) for one in topics}
+
+
+def _held(topics: Iterable[TopicPartitions], member_epoch: int) -> Held:
+    """Partitions ascending, with epochs; in records of brokers before 4.3 that is the member's."""
+    held: Held = {}
+    for one in topics:
+        epochs = one.assignment_epochs or [member_epoch] * len(one.partitions)
+        held[TopicId(one.topic_id)] = dict(sorted(zip(one.partitions, epochs, strict=False)))
+    return held

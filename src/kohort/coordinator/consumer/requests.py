@@ -1,0 +1,78 @@
+"""What a ConsumerGroupHeartbeat must look like before any group is asked (KIP-848).
+
+The order of the checks is the protocol's: a request that is wrong twice is told the first thing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.consumer.member import AWAY, JOINING, LEAVING
+from kohort.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)
+
+
+def unsupported(request: ConsumerGroupHeartbeatRequest) -> ApiError | None:
+    """What this request asks for that is not built yet, as a refusal; None for nothing."""
+    missing = None
+    if request.instance_id is not None:
+        missing = f"static members (instance id {request.instance_id!r}, KIP-345)"
+    elif request.subscribed_topic_regex:
+        missing = f"subscriptions by regular expression ({request.subscribed_topic_regex!r})"
+    if missing is None:
+        return None
+    return ApiError(ErrorCode.INVALID_REQUEST, f"{missing} are not supported yet")
+
+
+def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
+    """Raise the first thing that is wrong with a request."""
+    _check_names(request, version)
+    epoch = request.member_epoch
+    if epoch == JOINING:
+        _check_join(request)
+    elif epoch == AWAY:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < AWAY:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_names(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+    epoch = request.member_epoch
+    has_id = version >= CLIENT_CHOOSES_ID or epoch > JOINING or epoch == LEAVING
+    if has_id and not request.member_id.strip():
+        raise _invalid("MemberId can't be empty.")
+    if not request.group_id.strip():
+        raise _invalid("GroupId can't be empty.")
+    if request.instance_id is not None and not request.instance_id.strip():
+        raise _invalid("InstanceId can't be empty.")
+    if request.rack_id is not None and not request.rack_id.strip():
+        raise _invalid("RackId can't be empty.")
+
+
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid(
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining."
+        )
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, text)
