@@ -122,8 +122,7 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 _COMMIT_HEAD = Struct(">hqi")  # value version, offset, leader epoch
 _COMMIT_PLAIN = Struct(">hqiBqBBB16s")  # all of a v4 without metadata
-_COMMIT_TAIL = Struct(">qBBB16s")  # timestamp; one tag, its number and size; topic id
-_ONE_TAG = (1, 0, 16)
+_COMMIT_TAIL = Struct(">qBBB16s")  # timestamp; one tag, its number 0 and size 16; topic id
 
 
 def written_version(value: Value) -> int:
@@ -186,11 +185,11 @@ def encode_commit_value(value: OffsetCommitValue) -> bytes:
                 _COMMIT_HEAD.pack(4, value.offset, value.leader_epoch),
                 (size + 1).to_bytes(),
                 metadata,
-                _COMMIT_TAIL.pack(value.commit_timestamp, *_ONE_TAG, topic_id),
+                _COMMIT_TAIL.pack(value.commit_timestamp, 1, 0, 16, topic_id),
             )
         )
     return _COMMIT_PLAIN.pack(
-        4, value.offset, value.leader_epoch, 1, value.commit_timestamp, *_ONE_TAG, topic_id
+        4, value.offset, value.leader_epoch, 1, value.commit_timestamp, 1, 0, 16, topic_id
     )
 
 
@@ -245,16 +244,28 @@ def decode_commit_key(key: bytes) -> OffsetCommitKey:
 
 def decode_commit_value(value: bytes) -> OffsetCommitValue:
     try:
+        if len(value) == _COMMIT_PLAIN.size:
+            version, offset, leader_epoch, length, timestamp, tags, tag, size, topic_id = (
+                _COMMIT_PLAIN.unpack(value)
+            )
+            if version == 4 and length == 1 and tags == 1 and tag == 0 and size == 16:
+                return OffsetCommitValue(
+                    offset=offset,
+                    leader_epoch=leader_epoch,
+                    metadata="",
+                    commit_timestamp=timestamp,
+                    topic_id=topic_id,
+                )
         version, offset, leader_epoch = _COMMIT_HEAD.unpack_from(value)
         if version == 4:
             end = 14 + value[14]
-            if value[14] and value[14] < 128 and len(value) == end + 27:
+            if 0 < value[14] < 128 and len(value) == end + _COMMIT_TAIL.size:
                 timestamp, tags, tag, size, topic_id = _COMMIT_TAIL.unpack_from(value, end)
-                if (tags, tag, size) == _ONE_TAG:
+                if tags == 1 and tag == 0 and size == 16:
                     return OffsetCommitValue(
                         offset=offset,
                         leader_epoch=leader_epoch,
-                        metadata=value[15:end].decode() if end > 15 else "",
+                        metadata=value[15:end].decode(),
                         commit_timestamp=timestamp,
                         topic_id=topic_id,
                     )
