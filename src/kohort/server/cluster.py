@@ -75,7 +75,9 @@ class Cluster:
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.drivers: list[PartitionDriver] = []
         self.waiting = Waiting()
-        self.fetch_sessions = FetchSessions()
+        self.fetch_sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots, new_uuid
+        )
         self.touched: list[Connection] = []
         self._syncs: dict[PartitionDriver, _ShardSync] = {}
         self._submitted: dict[PartitionDriver, None] = {}
@@ -84,6 +86,7 @@ class Cluster:
         self._held: deque[tuple[int, Token, Any]] = deque()
         self._round = 0
         self._writes = 0
+        self._written_at = Millis(0)
         self._answered_writes = 0
         self._wake: Millis | None = None
         self._loading: list[PartitionDriver] = []
@@ -189,12 +192,22 @@ class Cluster:
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
         """A partition has grown. Its answer, and its readers, wait until that is durable."""
         self._writes += 1
+        partition.unread_bytes += size_bytes
         if self.config.log_sync == "none":
             partition.durable(partition.log.end)
+            self._readable(partition, now)
         else:
             self._dirty[partition] = None
-        for parked in self.waiting.arrived((partition.topic.name, partition.index), size_bytes):
-            self.resume(parked, now)
+            self._written_at = now
+
+    def _readable(self, partition: Partition, now: Millis) -> None:
+        """Consumers may read more of a partition than before: wake those who wait for it."""
+        if self.waiting:
+            key = partition.topic.name, partition.index
+            for parked in self.waiting.arrived(key, partition.take_unread()):
+                self.resume(parked, now)
+        else:
+            partition.take_unread()
 
     def answer(self, token: Token, response: Any) -> None:
         """Answer now, or, when something was written since the last answer, once that is
@@ -282,6 +295,8 @@ class Cluster:
             raise Broken(f"{len(ends)} logs were synced, expected {len(self._in_sync)}")
         for one, end in zip(self._in_sync, ends, strict=True):
             one.durable(end)
+            if isinstance(one, Partition):
+                self._readable(one, self._written_at)
         self._in_sync = []
         while self._held and self._held[0][0] <= self._round:
             _, token, response = self._held.popleft()
