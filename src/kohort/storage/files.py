@@ -1,8 +1,9 @@
 """The only door to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
 
+import fcntl
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
@@ -39,6 +40,9 @@ class Files(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Make names durable: those created, renamed and removed in it."""
+
+    def lock(self, path: str) -> File:
+        """Hold a file until it is closed or the process ends. BlockingIOError: somebody has it."""
 
 
 class DiskFile:
@@ -85,6 +89,31 @@ class DiskFile:
             self.close()
 
 
+class _LockedFile(DiskFile):
+    """A file that this process holds until it is closed."""
+
+    held: ClassVar[dict[tuple[int, int], None]] = {}
+
+    def __init__(self, path: str) -> None:
+        # POSIX locks do not keep a process from itself, and closing a second descriptor of the file
+        # would drop the lock: so our own are looked up before the file is opened.
+        if os.path.exists(path) and _identity(os.stat(path)) in self.held:  # noqa: PTH110, PTH116
+            raise BlockingIOError(f"{path} is locked by this process")
+        super().__init__(path)
+        # Java's FileLock is the same kind of lock, so a Kafka broker is kept out too.
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._identity = _identity(os.fstat(self._descriptor))
+        self.held[self._identity] = None
+
+    def close(self) -> None:
+        self.held.pop(getattr(self, "_identity", (-1, -1)), None)
+        super().close()
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
 class DiskFiles:
     """The real file system."""
 
@@ -115,6 +144,9 @@ class DiskFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def lock(self, path: str) -> File:
+        return _LockedFile(path)
 
 
 def read_whole(files: Files, directory: str, name: str) -> bytes | None:

@@ -26,6 +26,7 @@ CLEANED_SUFFIX = ".log.cleaned"
 SWAP_SUFFIX = ".log.swap"
 _DELETED_SUFFIX = ".deleted"
 _READ_BYTES = 1 << 20
+_LONGEST_NAME = 255
 _MAX_OFFSETS = (1 << 31) - 1  # what a segment may span: Kafka's index files hold 32 bits
 _LENGTH = Struct(">i")
 _MAX_TIMESTAMP = Struct(">q")
@@ -377,21 +378,32 @@ class SegmentLog:
             segment.file.close()
 
     def delete(self) -> None:
-        """Renames the folder first, so that a crash leaves nothing that looks like a partition."""
         self.close()
-        going = f"{self.directory}.{'0' * 32}-delete"
-        try:
-            remove_folder(self._files, going)
-            self._files.rename(self.directory, going)
-            remove_folder(self._files, going)
-        except OSError as error:
-            raise StorageError(f"{self.directory} cannot be removed: {error}") from error
+        delete_partition(self._files, self.directory, "0" * 32)
+
+
+def delete_partition(files: Files, directory: str, unique: str) -> None:
+    """Remove a partition that is not open. Raises StorageError.
+
+    The folder is renamed first, as Kafka does, so that a crash leaves nothing that looks like a
+    partition; `unique` keeps two deletions of one name apart.
+    """
+    parent, _, name = directory.rpartition("/")
+    suffix = f".{unique}-delete"
+    going = f"{parent}/{name[: _LONGEST_NAME - len(suffix)]}{suffix}"
+    try:
+        remove_folder(files, going)
+        files.rename(directory, going)
+        files.sync_directory(parent)
+        remove_folder(files, going)
+    except OSError as error:
+        raise StorageError(f"{directory} cannot be removed: {error}") from error
 
 
 def remove_folder(files: Files, directory: str) -> None:
     """Remove a folder and the files in it; fine when there is none."""
-    names = files.names(directory)
-    for name in names:
-        files.unlink(f"{directory}/{name}")
-    if names or directory.rpartition("/")[2] in files.names(directory.rpartition("/")[0]):
+    parent, _, name = directory.rpartition("/")
+    if name in files.names(parent):
+        for inside in files.names(directory):
+            files.unlink(f"{directory}/{inside}")
         files.remove_directory(directory)

@@ -1,0 +1,162 @@
+"""A data directory: one broker at a time, who it belongs to, and a folder per partition.
+
+`meta.properties` is Kafka's (version 1). `.lock` is held while the directory is open, by the kind
+of lock that Kafka uses, so the two keep each other out as well.
+"""
+
+from collections.abc import Callable
+
+from kohort.errors import StorageError
+from kohort.storage import checkpoints
+from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.storage.log import LogConfig
+from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
+from kohort.terms import Offset, TopicId, uuid_text
+
+LOCK = ".lock"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_DELETE_SUFFIX = "-delete"
+_KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
+
+
+class LogDirectory:
+    """Opens and deletes partitions; closes with `close`, which releases the lock."""
+
+    def __init__(
+        self, path: str, files: Files, *, node_id: int, new_uuid: Callable[[], bytes]
+    ) -> None:
+        """Make the directory if need be, lock it, and read or write whose it is.
+
+        Raises StorageError: another broker has it, it belongs to another node, or it cannot be
+        written. `new_uuid` gives 16 bytes: for the ids of cluster and directory.
+        """
+        self.path = path.rstrip("/") or "/"
+        self._files = files
+        self._new_uuid = new_uuid
+        try:
+            files.make_directory(self.path)
+            self._lock = files.lock(f"{self.path}/{LOCK}")
+        except BlockingIOError as error:
+            raise StorageError(f"{self.path} is in use by another broker") from error
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
+        try:
+            self._read_meta(node_id)
+            self._tidy()
+        except OSError as error:
+            self.close()
+            raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
+        except StorageError:
+            self.close()
+            raise
+
+    def _read_meta(self, node_id: int) -> None:
+        content = read_whole(self._files, self.path, META_PROPERTIES)
+        if content is None:
+            self.cluster_id = uuid_text(self._new_uuid())
+            self.directory_id = uuid_text(self._new_uuid())
+            self.node_id = node_id
+            self._write_meta()
+            return
+        fields = parse_properties(content.decode("latin-1"))
+        where = f"{self.path}/{META_PROPERTIES}"
+        if fields.get("version") != "1":
+            raise StorageError(f"{where}: version is {fields.get('version')}, expected 1")
+        if fields.get("node.id") != str(node_id):
+            raise StorageError(
+                f"{where}: node.id is {fields.get('node.id')}, this broker's is {node_id}"
+            )
+        if not fields.get("cluster.id"):
+            raise StorageError(f"{where}: cluster.id is missing")
+        self.node_id = node_id
+        self.cluster_id = fields["cluster.id"]
+        self.directory_id = fields.get("directory.id", "")
+        if not self.directory_id:  # as Kafka before 3.7 left it
+            self.directory_id = uuid_text(self._new_uuid())
+            self._write_meta()
+
+    def _write_meta(self) -> None:
+        lines = [
+            f"cluster.id={self.cluster_id}",
+            f"directory.id={self.directory_id}",
+            f"node.id={self.node_id}",
+            "version=1",
+            "",
+        ]
+        replace_whole(self._files, self.path, META_PROPERTIES, "\n".join(lines).encode("latin-1"))
+
+    def _tidy(self) -> None:
+        """Finish deletions, and take Kafka's word of a clean stop away: we are about to write."""
+        self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN}")
+        for name in self._files.names(self.path):
+            if name.endswith(_DELETE_SUFFIX):
+                remove_folder(self._files, f"{self.path}/{name}")
+
+    def partitions(self) -> dict[str, dict[int, TopicId | None]]:
+        """The topics that have folders, and the topic id each partition's folder names."""
+        found: dict[str, dict[int, TopicId | None]] = {}
+        for name in self._files.names(self.path):
+            place = checkpoints.split_name(name)
+            if place is not None and place[0] != _KAFKA_METADATA:
+                topic, index = place
+                topic_id = checkpoints.topic_id(self._files, f"{self.path}/{name}")
+                found.setdefault(topic, {})[index] = topic_id
+        return {topic: dict(sorted(found[topic].items())) for topic in sorted(found)}
+
+    def open_log(
+        self, topic: str, index: int, topic_id: TopicId, config: LogConfig | None = None
+    ) -> SegmentLog:
+        """The log of a partition, made when it is missing.
+
+        Raises StorageError when the folder belongs to another topic of that name, or cannot be
+        read or written, and Broken when it is damaged.
+        """
+        folder = f"{self.path}/{topic}-{index}"
+        try:
+            self._files.make_directory(folder)
+            found = checkpoints.topic_id(self._files, folder)
+            if found is None:
+                checkpoints.write_topic_id(self._files, folder, topic_id)
+            elif found != topic_id:
+                raise StorageError(
+                    f"{folder} belongs to topic id {uuid_text(found)}, "
+                    f"{topic} has {uuid_text(topic_id)}"
+                )
+            starts = checkpoints.start_offsets(self._files, self.path)
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be opened: {error}") from error
+        known_start = starts.get((topic, index), Offset(0))
+        return SegmentLog(folder, self._files, config, known_start=known_start)
+
+    def delete(self, topic: str, index: int) -> None:
+        """Remove a partition whose log is closed; fine when there is none. Raises StorageError."""
+        folder = f"{topic}-{index}"
+        if folder in self._files.names(self.path):
+            delete_partition(self._files, f"{self.path}/{folder}", self._new_uuid().hex())
+
+    def close(self) -> None:
+        """Release the lock. Logs are closed by whoever opened them."""
+        self._lock.close()
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Names and values of a file as Java's Properties writes it: comments, `=` or `:`, escapes."""
+    fields = {}
+    for line in text.splitlines():
+        stripped = line.lstrip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        plain = []
+        separator = None
+        letters = iter(stripped)
+        for letter in letters:
+            if letter == "\\":
+                plain.append(next(letters, ""))
+            elif letter in "=:" and separator is None:
+                separator = len(plain)
+            else:
+                plain.append(letter)
+        name = "".join(plain[:separator])
+        fields[name.strip()] = "".join(plain[separator:]).strip() if separator is not None else ""
+    return fields
