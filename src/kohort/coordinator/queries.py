@@ -7,14 +7,15 @@ so far.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kohort.coordinator import offsets
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.group import tombstone as classic_tombstone
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.consumer.group import tombstones as consumer_tombstones
+from kohort.coordinator.consumer.records import tombstones as consumer_tombstones
 from kohort.coordinator.effects import Call, Effects, answered
+from kohort.coordinator.groups import Group, OtherGroup
 from kohort.errors import ErrorCode
 from kohort.terms import GroupId, GroupState, Millis
 from kohort.wire.messages import consumer_group_describe
@@ -23,7 +24,7 @@ from kohort.wire.messages.delete_groups import DeletableGroupResult, DeleteGroup
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from kohort.coordinator.shard import Shard
     from kohort.records.codec import Record
@@ -163,7 +164,7 @@ def _consumer_description(
 
 
 def _assignment(
-    shard: Shard, *parts: Mapping[TopicId, Sequence[int]]
+    shard: Shard, *parts: Mapping[TopicId, Iterable[int]]
 ) -> consumer_group_describe.Assignment:
     """Partitions by topic, put together from parts (KAFKA-20431). Topics deleted meanwhile are left
     out.
@@ -196,12 +197,10 @@ def delete_groups(shard: Shard, call: Call[DeleteGroupsRequest], now: Millis) ->
 
 
 def _deletion(shard: Shard, group_id: GroupId) -> tuple[ErrorCode, list[Record]]:
-    if group_id is None:
-        return ErrorCode.INVALID_GROUP_ID, []
     group = shard.groups.get(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND, []
-    if group.state is not GroupState.EMPTY:
+    if group.state is not GroupState.EMPTY or isinstance(group, OtherGroup):
         return ErrorCode.NON_EMPTY_GROUP, []
     tombstones = offsets.of_group_deleted(shard, group_id)
     if isinstance(group, ConsumerGroup):
@@ -209,7 +208,7 @@ def _deletion(shard: Shard, group_id: GroupId) -> tuple[ErrorCode, list[Record]]
     return ErrorCode.NONE, [*tombstones, classic_tombstone(group_id)]
 
 
-def _missing(group_id: str, group: Any, kind: str) -> str:
+def _missing(group_id: str, group: Group | None, kind: str) -> str:
     """The text for a group that is not there, or not of the kind asked for (KIP-1043)."""
     if group is None:
         return f"Group {group_id} not found."

@@ -12,7 +12,8 @@ from kohort.coordinator.classic.group import (
     session_key,
 )
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.consumer import group as consumer_group
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.records import tombstones as consumer_tombstones
 from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, GroupState, MemberId, Millis
@@ -97,12 +98,12 @@ def _group_to_join(
         return group, []
     tombstones: list[Record] = []
     if group is not None:
-        if not isinstance(group, consumer_group.ConsumerGroup) or group.members:
+        if not isinstance(group, ConsumerGroup) or group.members:
             raise ApiError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 f"group {group_id} is a {group.type} group, not a classic one",
             )
-        tombstones = consumer_group.tombstones(group)
+        tombstones = consumer_tombstones(group)
     if request.member_id:
         raise ApiError(
             ErrorCode.UNKNOWN_MEMBER_ID,

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kohort.coordinator.classic import rebalance
-from kohort.coordinator.classic.group import ClassicGroup, classic_or_none
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer import fencing
+from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.effects import Call, Effects, Reply
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
 if TYPE_CHECKING:
+    from kohort.coordinator.consumer.member import Member
     from kohort.coordinator.shard import Shard
     from kohort.wire.messages.leave_group import LeaveGroupRequest
 
@@ -29,7 +32,10 @@ def leave(shard: Shard, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
     asked = request.members
     if call.version < 3:
         asked = [MemberIdentity(member_id=request.member_id)]
-    group = classic_or_none(shard, GroupId(request.group_id))
+    group_or_none = shard.groups.get(GroupId(request.group_id))
+    if isinstance(group_or_none, ConsumerGroup):
+        return _leave_consumer_group(shard, call, group_or_none, asked)
+    group = group_or_none if isinstance(group_or_none, ClassicGroup) else None
     effects = Effects()
     size = 0 if group is None else len(group.members)
     results = []
@@ -37,22 +43,61 @@ def leave(shard: Shard, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
         code = ErrorCode.UNKNOWN_MEMBER_ID
         if group is not None:
             code = _take_out(shard, group, one, effects)
-        results.append(
-            MemberResponse(
-                member_id=one.member_id,
-                group_instance_id=one.group_instance_id,
-                error_code=code,
-            )
-        )
-    response = LeaveGroupResponse(members=results)
-    if call.version < 3:
-        response = LeaveGroupResponse(error_code=results[0].error_code)
-    effects.replies.insert(0, Reply(call.token, response))
+        results.append(_result(one, code))
+    effects.replies.insert(0, _reply(call, results))
     if group is not None and len(group.members) < size:
         effects.extend(rebalance.advance_without(shard, group, now))
     elif group is not None:  # at most somebody who was expected will not come
         effects.extend(rebalance.complete_if_all_joined(shard, group, now))
     return effects
+
+
+def _leave_consumer_group(
+    shard: Shard,
+    call: Call[LeaveGroupRequest],
+    group: ConsumerGroup,
+    asked: list[MemberIdentity],
+) -> Effects:
+    """An administrator may take members out of a consumer group as well, whatever they speak."""
+    gone: dict[MemberId, Member] = {}
+    results = []
+    for one in asked:
+        member, code = _member_of(group, one)
+        if member is not None:
+            gone[member.id] = member
+        results.append(_result(one, code))
+    records = fencing.remove(shard, group, gone.values()) if gone else []
+    return Effects(records, [_reply(call, results)])
+
+
+def _member_of(group: ConsumerGroup, identity: MemberIdentity) -> tuple[Member | None, ErrorCode]:
+    member_id = MemberId(identity.member_id)
+    if identity.group_instance_id is not None:
+        owner = group.instances.get(identity.group_instance_id)
+        if owner is None:
+            return None, ErrorCode.UNKNOWN_MEMBER_ID
+        if member_id not in ("", owner):
+            return None, ErrorCode.FENCED_INSTANCE_ID
+        member_id = owner
+    member = group.members.get(member_id)
+    if member is None:
+        return None, ErrorCode.UNKNOWN_MEMBER_ID
+    return member, ErrorCode.NONE
+
+
+def _result(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+    return MemberResponse(
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=code,
+    )
+
+
+def _reply(call: Call[LeaveGroupRequest], results: list[MemberResponse]) -> Reply:
+    """Before v3 there is one member, and its error is that of the request."""
+    if call.version < 3:
+        return Reply(call.token, LeaveGroupResponse(error_code=results[0].error_code))
+    return Reply(call.token, LeaveGroupResponse(members=results))
 
 
 def _take_out(

@@ -92,13 +92,13 @@ def _check_caller(shard: Shard, call: Call[OffsetCommitRequest], now: Millis) ->
     group = shard.groups.get(group_id)
     epoch = request.generation_id_or_member_epoch
     if isinstance(group, ConsumerGroup):
-        group.check_commit(MemberId(request.member_id), epoch, call.version, request.topics)
+        group.check_commit(
+            MemberId(request.member_id), epoch, call.version, request.topics, shard.topics
+        )
     elif isinstance(group, ClassicGroup):
         member = group.check_commit(MemberId(request.member_id), request.group_instance_id, epoch)
         if member is not None and group.state in _RENEWS_SESSION:
             rebalance.watch(shard, group, member, now)
-    elif group_id is None:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is null")
     elif group is not None:
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND,

@@ -104,8 +104,6 @@ def _partitions(
 
 def _check_caller(shard: Shard, wanted: OffsetFetchRequestGroup) -> None:
     """Only a member of a consumer group is checked: it may be a zombie of an older epoch."""
-    if wanted.group_id is None:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is null")
     if wanted.member_id is None and wanted.member_epoch < 0:
         return
     group = shard.groups.get(GroupId(wanted.group_id))
