@@ -4,11 +4,14 @@ Nothing here knows a clock or a socket. Whoever moves a partition forward says s
 whoever owns the clock asks for `due` at `wake_at`; both are told which fetches to answer now.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
+from kohort.server.connection import Token
 from kohort.terms import Millis
+
+Work = Callable[[Millis], Any]
 
 
 class Parked:
@@ -17,7 +20,7 @@ class Parked:
     __slots__ = ("deadline", "done", "keys", "missing_bytes", "token", "work")
 
     def __init__(
-        self, token: Hashable, work: Any, keys: list[Hashable], missing_bytes: int, deadline: Millis
+        self, token: Token, work: Work, keys: list[Hashable], missing_bytes: int, deadline: Millis
     ) -> None:
         self.token = token
         self.work = work
@@ -32,7 +35,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._watching: dict[Hashable, dict[Parked, None]] = {}
-        self._by_token: dict[Hashable, Parked] = {}
+        self._by_token: dict[Token, Parked] = {}
         self._deadlines: list[tuple[Millis, int, Parked]] = []
         self._parked = 0
 
@@ -41,8 +44,8 @@ class Waiting:
 
     def park(
         self,
-        token: Hashable,
-        work: Any,
+        token: Token,
+        work: Work,
         keys: Iterable[Hashable],
         *,
         missing_bytes: int,
@@ -93,7 +96,7 @@ class Waiting:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def cancel(self, token: Hashable) -> None:
+    def cancel(self, token: Token) -> None:
         """Forget a fetch whose client has gone."""
         parked = self._by_token.get(token)
         if parked is not None:

@@ -1,7 +1,6 @@
 """What the cluster is: nodes, topics, who leads a partition and who coordinates a group."""
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kohort.coordinator.effects import Call
@@ -73,27 +72,21 @@ def api_versions(node: "Node", call: Call[ApiVersionsRequest], now: Millis) -> A
             f"client software {request.client_software_name!r} "
             f"{request.client_software_version!r}, expected letters, digits, dots and hyphens",
         )
-    protocols = node.cluster.config.group_coordinator_rebalance_protocols
-    return _served("consumer" in protocols, call.version)
-
-
-@lru_cache
-def _served(consumer_protocol: bool, version: int) -> ApiVersionsResponse:  # noqa: FBT001
     keys = [
         ApiVersion(
-            api_key=api.key,
+            api_key=key,
             # librdkafka 2.0 takes a missing Produce 0-2 for missing compression, so upstream lists
             # what it does not serve, and so do we.
-            min_version=0 if api.request is ProduceRequest else api.versions.first,
-            max_version=api.versions.last,
+            min_version=0 if APIS[key].request is ProduceRequest else versions.first,
+            max_version=versions.last,
         )
-        for api in sorted(APIS.values())
+        for key, versions in sorted(node.served.items())
     ]
     supported = []
-    if version >= 4:  # only v4 can say that a feature starts at 0
+    if call.version >= 4:  # only v4 can say that a feature starts at 0
         supported.append(SupportedFeatureKey(name="group.version", min_version=0, max_version=1))
     finalized = []
-    if consumer_protocol and version >= 3:
+    if "consumer" in node.cluster.config.group_coordinator_rebalance_protocols:
         finalized.append(
             FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1)
         )
