@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from peers.kafka import VERSION, Kafka, answers, free_ports, unavailable
+from tests.peers.kafka import VERSION, Kafka, answers, free_ports, unavailable
 
 __all__ = [
     "VERSION",

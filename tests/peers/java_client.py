@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from peers.kafka import PeerError, run_tool, tool_command
+from tests.peers.kafka import PeerError, run_tool, tool_command
 
 CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
 PRODUCER = "org.apache.kafka.tools.VerifiableProducer"

@@ -1,9 +1,8 @@
 """The Java member helper proven against the broker that it was made for, under both protocols."""
 
 import pytest
-
-from peers.java_client import JavaConsumer, produce
-from peers.kafka import Kafka, unavailable
+from tests.peers.java_client import JavaConsumer, produce
+from tests.peers.kafka import Kafka, unavailable
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -1,8 +1,7 @@
 """The peer itself: a real broker starts, keeps its log over a stop and a crash, its tools run."""
 
 import pytest
-
-from peers.kafka import Kafka, PeerError, answers, dump_log, unavailable
+from tests.peers.kafka import Kafka, PeerError, answers, dump_log, unavailable
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
