@@ -209,13 +209,13 @@ class Segment:
             for at, header in batches.walk(data):
                 yield position + at, header
 
-    def chunks(self) -> Iterator[tuple[int, bytes]]:
+    def chunks(self, size_bytes: int = _SCAN_BYTES) -> Iterator[tuple[int, bytes]]:
         """The whole segment in runs of whole batches, with the position of each run."""
         position = 0
         size = self.size
         offset = self.base_offset - 1
         while position < size:
-            data = self.fetch(offset + 1, _SCAN_BYTES)
+            data = self.fetch(offset + 1, size_bytes)
             if not data:
                 return
             last = 0

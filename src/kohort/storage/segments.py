@@ -57,6 +57,7 @@ class SegmentLog:
         self._bases: list[Offset] = []
         self._unsynced: dict[Segment, None] = {}
         self._torn = False
+        self.cleaned_end = Offset(0)  # compaction has seen what is before
         try:
             files.make_directory(directory)
             self._finish_cleaning()
@@ -275,6 +276,11 @@ class SegmentLog:
     def closed(self) -> list[Segment]:
         """The segments that are not written to any more, first to last."""
         return self._segments[:-1]
+
+    @property
+    def active(self) -> Segment:
+        """The segment that is written to."""
+        return self._segments[-1]
 
     def fetch(self, start: Offset, limit_bytes: int) -> bytes:
         if start >= self.end:
