@@ -1,0 +1,79 @@
+"""Settings of topics, their bounds and what they follow."""
+
+import pytest
+
+from kohort.config import (
+    TOPIC_SETTINGS,
+    BrokerConfig,
+    ConfigError,
+    TopicConfig,
+    checked_topic_config,
+)
+
+
+def test_defaults_follow_the_broker():
+    """A topic that sets nothing is as the broker's defaults say, and those are the topic's own."""
+    broker = BrokerConfig()
+    for name, row in TOPIC_SETTINGS.items():
+        assert row.followed(broker) == row.setting.default, name
+
+
+def test_the_strongest_synonym_decides():
+    broker = BrokerConfig.of({"log.retention.minutes": "5", "log.retention.hours": "1"})
+
+    assert TOPIC_SETTINGS["retention.ms"].followed(broker) == 300_000
+    assert TopicConfig.of(broker, {}).retention_ms == 300_000
+    assert TopicConfig.of(broker, {"retention.ms": "7"}).retention_ms == 7
+
+
+def test_unlimited_stays_unlimited_in_every_unit():
+    broker = BrokerConfig.of({"log.retention.hours": "-1"})
+
+    assert TopicConfig.of(broker, {}).retention_ms == -1
+
+
+def test_overrides_are_read():
+    config = TopicConfig.of(
+        BrokerConfig(),
+        {
+            "cleanup.policy": "compact,delete",
+            "message.timestamp.type": "LogAppendTime",
+            "min.cleanable.dirty.ratio": "0.1",
+            "segment.bytes": "1048576",
+        },
+    )
+
+    assert config.compacted
+    assert config.deleted
+    assert config.log_append_time
+    assert config.min_cleanable_dirty_ratio == 0.1
+    assert config.segment_bytes == 1048576
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kept"),
+    [
+        ("retention.ms", " 100 ", "100"),
+        ("cleanup.policy", "compact , delete", "compact,delete"),
+        ("preallocate", "FALSE", "false"),
+        ("min.cleanable.dirty.ratio", "0.50", "0.5"),
+    ],
+)
+def test_texts_are_kept_in_one_form(name, text, kept):
+    assert checked_topic_config(name, text) == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("no.such.config", "1", "Unknown topic config name: no.such.config"),
+        ("retention.ms", "soon", "retention.ms is 'soon', expected an integer of at least -1"),
+        ("cleanup.policy", "keep", "a list out of compact, delete"),
+        ("compression.type", "brotli", "one of uncompressed, zstd"),
+        ("segment.bytes", "10", "at least 1048576"),
+        ("remote.storage.enable", "true", "there is no tiered storage"),
+    ],
+)
+def test_bad_texts_are_refused(name, text, words):
+    with pytest.raises(ConfigError, match=words.replace(".", r"\.")):
+        checked_topic_config(name, text)
