@@ -52,7 +52,7 @@ class Waiting:
         deadline: Millis,
     ) -> None:
         """Keep `work` until `missing_bytes` have arrived under `keys`, at most until `deadline`."""
-        parked = Parked(token, work, list(keys), missing_bytes, deadline)
+        parked = Parked(token, work, list(dict.fromkeys(keys)), missing_bytes, deadline)
         self._by_token[token] = parked
         for key in parked.keys:
             self._watching.setdefault(key, {})[parked] = None

@@ -1,0 +1,179 @@
+"""Topics that survive, names that are refused, and who leads what."""
+
+import pytest
+
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError
+from kohort.server.catalog import Catalog, MemoryStore, Topic, check_topic_name
+from kohort.terms import TopicId
+
+
+def topic(name="orders", partitions=3, **more):
+    return Topic(
+        name=name,
+        topic_id=TopicId(name.encode().ljust(16, b"-")),
+        partitions=partitions,
+        replication_factor=more.pop("replication_factor", 1),
+        **more,
+    )
+
+
+def opened(store=None):
+    return Catalog(store or MemoryStore(), lambda: "cluster-1")
+
+
+def test_what_was_changed_is_there_after_a_restart():
+    store = MemoryStore()
+    catalog = opened(store)
+    catalog.create(topic("a", configs={"retention.ms": "1"}, assignments={0: [2, 1]}))
+    catalog.create(topic("b"))
+    catalog.change(topic("b", partitions=9))
+
+    again = Catalog(store, lambda: "another")
+
+    assert again.cluster_id == "cluster-1"
+    assert again.by_name == catalog.by_name
+    assert list(again.by_name) == ["a", "b"]
+    assert again.by_name["b"].partitions == 9
+    assert again.by_id[topic("a").topic_id].configs == {"retention.ms": "1"}
+
+
+def test_a_topic_is_remembered_until_its_logs_are_gone():
+    """A crash between the two must not bring old records back under a new topic of the name."""
+    store = MemoryStore()
+    catalog = opened(store)
+    catalog.create(topic("a"))
+    catalog.delete(topic("a"))
+
+    assert not catalog.by_name
+    assert [one.name for one in opened(store).deleting] == ["a"]
+    catalog.deleted(topic("a"))
+    assert not opened(store).deleting
+
+
+def test_the_image_changes_only_with_the_topics():
+    catalog = opened()
+    before = catalog.image()
+    assert catalog.image() is before
+
+    catalog.create(topic("a", partitions=2))
+
+    assert catalog.image() is not before
+    assert catalog.image().by_name["a"].partitions == 2
+    assert catalog.image().by_id[topic("a").topic_id].name == "a"
+
+
+class FullStore(MemoryStore):
+    full = False
+
+    def save(self, content):
+        if self.full:
+            raise StorageError("no space left")
+        super().save(content)
+
+
+def test_a_change_that_cannot_be_stored_did_not_happen():
+    store = FullStore()
+    catalog = opened(store)
+    catalog.create(topic("a"))
+    given = catalog.new_producer_id()
+    store.full = True
+
+    with pytest.raises(StorageError):
+        catalog.create(topic("b"))
+    with pytest.raises(StorageError):
+        catalog.delete(topic("a"))
+
+    assert list(catalog.by_name) == ["a"]
+    assert not catalog.deleting
+    assert catalog.new_producer_id() == given + 1
+
+
+def test_producer_ids_are_never_given_twice():
+    store = FullStore()
+    catalog = opened(store)
+    first = [catalog.new_producer_id() for _ in range(1001)]
+    after_a_crash = opened(store).new_producer_id()
+
+    assert first == list(range(1001))
+    assert after_a_crash == 2000
+
+
+def test_a_block_that_cannot_be_reserved_gives_no_id():
+    store = FullStore()
+    catalog = opened(store)
+    store.full = True
+
+    with pytest.raises(StorageError):
+        catalog.new_producer_id()
+    store.full = False
+    assert catalog.new_producer_id() == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 2, "cluster_id": "x"}', b"\xff"])
+def test_a_damaged_catalog_is_an_error(content):
+    store = MemoryStore()
+    store.content = content
+
+    with pytest.raises(Broken, match="catalog of topics"):
+        opened(store)
+
+
+def test_changing_what_is_not_there_is_a_bug():
+    with pytest.raises(Broken):
+        opened().change(topic("a"))
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "__consumer_offsets", "x" * 249, "..."])
+def test_names_that_topics_may_have(name):
+    check_topic_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "größe", "a/b", "a\n"])
+def test_names_that_topics_may_not_have(name):
+    with pytest.raises(ApiError) as caught:
+        check_topic_name(name)
+
+    assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("a.b", ErrorCode.TOPIC_ALREADY_EXISTS),
+        ("a_b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_names_that_are_taken(name, code):
+    catalog = opened()
+    catalog.create(topic("a.b"))
+
+    with pytest.raises(ApiError) as caught:
+        catalog.refuse_name(name)
+    assert caught.value.code is code
+
+
+def test_leaders_are_spread_and_stay():
+    nodes = (1, 2, 3)
+    one = topic("orders", partitions=6, replication_factor=2)
+
+    leaders = [one.leader(index, nodes) for index in range(6)]
+
+    assert sorted(leaders) == [1, 1, 2, 2, 3, 3]
+    for index in range(6):
+        replicas = one.replicas(index, nodes)
+        assert replicas[0] == leaders[index]
+        assert len(set(replicas)) == 2
+
+
+def test_replicas_that_somebody_chose_count_while_their_nodes_exist():
+    one = topic("orders", assignments={0: [3, 1]}, replication_factor=2)
+
+    assert one.replicas(0, (1, 2, 3)) == [3, 1]
+    assert one.replicas(0, (1,)) == [1]
+    assert one.leader(0, (1,)) == 1
+
+
+def test_internal_topics_are_known_by_name():
+    assert topic("__consumer_offsets").is_internal
+    assert not topic("orders").is_internal

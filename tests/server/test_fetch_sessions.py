@@ -1,0 +1,152 @@
+"""Incremental fetch sessions (KIP-227)."""
+
+from itertools import count
+
+import pytest
+
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.fetch_sessions import FetchSessions
+from kohort.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+
+NO_ID = bytes(16)
+
+
+def request(session_id=0, epoch=0, topics=(), forgotten=()):
+    return FetchRequest(
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[
+            FetchTopic(
+                topic=name,
+                partitions=[FetchPartition(partition=one, fetch_offset=offset) for one in parts],
+            )
+            for name, parts, offset in topics
+        ],
+        forgotten_topics_data=[
+            ForgottenTopic(topic=name, partitions=list(parts)) for name, parts in forgotten
+        ],
+    )
+
+
+@pytest.fixture
+def sessions():
+    numbers = count(1)
+    return FetchSessions(2, lambda: next(numbers).to_bytes(4).ljust(16, b"."))
+
+
+def opened(sessions, topics=(("orders", [0, 1], 5),)):
+    return sessions.session_of(request(topics=topics), uses_ids=False)
+
+
+def wanted(session):
+    return {
+        name: {one.partition: one.fetch_offset for one in partitions}
+        for (name, _), partitions in session.wanted()
+    }
+
+
+def refused(sessions, given, *, uses_ids=False):
+    with pytest.raises(ApiError) as caught:
+        sessions.session_of(given, uses_ids=uses_ids)
+    return caught.value.code
+
+
+def test_a_session_remembers_and_is_updated(sessions):
+    session = opened(sessions)
+    again = sessions.session_of(
+        request(
+            session.session_id,
+            1,
+            topics=[("orders", [1], 9), ("more", [0], 3)],
+            forgotten=[("orders", [0])],
+        ),
+        uses_ids=False,
+    )
+
+    assert again is session
+    assert wanted(session) == {"orders": {1: 9}, "more": {0: 3}}
+    assert session.epoch == 2
+
+
+def test_a_request_that_stands_alone_has_none(sessions):
+    assert sessions.session_of(request(epoch=-1, topics=[("a", [0], 0)]), uses_ids=False) is None
+    assert sessions.session_of(request(epoch=0), uses_ids=False) is None
+    assert not len(sessions)
+
+
+def test_wrong_sessions_are_refused(sessions):
+    session = opened(sessions)
+
+    unknown, wrong = request(12345, 1), request(session.session_id, 9)
+    assert refused(sessions, unknown) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert refused(sessions, wrong) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    by_id = request(session.session_id, 1)
+    assert refused(sessions, by_id, uses_ids=True) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_a_session_ends_when_it_is_closed_or_empty(sessions):
+    first, second = opened(sessions), opened(sessions)
+    sessions.session_of(request(first.session_id, -1), uses_ids=False)
+    nothing_left = request(second.session_id, 1, forgotten=[("orders", [0, 1])])
+
+    assert sessions.session_of(nothing_left, uses_ids=False) is None
+    assert not len(sessions)
+
+
+def test_the_least_used_session_makes_room(sessions):
+    first, second = opened(sessions), opened(sessions)
+    sessions.session_of(request(first.session_id, 1), uses_ids=False)
+    opened(sessions)
+
+    again = request(second.session_id, 1)
+    assert refused(sessions, again) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.session_of(request(first.session_id, 2), uses_ids=False) is first
+
+
+def test_without_slots_there_are_no_sessions():
+    assert opened(FetchSessions(0, lambda: b"x" * 16)) is None
+
+
+def data(partition, *, high_watermark=10, records=b"", error=0, start=0):
+    return PartitionData(
+        partition_index=partition,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=start,
+        aborted_transactions=None,
+        records=records,
+    )
+
+
+def told(session, *partitions, everything=False):
+    given = [FetchableTopicResponse(topic="orders", topic_id=NO_ID, partitions=list(partitions))]
+    return [
+        one.partition_index
+        for topic in session.changes(given, everything=everything)
+        for one in topic.partitions
+    ]
+
+
+def test_only_what_has_changed_is_told(sessions):
+    session = opened(sessions)
+
+    assert told(session, data(0), data(1), everything=True) == [0, 1]
+    assert told(session, data(0), data(1)) == []
+    assert told(session, data(0, high_watermark=11), data(1)) == [0]
+    assert told(session, data(0, high_watermark=11), data(1, records=b"x")) == [1]
+    assert told(session, data(0, high_watermark=11, start=4), data(1)) == [0]
+    assert told(session, data(0, high_watermark=11, start=4), data(1, error=3)) == [1]
+    assert told(session, data(0, high_watermark=11, start=4), data(1)) == [1]
+
+
+def test_a_first_answer_tells_everything_even_if_nothing_is_there(sessions):
+    session = opened(sessions)
+
+    assert told(session, data(0, high_watermark=-1), everything=True) == [0]
