@@ -1,0 +1,7 @@
+"""`python -m kohort` is the command line."""
+
+import sys
+
+from kohort.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""The command line. Until a command runs, nothing but argparse and these modules is imported."""

@@ -1,0 +1,235 @@
+"""`kohort serve`: run a broker. The one command that is not a client.
+
+Everything that can be wrong with the arguments is found before a port is opened or a directory
+touched. stdout carries one line, when clients may connect; all else goes to stderr.
+"""
+
+import errno
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from kohort.cli.command import FAILED, OK, USAGE, Command, complain
+from kohort.errors import KohortError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from kohort.config import BrokerConfig
+    from kohort.server.broker import Broker
+
+STOP_SECONDS = 2.0
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; a warning is given)
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class Serve(Command):
+    """`kohort serve`."""
+
+    help: ClassVar[str] = "run a broker with a real group coordinator"
+
+    def configure(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--listen",
+            type=_address,
+            metavar="HOST:PORT",
+            help="where to listen; port 0 picks a free one (default: listeners, 127.0.0.1:9092)",
+        )
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            "--data-dir", type=Path, metavar="DIR", help="keep the logs here (default: log.dirs)"
+        )
+        where.add_argument(
+            "--in-memory", action="store_true", help="keep nothing on disk, forget all at the end"
+        )
+        parser.add_argument(
+            "--nodes",
+            type=_count,
+            default=1,
+            metavar="N",
+            help="broker nodes in this process, each with its own port and id (default 1)",
+        )
+        parser.add_argument(
+            "-X",
+            dest="settings",
+            action="append",
+            type=_pair,
+            default=[],
+            metavar="NAME=VALUE",
+            help="a setting by its Kafka name; may be repeated, and stands above --config",
+        )
+        parser.add_argument(
+            "--config", type=Path, metavar="FILE", help="read a server.properties file"
+        )
+        parser.add_argument(
+            "--log-level", choices=LEVELS, default="info", help="how much to say (default info)"
+        )
+
+    def main(self, args: Namespace) -> int:
+        import logging  # noqa: PLC0415  (start-up time)
+
+        logging.basicConfig(
+            stream=sys.stderr,
+            level=args.log_level.upper(),
+            format="%(asctime)s %(levelname)s %(message)s",
+        )
+        try:
+            config = _config(args)
+            listen = args.listen or _listener(config)
+            data_dir = _data_dir(args, config)
+        except (KohortError, ValueError, OSError) as error:
+            complain(f"serve: {error}")
+            return USAGE
+        log = logging.getLogger("kohort")
+        if config.ignored:
+            log.warning("settings that mean nothing here: %s", ", ".join(sorted(config.ignored)))
+        if not _is_loopback(listen[0]):
+            log.warning(
+                "listening on %s, beyond this machine, without encryption or authentication",
+                listen[0],
+            )
+        return _run(config, listen, data_dir, args.nodes)
+
+
+def _config(args: Namespace) -> "BrokerConfig":
+    from kohort.config import BrokerConfig, read_properties  # noqa: PLC0415
+
+    texts = {}
+    if args.config is not None:
+        try:
+            texts = read_properties(args.config.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"cannot read --config {args.config}: {error}") from None
+    return BrokerConfig.of({**texts, **dict(args.settings)})
+
+
+def _listener(config: "BrokerConfig") -> tuple[str, int]:
+    """The first listener that is not a controller's. Raises ValueError for one we cannot open."""
+    protocols = dict(one.split(":", 1) for one in config.listener_security_protocol_map)
+    for listener in config.listeners:
+        name, found, address = listener.partition("://")
+        if name in config.controller_listener_names:
+            continue
+        protocol = protocols.get(name, name)
+        if not found or protocol != "PLAINTEXT":
+            raise ValueError(f"listeners has {listener!r}, expected PLAINTEXT://HOST:PORT")
+        try:
+            return _address(f"{ANY_ADDRESS}{address}" if address.startswith(":") else address)
+        except ArgumentTypeError as error:
+            raise ValueError(f"listeners has {listener!r}: {error}") from None
+    raise ValueError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
+
+
+def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
+    if args.in_memory:
+        return None
+    if args.data_dir is not None:
+        path: Path = args.data_dir
+        return path
+    if "log.dirs" in config.given and config.log_dirs:
+        return Path(config.log_dirs[0])
+    raise ValueError("no place for the logs is given, expected --data-dir DIR or --in-memory")
+
+
+def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None, nodes: int) -> int:
+    import asyncio  # noqa: PLC0415  (start-up time)
+
+    from kohort.server.broker import Broker  # noqa: PLC0415
+
+    async def serve() -> int:
+        broker = Broker(config, listen=listen, data_dir=data_dir, nodes=nodes)
+        try:
+            await broker.start()
+        except OSError as error:
+            complain(f"serve: {_os_reason(error, listen, data_dir)}")
+            return FAILED
+        except KohortError as error:
+            complain(f"serve: {error}")
+            return FAILED
+        return await _until_stopped(broker, data_dir)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(serve())
+
+
+async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
+    import asyncio  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    addresses = ",".join(_address_text(*one) for one in broker.addresses)
+    where = "in memory" if data_dir is None else f"data in {data_dir}"
+    sys.stdout.write(f"kohort ready on {addresses} ({where})\n")
+    sys.stdout.flush()
+    waiting = [asyncio.create_task(one.wait()) for one in (told, broker.stopped)]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await broker.stop()
+    except TimeoutError:
+        complain(f"serve: stopped without closing everything in {STOP_SECONDS:g} s")
+        return FAILED
+    if broker.failure is not None:
+        complain(f"serve: {broker.failure}")
+        return FAILED
+    return OK
+
+
+def _loop_factory() -> "Callable[[], AbstractEventLoop] | None":
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    factory: Callable[[], AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _os_reason(error: OSError, listen: tuple[str, int], data_dir: Path | None) -> str:
+    address = _address_text(*listen)
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"cannot listen on {address}: the port is taken"
+        case errno.EADDRNOTAVAIL:
+            return f"cannot listen on {address}: no such address on this machine"
+        case errno.EACCES | errno.EPERM | errno.EROFS if error.filename is not None or data_dir:
+            return f"cannot write to {error.filename or data_dir}: {error.strerror}"
+    return f"cannot start on {address}: {error}"
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _address_text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, found, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not found or not host or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ArgumentTypeError(f"{text!r} is not an address, expected HOST:PORT")
+    return host, int(port)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1000):
+        raise ArgumentTypeError(f"{text!r} is not a number of nodes, expected 1 to 1000")
+    return int(text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name.strip():
+        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+SERVE = Serve()
