@@ -18,9 +18,8 @@ def load(log: Log, shard: Shard) -> Iterator[int]:
     for data in log.read(log.start, READ_LIMIT_BYTES):
         header = batch.header_at(data)
         if header.is_control:
-            marker = batch.marker(data)
-            if marker is not None:
-                shard.replay_marker(header.producer_id, commit=marker.commit)
+            for _, _, key, _ in batch.entries(data):
+                shard.replay_marker(header.producer_id, commit=batch.marker_commits(key))
         else:
             producer_id = header.producer_id if header.is_transactional else -1
             for offset, _, key, value in batch.entries(data):

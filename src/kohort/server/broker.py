@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError, WireError
@@ -282,8 +283,7 @@ class _ClientProtocol(asyncio.Protocol):
         self._heard = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast("asyncio.Transport", transport)
         broker = self._broker
         cluster = broker.cluster
         if cluster is None or not broker.admit(self):
@@ -340,7 +340,7 @@ class _ClientProtocol(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._broker.forget(self)
         connection, self._connection = self._connection, None
         if connection is not None:

@@ -116,6 +116,7 @@ class Cluster:
             partition.log.close()
         for driver in self.drivers:
             driver.log.close()
+        self.logs.close()
 
     # --- topics and partitions
 

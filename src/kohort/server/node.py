@@ -7,6 +7,8 @@ partitions and which groups each of them serves.
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode, WireError
 from kohort.runtime.driver import PartitionDriver
@@ -18,17 +20,21 @@ from kohort.wire.apis import APIS
 from kohort.wire.codec import HOSTILE, decode, decoder, encoder
 from kohort.wire.codegen import Decoder, Encoder
 from kohort.wire.frames import decode_request_header, peek
-from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from kohort.wire.schema import Versions
+from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kohort.wire.schema import Versions, fields_of
 
 if TYPE_CHECKING:
     from kohort.server.cluster import Cluster
 
 
+API_VERSIONS = 18
+LONGEST_STRING = 32767
+
+
 class _Entry(NamedTuple):
     """Everything about an API in one version that does not change from request to request."""
 
-    request: type[Any]
+    request: Any
     decode: Decoder
     encode: Encoder
     flexible: bool
@@ -41,12 +47,14 @@ def _entry(key: int, version: int, served: Versions | None) -> _Entry | None:
     if api is None or served is None or version not in served:
         return None
     flexible = api.flexible(version)
+    request: Any = api.request
+    response: Any = api.response
     return _Entry(
-        api.request,
-        decoder(api.request, version),
-        encoder(api.response, version),
+        request,
+        decoder(request, version),
+        encoder(response, version),
         flexible,
-        flexible and key != ApiVersionsRequest.api_key,
+        flexible and key != API_VERSIONS,
         ROUTES[api.request],
     )
 
@@ -98,6 +106,8 @@ class Node:
             raise WireError(f"not a {entry.request.__name__} v{version}: {error}") from error
         if end > len(frame):
             raise WireError(f"a {entry.request.__name__} v{version} that ends too early")
+        if len(frame) > LONGEST_STRING and entry.route.pipelined:
+            _refuse_long_strings(request)
         slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
         connection.busy = entry.route.waits
         entry.route.handle(self, Call(slot, request, version, connection.client), now)
@@ -133,7 +143,7 @@ class Node:
         """Only ApiVersions has an answer for a version that is not there; it is in the layout of
         version 0.
         """
-        if key != ApiVersionsRequest.api_key:
+        if key != API_VERSIONS:
             raise WireError(f"API {key} is not served in version {version}")
         served = self.served[key]
         response = ApiVersionsResponse(
@@ -142,6 +152,17 @@ class Node:
         )
         slot = connection.slot(correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
         slot.answer(response)
+
+
+def _refuse_long_strings(message: Any) -> None:
+    """Names of groups, members and topics go into records, where a length has two bytes."""
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, str) and len(one.encode()) > LONGEST_STRING:
+                raise WireError(f"{field.name} is longer than {LONGEST_STRING} bytes")
+            if isinstance(one, msgspec.Struct):
+                _refuse_long_strings(one)
 
 
 def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:

@@ -1,0 +1,80 @@
+"""Where the logs of partitions come from: a data directory, or memory. The catalog is kept beside
+them.
+"""
+
+from typing import Protocol
+
+from kohort.config import BrokerConfig, TopicConfig
+from kohort.errors import StorageError
+from kohort.server.catalog import Topic
+from kohort.storage.directory import LogDirectory
+from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.storage.log import Log, LogConfig
+from kohort.storage.memory import MemoryLog
+from kohort.terms import Millis
+
+CATALOG_FILE = "kohort.catalog.json"
+
+
+class Logs(Protocol):
+    """Opens the log of a partition, and removes it."""
+
+    def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log: ...
+    def delete(self, topic: Topic, index: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class MemoryLogs:
+    """Logs that end with the process."""
+
+    def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log:
+        del topic, index, config, now
+        return MemoryLog()
+
+    def delete(self, topic: Topic, index: int) -> None:
+        """There is nothing left of a log that nobody holds."""
+
+    def close(self) -> None:
+        """Memory needs no closing."""
+
+
+class DirectoryLogs:
+    """Logs in the folders of a data directory that this process has locked."""
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self._directory = directory
+
+    def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log:
+        """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
+        del now
+        settings = TopicConfig.of(config, topic.configs)
+        cut = LogConfig(
+            segment_bytes=settings.segment_bytes,
+            segment_ms=settings.segment_ms,
+            index_interval_bytes=settings.index_interval_bytes,
+        )
+        return self._directory.open_log(topic.name, index, topic.topic_id, cut)
+
+    def delete(self, topic: Topic, index: int) -> None:
+        self._directory.delete(topic.name, index)
+
+    def close(self) -> None:
+        self._directory.close()
+
+
+class DirectoryStore:
+    """The catalog's file in a data directory, replaced as a whole."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        self._path = path
+        self._files = files
+
+    def load(self) -> bytes | None:
+        return read_whole(self._files, self._path, CATALOG_FILE)
+
+    def save(self, content: bytes) -> None:
+        """Raises StorageError; the old file is then still whole."""
+        try:
+            replace_whole(self._files, self._path, CATALOG_FILE, content)
+        except OSError as error:
+            raise StorageError(f"{self._path}/{CATALOG_FILE} cannot be written: {error}") from error
