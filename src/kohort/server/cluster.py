@@ -287,6 +287,7 @@ class Cluster:
             return []
         self._in_sync = list(self._dirty)
         self._dirty.clear()
+        self._answered_writes = self._writes  # those without an answer hold back nobody else's
         self._round += 1
         return [one.log for one in self._in_sync]
 
