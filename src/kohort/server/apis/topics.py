@@ -72,7 +72,7 @@ def create_topics(
         answers.append(
             CreatableTopicResult(
                 name=name,
-                topic_id=topic.topic_id if not request.validate_only else NO_TOPIC_ID,
+                topic_id=topic.topic_id,
                 error_code=0,
                 error_message=None,
                 num_partitions=topic.partitions,
