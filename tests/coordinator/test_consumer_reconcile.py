@@ -16,7 +16,9 @@ STABLE, UNREVOKED, UNRELEASED = (
 )
 
 
-def has(epoch: int, state: MemberState = STABLE, *, a: Any = (), b: Any = (), **rest: Any) -> Member:
+def has(
+    epoch: int, state: MemberState = STABLE, *, a: Any = (), b: Any = (), **rest: Any
+) -> Member:
     """A member at an epoch with partitions of topics A and B, and of A those it has to give up."""
     topics = ((A, a), (B, b))
     return Member(
