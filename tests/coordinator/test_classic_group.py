@@ -6,8 +6,9 @@ import pytest
 from tests.coordinator.classics import SUBSCRIBED, heartbeat
 from tests.coordinator.desk import START, Desk
 
-from kohort.coordinator.classic.group import ClassicGroup, creation_record, tombstone
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
+from kohort.coordinator.classic.records import creation_record, tombstone
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records.codec import Record

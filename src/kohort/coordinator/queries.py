@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kohort.coordinator import offsets
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.classic.group import tombstone as classic_tombstone
+from kohort.coordinator.classic.records import tombstone as classic_tombstone
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.records import tombstones as consumer_tombstones
 from kohort.coordinator.effects import Call, Effects, answered

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.assignors import ASSIGNORS
 from kohort.coordinator import offsets, queries
-from kohort.coordinator.classic import group as classic_group
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import join as classic_join
 from kohort.coordinator.classic import leave as classic_leave
+from kohort.coordinator.classic import replay as classic_replay
 from kohort.coordinator.classic import sync as classic_sync
 from kohort.coordinator.consumer import fencing, metadata
 from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
@@ -167,7 +167,7 @@ CALLS: dict[type, Callable[[Shard, Any, Millis], Effects]] = {
 REPLAYS: dict[type, Callable[..., None]] = {
     schemas.LegacyOffsetCommitKey: offsets.replay,
     schemas.OffsetCommitKey: offsets.replay,
-    schemas.GroupMetadataKey: classic_group.replay,
+    schemas.GroupMetadataKey: classic_replay.replay,
     schemas.ConsumerGroupMetadataKey: consumer_replay.epoch,
     schemas.ConsumerGroupPartitionMetadataKey: consumer_replay.partition_metadata,
     schemas.ConsumerGroupMemberMetadataKey: consumer_replay.member,

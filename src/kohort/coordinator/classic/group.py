@@ -10,10 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, Broken, ErrorCode
-from kohort.records.codec import Record
-from kohort.records.schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis
 
 if TYPE_CHECKING:
@@ -273,7 +270,7 @@ class ClassicGroup:
         """
         self.generation += 1
         self.protocol = self.vote()
-        self.topics = self._subscribed()
+        self.topics = self.subscribed()
         self.pending_sync = dict.fromkeys(self.members)
         self._enter(GroupState.COMPLETING_REBALANCE, now)
 
@@ -282,7 +279,7 @@ class ClassicGroup:
         self.generation += 1
         self.protocol = None
         self.leader = None
-        self.topics = self._subscribed()
+        self.topics = self.subscribed()
         self.pending_sync = {}
         self._enter(GroupState.EMPTY, now)
 
@@ -297,7 +294,8 @@ class ClassicGroup:
             raise Broken(f"group {self.id} is {self.state}, from where it cannot become {state}")
         self.before, self.state, self.state_timestamp = self.state, state, now
 
-    def _subscribed(self) -> frozenset[str] | None:
+    def subscribed(self) -> frozenset[str] | None:
+        """What `topics` is to be for the members as they are now."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         topics: set[str] = set()
@@ -308,85 +306,11 @@ class ClassicGroup:
             topics.update(subscribed)
         return frozenset(topics)
 
-    # -- the log
-
-    def record(self, assignments: Mapping[MemberId, bytes], now: Millis) -> Record:
-        """The outcome of a rebalance as the log is to know it: who is in the group, and who has
-        what.
-        """
-        value = GroupMetadataValue(
-            protocol_type=self.protocol_type,
-            generation=self.generation,
-            protocol=self.protocol,
-            leader=self.leader,
-            current_state_timestamp=now,
-            members=[
-                MemberMetadata(
-                    member_id=member.id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client.id,
-                    client_host=member.client.host,
-                    rebalance_timeout=member.rebalance_timeout_ms,
-                    session_timeout=member.session_timeout_ms,
-                    subscription=self.metadata_of(member),
-                    assignment=assignments.get(member.id, b""),
-                )
-                for member in self.members.values()
-            ],
-        )
-        return Record(GroupMetadataKey(group=self.id), value)
-
-
-def creation_record(group_id: GroupId, now: Millis) -> Record:
-    """A group that exists and that nobody has joined yet."""
-    return Record(
-        GroupMetadataKey(group=group_id),
-        GroupMetadataValue(
-            protocol_type="",
-            generation=0,
-            protocol=None,
-            leader=None,
-            current_state_timestamp=now,
-            members=[],
-        ),
-    )
-
-
-def tombstone(group_id: GroupId) -> Record:
-    """The end of a classic group, or of one that only holds offsets."""
-    return Record(GroupMetadataKey(group=group_id), None)
-
 
 def classic_or_none(shard: Shard, group_id: GroupId) -> ClassicGroup | None:
     """The group of that id, if there is one and it is a classic one."""
     group = shard.groups.get(group_id)
     return group if isinstance(group, ClassicGroup) else None
-
-
-def replay(shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-    """What the log says about a group.
-
-    While loading, that is all there is to know. Afterwards the live group knows more: a rebalance
-    may be under way of which this is the outcome, or which has begun together with the record of
-    the creation.
-    """
-    group_id = GroupId(key.group)
-    group = classic_or_none(shard, group_id)
-    if value is None:
-        shard.deadlines.cancel(join_key(group_id))
-        shard.deadlines.cancel(sync_key(group_id))
-        if group is not None:
-            shard.groups.remove(group_id)
-    elif group is None or shard.loading:
-        shard.groups.remove(group_id)
-        shard.groups.add(_restored(group_id, value))
-    elif (
-        group.state is GroupState.COMPLETING_REBALANCE
-        and group.generation == value.generation
-        and value.members
-    ):
-        assignments = {MemberId(one.member_id): one.assignment for one in value.members}
-        group.become_stable(Millis(value.current_state_timestamp), assignments)
 
 
 def join_key(group_id: GroupId) -> tuple[str, GroupId]:
@@ -402,28 +326,3 @@ def sync_key(group_id: GroupId) -> tuple[str, GroupId]:
 def session_key(group_id: GroupId, member_id: MemberId) -> tuple[str, GroupId, MemberId]:
     """The key of a member's session."""
     return ("classic session", group_id, member_id)
-
-
-def _restored(group_id: GroupId, value: GroupMetadataValue) -> ClassicGroup:
-    group = ClassicGroup(group_id, Millis(value.current_state_timestamp))
-    group.protocol_type = value.protocol_type
-    group.protocol = value.protocol
-    group.generation = value.generation
-    for one in value.members:
-        rebalance_timeout_ms = one.rebalance_timeout
-        if rebalance_timeout_ms == -1:  # value version 0 has none
-            rebalance_timeout_ms = one.session_timeout
-        member = ClassicMember(
-            MemberId(one.member_id),
-            one.group_instance_id,
-            Client(one.client_id, one.client_host),
-            rebalance_timeout_ms=rebalance_timeout_ms,
-            session_timeout_ms=one.session_timeout,
-            protocols={} if value.protocol is None else {value.protocol: one.subscription},
-            assignment=one.assignment,
-        )
-        group.add(member)
-    group.leader = None if value.leader is None else MemberId(value.leader)
-    group.state = GroupState.STABLE if value.members else GroupState.EMPTY
-    group.topics = group._subscribed()  # noqa: SLF001  (the same module, one step of building it)
-    return group

@@ -8,10 +8,10 @@ from uuid import UUID
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import (
     ClassicGroup,
-    creation_record,
     session_key,
 )
 from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.classic.records import creation_record
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.records import tombstones as consumer_tombstones
 from kohort.coordinator.effects import Call, Effects, Reply, answered

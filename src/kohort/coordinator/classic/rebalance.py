@@ -18,6 +18,7 @@ from kohort.coordinator.classic.group import (
     sync_key,
 )
 from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.classic.records import outcome_record
 from kohort.coordinator.effects import Effects, Reply
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, GroupState, MemberId, Millis
@@ -98,7 +99,7 @@ def complete(shard: Shard, group: ClassicGroup, now: Millis) -> Effects:
         drop(shard, group, member.id)
     if not group.members:
         group.become_empty(now)
-        return Effects([group.record({}, now)])
+        return Effects([outcome_record(group, {}, now)])
     if not group.elect():
         _await_joins(shard, group, now)
         return Effects()

@@ -11,6 +11,7 @@ from kohort.coordinator.classic.group import (
     sync_key,
 )
 from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.classic.records import outcome_record
 from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, GroupState, MemberId, Millis
@@ -95,7 +96,7 @@ def _hand_out(shard: Shard, group: ClassicGroup, request: SyncGroupRequest, now:
     The group becomes Stable when the record is replayed, in this step or after a restart.
     """
     assignments = {MemberId(one.member_id): one.assignment for one in request.assignments}
-    effects = Effects([group.record(assignments, now)])
+    effects = Effects([outcome_record(group, assignments, now)])
     for member in group.members.values():
         if member.sync is not None:
             response = _assigned(group, assignments.get(member.id, b""))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kohort.assignors.subscriptions import java_sorted
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.classic.group import tombstone as classic_tombstone
+from kohort.coordinator.classic.records import tombstone as classic_tombstone
 from kohort.coordinator.consumer import fencing, metadata, reconcile, target
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
 from kohort.coordinator.consumer.member import JOINING, Member
