@@ -4,7 +4,6 @@ from collections.abc import Callable
 from random import Random
 
 from kohort.config import BrokerConfig
-from kohort.errors import WireError
 from kohort.server.catalog import Catalog, MemoryStore
 from kohort.server.cluster import Cluster
 from kohort.server.connection import Connection
@@ -31,23 +30,17 @@ class Client:
         self._connection.owner = self
 
     def send(self, data: bytes) -> None:
-        try:
-            self._connection.receive(data, self.world.now)
-        except WireError:
-            self.write(self._connection.output())
+        self._connection.receive(data, self.world.now)
+        self.world.settle()
+        if self._connection.finished:
             self.closed = True
             self._connection.close()
-        self.world.settle()
 
     def write(self, data: bytes) -> None:
         self.answers += self._reader.feed(data)
 
     def go_on(self, now: Millis) -> None:
-        try:
-            self._connection.go_on(now)
-        except WireError:
-            self.closed = True
-            self._connection.close()
+        self._connection.go_on(now)
 
 
 class World:

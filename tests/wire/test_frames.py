@@ -38,6 +38,14 @@ def test_a_size_out_of_bounds_is_refused_before_anything_is_kept(size):
     assert reader.pending_bytes == 0
 
 
+def test_whole_frames_in_front_of_a_bad_size_are_given_first():
+    reader = FrameReader(100)
+
+    assert reader.feed(b"\0\0\0\1a" + b"\xff" * 30) == [b"a"]
+    with pytest.raises(WireError):
+        reader.feed(b"")
+
+
 @pytest.mark.parametrize("flexible", [False, True])
 @pytest.mark.parametrize("client_id", [None, "", "größe"])
 def test_request_headers(flexible, client_id):

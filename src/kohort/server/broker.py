@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from kohort.config import BrokerConfig
-from kohort.errors import KohortError, WireError
+from kohort.errors import KohortError
 from kohort.server.cluster import Cluster
 from kohort.server.connection import Connection
 from kohort.server.opening import open_cluster
@@ -188,6 +188,8 @@ class Broker:
                     protocol.write(data)
                 if connection.frames:
                     protocol.go_on(now)
+                if connection.finished:
+                    protocol.end()
 
     def _arm(self, cluster: Cluster, now: Millis) -> None:
         if self._timer is not None:
@@ -305,11 +307,10 @@ class _ClientProtocol(asyncio.Protocol):
             return
         broker = self._broker
         self._heard = broker.loop_time()
-        try:
-            connection.receive(data, broker.now())
-        except WireError as error:
-            self._refuse(error)
+        connection.receive(data, broker.now())
         broker.schedule_turn()
+        if connection.finished:
+            self.end()
         if connection.crowded and self._transport is not None:
             self._transport.pause_reading()
 
@@ -318,10 +319,7 @@ class _ClientProtocol(asyncio.Protocol):
         connection = self._connection
         if connection is None:
             return
-        try:
-            connection.go_on(now)
-        except WireError as error:
-            self._refuse(error)
+        connection.go_on(now)
         self._broker.schedule_turn()
         transport = self._transport
         if transport is not None and not transport.is_closing() and not connection.crowded:
@@ -358,14 +356,10 @@ class _ClientProtocol(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _refuse(self, error: WireError) -> None:
-        """Bytes that are no request: earlier answers still leave, then the connection ends."""
+    def end(self) -> None:
+        """Bytes that are no request have come, and all before them is answered."""
         connection, transport = self._connection, self._transport
-        if connection is None or transport is None:
-            return
-        log.info("connection from %s closed: %s", connection.host, error)
-        data = connection.output()
-        if data:
-            transport.write(data)
-        connection.close()
-        transport.close()
+        if connection is not None and transport is not None and not connection.closed:
+            log.info("connection from %s closed: %s", connection.host, connection.error)
+            connection.close()
+            transport.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from kohort.coordinator.effects import Client
+from kohort.errors import WireError
 from kohort.terms import Millis
 from kohort.wire.frames import FrameReader, encode_response
 
@@ -127,6 +128,7 @@ class Connection:
         self.busy = False  # the last request waits for somebody else's step
         self.slots: deque[Slot] = deque()
         self.frames: deque[bytes] = deque()
+        self.error: WireError | None = None  # bytes that are no request: this connection ends
         self._reader = FrameReader(limit_bytes)
         self._touched = touched
         self._ready = False
@@ -141,20 +143,34 @@ class Connection:
         """So much is waiting that reading should pause."""
         return len(self.frames) + len(self.slots) > PENDING_FRAMES_MAX
 
+    @property
+    def finished(self) -> bool:
+        """Whether it is to be closed: what came was no request, and all before it is answered."""
+        return self.error is not None and not self.slots
+
     def receive(self, data: bytes, now: Millis) -> None:
-        """Take bytes as they came. Raises WireError for what is not a frame: close the connection
-        then.
-        """
-        self.frames.extend(self._reader.feed(data))
-        self.go_on(now)
+        """Take bytes as they came. Look at `finished` afterwards."""
+        if self.error is None:
+            try:
+                self.frames.extend(self._reader.feed(data))
+                if self._reader.pending_bytes == 4:  # a size: is it one?
+                    self._reader.feed(b"")
+            except WireError as error:
+                self.go_on(now)
+                self.error = self.error or error
+            self.go_on(now)
 
     def go_on(self, now: Millis) -> None:
         """Hand over the frames that may be handled now."""
         frames = self.frames
-        while frames and not self.busy and not self.closed:
-            if not self.node.take(self, frames[0], now):
-                return
-            frames.popleft()
+        try:
+            while frames and not self.busy and not self.closed:
+                if not self.node.take(self, frames[0], now):
+                    return
+                frames.popleft()
+        except WireError as error:
+            self.error = error
+            frames.clear()
 
     def slot(self, correlation_id: int, encode: Callable[[Any], bytes], *, flexible: bool) -> Slot:
         slot = Slot(self, correlation_id, encode, flexible=flexible)

@@ -93,7 +93,7 @@ class Node:
             if entry is not None:
                 self._entries[key, version] = entry
         if entry is None:
-            self._unknown(connection, key, version, correlation_id)
+            self._unknown(connection, frame)
             return True
         if connection.slots and not entry.route.pipelined:
             return False
@@ -139,12 +139,12 @@ class Node:
         """Answer a request now, or, when it has written something, as soon as that is durable."""
         self.cluster.answer(token, response)
 
-    def _unknown(self, connection: Connection, key: int, version: int, correlation_id: int) -> None:
-        """Only ApiVersions has an answer for a version that is not there; it is in the layout of
-        version 0.
-        """
+    def _unknown(self, connection: Connection, frame: bytes) -> None:
+        """Only ApiVersions has an answer for a version that is not there: in version 0's layout."""
+        key, version, correlation_id = peek(frame)
         if key != API_VERSIONS:
             raise WireError(f"API {key} is not served in version {version}")
+        decode_request_header(frame, flexible=version >= 3)
         served = self.served[key]
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,

@@ -48,7 +48,7 @@ class FrameReader:
         """The frames that `data` completes, without their sizes.
 
         Raises WireError for a size that is negative or above the limit, before anything of it is
-        kept.
+        kept; whole frames in front of it are given first, and the next call raises.
         """
         if self._rest:
             data = self._rest + data
@@ -57,6 +57,9 @@ class FrameReader:
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not 0 <= size <= self._limit:
+                if frames:
+                    self._rest = data[position : position + 4]
+                    return frames
                 raise WireError(f"a frame of {size} bytes, expected 0 to {self._limit}")
             stop = position + 4 + size
             if stop > end:

@@ -1,0 +1,60 @@
+"""Answers that differ from upstream's, and why: a feature that is not there yet, or a decision.
+
+Patterns of frame names. COUNTS pins how many answers of each scenario differ, so that an entry
+that is no longer
+needed is found.
+"""
+
+_STATIC = "static membership (KIP-345)"
+_REGEX = "regular expressions of KIP-848"
+_TRANSACTIONS = "transactions"
+_MIGRATION = "online migration of groups with members"
+_GROUP_CONFIGS = "configs of groups"
+_SHARE = "share and streams groups are only listed"
+_JUNK = "decision: a subscription whose bytes lie does not hang the group"
+_EPOCH_OF_EMPTY = "decision: an emptied group gets a new, empty target (KAFKA-20442)"
+_ASSIGNOR_BUMP = "decision: a change of the effective assignor raises the epoch (KAFKA-20434)"
+_SANE_CODE = "decision: a nonsensical request gets the code that says what is wrong, not -1"
+
+DIFFERENCES: dict[str, str] = {
+    "classic_errors/*-unknown-instance": _STATIC,
+    "classic_static/*": _STATIC,
+    "consumer_static/*": _STATIC,
+    "consumer_errors/*-static-leave": _STATIC,
+    "consumer_versions/*-static-join": _STATIC,
+    "consumer_versions/classic-leave-v*": _STATIC,
+    "offsets/commit-*-instance-without-group": _STATIC,
+    "consumer_errors/v1-*regex*": _REGEX,
+    "migration/*": _MIGRATION,
+    "group_configs/*": _GROUP_CONFIGS,
+    "transactions/*": _TRANSACTIONS,
+    "find_coordinator/*transaction*": _TRANSACTIONS,
+    "find_coordinator/v6-share*": _SHARE,
+    "listing/delete-v*-non-empty": _SHARE,
+    "classic_other_types/junk-*": _JUNK,
+    "classic_too_many_waiting/b-join-parked": "which of the waiting members leads is hash order",
+    "consumer_versions/v*-fetch-*-epoch-no-member": _SANE_CODE,
+    "consumer_versions/v*-describe-empty": _EPOCH_OF_EMPTY,
+    "listing/consumer-describe-v*-each-kind": _EPOCH_OF_EMPTY,
+    "consumer_reconcile/*": _ASSIGNOR_BUMP,
+    "find_coordinator/v0-group": "the internal topic is there from the start",
+    "idempotent/init-first-of-broker": "producer ids are there from the start",
+}
+
+COUNTS = {
+    "classic_errors": 10,
+    "classic_other_types": 6,
+    "classic_static": 64,
+    "classic_too_many_waiting": 1,
+    "consumer_errors": 15,
+    "consumer_reconcile": 13,
+    "consumer_static": 22,
+    "consumer_versions": 24,
+    "find_coordinator": 11,
+    "group_configs": 56,
+    "idempotent": 1,
+    "listing": 5,
+    "migration": 36,
+    "offsets": 4,
+    "transactions": 86,
+}
