@@ -38,7 +38,7 @@ def fetches(name: str = "user") -> list[dict[str, Any]]:
 
 
 def state(name: str) -> Any:
-    """What ListGroups, OffsetFetch and the describe calls answered when the log looked like this."""
+    """What ListGroups, OffsetFetch and the describe calls answered at that moment."""
     return json.loads(gzip.decompress((DATA / f"{name}.state.json.gz").read_bytes()))
 
 

@@ -260,8 +260,15 @@ def records(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterat
     """Every record with its headers. Raises WireError at the first damaged one."""
     header = header_at(data, position)
     body, at, end = _body(data, position, header, limit)
+    last = header.base_offset - 1
     for _ in range(header.count):
         record, at = _record(body, at, end, header)
+        if not last < record.offset <= header.last_offset:
+            raise WireError(
+                f"record has offset {record.offset} after {last}, its batch ends at "
+                f"{header.last_offset}"
+            )
+        last = record.offset
         yield record
     if at != end:
         raise WireError(f"{end - at} bytes follow the {header.count} records of the batch")
