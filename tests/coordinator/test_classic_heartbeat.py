@@ -4,10 +4,8 @@ import pytest
 from tests.coordinator.classics import QUICK, heartbeat, join, newcomer, stable, sync
 from tests.coordinator.desk import Desk
 
-from kohort.coordinator.classic.heartbeat import unsupported
 from kohort.errors import ErrorCode
 from kohort.terms import GroupId, GroupState
-from kohort.wire.messages.heartbeat import HeartbeatRequest
 
 
 def group_in(desk: Desk):
@@ -132,10 +130,3 @@ def test_a_new_member_may_wait_five_minutes_for_its_first_answer():
     desk.wait(1)
     assert waiting.answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert list(group_in(desk).members) == [leader]
-
-
-def test_static_members_are_said_to_be_missing():
-    request = HeartbeatRequest(group_id="g", member_id="m", generation_id=1)
-    assert unsupported(request) is None
-    request.group_instance_id = "i"
-    assert unsupported(request).code is ErrorCode.INVALID_REQUEST

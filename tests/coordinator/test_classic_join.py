@@ -7,15 +7,14 @@ from tests.coordinator.classics import (
     commit,
     heartbeat,
     join,
-    join_request,
     leave,
     newcomer,
     stable,
     sync,
 )
+from tests.coordinator.consumers import beat
 from tests.coordinator.desk import Desk
 
-from kohort.coordinator.classic.join import unsupported
 from kohort.errors import ErrorCode
 from kohort.records.schemas import GroupMetadataKey
 from kohort.terms import GroupId, GroupState
@@ -58,13 +57,6 @@ def test_refusals_of_a_group_with_members(member_id, fields, code, echoed):
     answer = join(desk, member_id, **fields).answer
     assert (answer.error_code, answer.member_id) == (code, echoed)
     assert group_in(desk).state is GroupState.STABLE
-
-
-def test_static_members_are_said_to_be_missing():
-    assert unsupported(join_request()) is None
-    refusal = unsupported(join_request(group_instance_id="i-1"))
-    assert refusal.code is ErrorCode.INVALID_REQUEST
-    assert "i-1" in refusal.message
 
 
 def test_a_new_member_comes_back_with_the_id_it_is_given():
@@ -314,3 +306,52 @@ def test_a_member_that_waits_already_may_ask_again_in_a_full_group():
     (old,) = stable(desk)
     again = join(desk, old, protocols={"range": b""})
     assert again.answer.generation_id == 2
+
+
+# -- groups of another kind
+
+
+def test_a_classic_join_takes_over_an_empty_consumer_group_and_its_offsets():
+    desk = Desk(**QUICK)
+    beat(desk, "m", 0)
+    commit(desk, {("orders", 0): 5}, member_id="m", generation_id_or_member_epoch=2)
+    beat(desk, "m", -1)
+    desk.written()
+    refused = join(desk, "who").answer
+    assert (refused.error_code, refused.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "who")
+    assert desk.written() == []
+    _, joined = newcomer(desk)
+    assert joined.answer.generation_id == 1
+    assert [type(record.key).__name__ for record in desk.written()] == [
+        "ConsumerGroupTargetAssignmentMetadataKey",
+        "ConsumerGroupPartitionMetadataKey",
+        "ConsumerGroupMetadataKey",
+        "GroupMetadataKey",
+    ]
+    assert desk.shard.offsets.holds(GroupId("g"), "orders", 0)
+    desk.restart()
+    assert group_in(desk).state is GroupState.EMPTY
+
+
+def test_a_consumer_group_with_members_refuses_a_classic_join():
+    desk = Desk(**QUICK)
+    beat(desk, "m", 0)
+    for member_id in ("", "m"):
+        refused = join(desk, member_id).answer
+        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert (refused.error_code, refused.member_id) == (code, "")
+    assert sync(desk, "m", 2).answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert heartbeat(desk, "m", 2) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_consumer_takes_over_an_empty_classic_group():
+    desk = Desk(**QUICK)
+    (leader,) = stable(desk)
+    leave(desk, leader)
+    expected = join(desk).answer.member_id
+    assert beat(desk, "m", 0).error_code == 0
+    assert group_in(desk) is None
+    assert join(desk, expected).answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    desk.wait(20_000)
+    desk.restart()
+    assert list(desk.shard.groups.consumer(GroupId("g")).members) == ["m"]

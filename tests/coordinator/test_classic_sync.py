@@ -13,7 +13,6 @@ from tests.coordinator.classics import (
 )
 from tests.coordinator.desk import Desk
 
-from kohort.coordinator.classic.sync import unsupported
 from kohort.errors import ErrorCode
 from kohort.records.schemas import GroupMetadataKey
 from kohort.terms import GroupId, GroupState
@@ -164,9 +163,3 @@ def test_a_second_sync_of_one_member_answers_the_first():
     assert lost.answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     sync(desk, leader, 2, {follower: b"mine"})
     assert again.answer.assignment == b"mine"
-
-
-def test_static_members_are_said_to_be_missing():
-    assert unsupported(sync_request("m", 1)) is None
-    refusal = unsupported(sync_request("m", 1, group_instance_id="i"))
-    assert refusal.code is ErrorCode.INVALID_REQUEST

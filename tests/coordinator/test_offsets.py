@@ -13,10 +13,11 @@ from tests.coordinator.classics import (
     stable,
     sync,
 )
+from tests.coordinator.consumers import beat, given
 from tests.coordinator.desk import Desk, topic_id, topics
 
 from kohort.coordinator import offsets
-from kohort.coordinator.offsets.commit import unsupported
+from kohort.coordinator.groups import OtherGroup
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.errors import Broken, ErrorCode
 from kohort.records.codec import Record
@@ -26,7 +27,7 @@ from kohort.records.schemas import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kohort.terms import NO_TOPIC_ID, GroupId, GroupState
+from kohort.terms import NO_TOPIC_ID, GroupId, GroupState, GroupType
 from kohort.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -148,10 +149,48 @@ def test_a_commit_keeps_a_session():
         assert codes == {FIRST: 0}
 
 
-def test_static_members_are_said_to_be_missing():
-    assert unsupported(commit_request({FIRST: 1})) is None
-    refusal = unsupported(commit_request({FIRST: 1}, group_instance_id="i"))
-    assert refusal.code is ErrorCode.INVALID_REQUEST
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "version", "code"),
+    [
+        ("m", 2, 9, ErrorCode.NONE),
+        ("m", 2, 8, ErrorCode.UNSUPPORTED_VERSION),
+        ("m", 3, 9, ErrorCode.STALE_MEMBER_EPOCH),
+        ("m", 1, 9, ErrorCode.STALE_MEMBER_EPOCH),
+        ("m", -1, 9, ErrorCode.STALE_MEMBER_EPOCH),
+        ("who", 2, 9, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", -1, 9, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_consumer_group(member_id, epoch, version, code):
+    desk = Desk()
+    beat(desk, "m", 0)
+    caller = {"member_id": member_id, "generation_id_or_member_epoch": epoch}
+    assert commit(desk, {FIRST: 5}, version, **caller) == {FIRST: code}
+
+
+def test_an_older_epoch_will_do_for_partitions_held_since_then():
+    """KIP-1251: the commit was on its way while the epoch moved on."""
+    desk = Desk()
+    beat(desk, "a", 0)
+    beat(desk, "b", 0)
+    kept = given(beat(desk, "a", 2, owned={"orders": [0, 1, 2, 3]}))
+    beat(desk, "a", 2, owned=kept)
+    member = desk.shard.groups.consumer(G).members["a"]
+    assert member.epoch == 3
+    (held,) = member.assigned.values()
+    mine, other = next(iter(held)), next(one for one in range(4) if one not in held)
+    caller = {"member_id": "a", "generation_id_or_member_epoch": 2}
+    assert commit(desk, {("orders", mine): 5}, **caller) == {("orders", mine): 0}
+    refused = commit(desk, {("orders", mine): 6, ("orders", other): 6}, **caller)
+    assert set(refused.values()) == {ErrorCode.STALE_MEMBER_EPOCH}
+
+
+def test_a_share_group_has_no_committed_offsets():
+    desk = Desk()
+    desk.shard.groups.add(OtherGroup(G, GroupType.SHARE))
+    assert commit(desk, {FIRST: 5}) == {FIRST: ErrorCode.GROUP_ID_NOT_FOUND}
+    assert delete(desk, FIRST) == ErrorCode.GROUP_ID_NOT_FOUND
+    assert fetched(desk, wanted=[FIRST]) == {FIRST: NOTHING}
 
 
 # -- commit: what is written
@@ -277,6 +316,26 @@ def test_members_of_classic_groups_are_not_checked():
     assert fetched(desk, wanted=[FIRST], member_id="who", member_epoch=9) == {FIRST: NOTHING}
 
 
+@pytest.mark.parametrize(
+    ("caller", "code"),
+    [
+        ({}, None),
+        ({"member_id": "m", "member_epoch": 2}, None),
+        ({"member_id": "m", "member_epoch": 1}, ErrorCode.STALE_MEMBER_EPOCH),
+        ({"member_id": "m", "member_epoch": 3}, ErrorCode.STALE_MEMBER_EPOCH),
+        ({"member_id": "who", "member_epoch": 2}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": "", "member_epoch": -1}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": None, "member_epoch": 2}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_members_of_consumer_groups_are_checked(caller, code):
+    desk = Desk()
+    beat(desk, "m", 0)
+    commit(desk, {FIRST: 5}, member_id="m", generation_id_or_member_epoch=2)
+    expected = {FIRST: (5, -1, "", 0)} if code is None else code
+    assert fetched(desk, wanted=[FIRST], **caller) == expected
+
+
 # -- delete
 
 
@@ -339,6 +398,17 @@ def test_topics_that_are_read_keep_their_offsets():
         ("payments", 0): 0,
     }
     leave(desk, leader)
+    assert delete(desk, FIRST) == {FIRST: 0}
+
+
+def test_topics_that_a_consumer_group_reads_keep_their_offsets():
+    desk = Desk()
+    beat(desk, "m", 0)
+    assert delete(desk, FIRST, ("payments", 0)) == {
+        FIRST: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        ("payments", 0): 0,
+    }
+    beat(desk, "m", -1)
     assert delete(desk, FIRST) == {FIRST: 0}
 
 

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from kohort.wire.messages.heartbeat import HeartbeatRequest
 
 
-def unsupported(request: HeartbeatRequest) -> ApiError | None:
-    """What this request asks for that is not built yet, as a refusal; None when there is
-    nothing.
-    """
-    if request.group_instance_id is None:
-        return None
-    return ApiError(
-        ErrorCode.INVALID_REQUEST,
-        f"static members (instance id {request.group_instance_id!r}, KIP-345)"
-        " are not supported yet",
-    )
-
-
 def heartbeat(shard: Shard, call: Call[HeartbeatRequest], now: Millis) -> Effects:
     """Is this a member of the current generation, and is the group at rest?"""
     request = call.request

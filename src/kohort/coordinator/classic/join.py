@@ -28,19 +28,6 @@ NEW_MEMBER_TIMEOUT_MS = (
 )
 
 
-def unsupported(request: JoinGroupRequest) -> ApiError | None:
-    """What this request asks for that is not built yet, as a refusal; None when there is
-    nothing.
-    """
-    if request.group_instance_id is None:
-        return None
-    return ApiError(
-        ErrorCode.INVALID_REQUEST,
-        f"static members (instance id {request.group_instance_id!r}, KIP-345)"
-        " are not supported yet",
-    )
-
-
 def join(shard: Shard, call: Call[JoinGroupRequest], now: Millis) -> Effects:
     """Which group is it, is there room, and is the caller known?
 

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from kohort.wire.messages.leave_group import LeaveGroupRequest
 
 
-def unsupported(request: LeaveGroupRequest) -> ApiError | None:  # noqa: ARG001
-    """Nothing is: a static member that the log brought back may be taken out by its instance id."""
-    return None
-
-
 def leave(shard: Shard, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
     """Each member for itself, then one step of the group for all of them."""
     request = call.request

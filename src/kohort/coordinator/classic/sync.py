@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from kohort.wire.messages.sync_group import SyncGroupRequest
 
 
-def unsupported(request: SyncGroupRequest) -> ApiError | None:
-    """What this request asks for that is not built yet, as a refusal; None when there is
-    nothing.
-    """
-    if request.group_instance_id is None:
-        return None
-    return ApiError(
-        ErrorCode.INVALID_REQUEST,
-        f"static members (instance id {request.group_instance_id!r}, KIP-345)"
-        " are not supported yet",
-    )
-
-
 def sync(shard: Shard, call: Call[SyncGroupRequest], now: Millis) -> Effects:
     """Is this a member of the current generation, and has the leader spoken yet?"""
     request = call.request

@@ -29,19 +29,6 @@ if TYPE_CHECKING:
 _RENEWS_SESSION = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
 
 
-def unsupported(request: OffsetCommitRequest) -> ApiError | None:
-    """What this request asks for that is not built yet, as a refusal; None when there is
-    nothing.
-    """
-    if request.group_instance_id is None:
-        return None
-    return ApiError(
-        ErrorCode.INVALID_REQUEST,
-        f"static members (instance id {request.group_instance_id!r}, KIP-345)"
-        " are not supported yet",
-    )
-
-
 def commit(shard: Shard, call: Call[OffsetCommitRequest], now: Millis) -> Effects:
     """One record for each accepted partition, in one batch, and the answer when they are stored."""
     request = call.request
