@@ -105,8 +105,14 @@ def complain(text: str) -> None:
 def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:
     """A line for each of them that failed, and the exit code that follows from it."""
     for name, error in outcomes.errors.items():
-        complain(f"{thing} {name}: {reason(error)}")
+        complain_about(thing, name, error)
     return FAILED if outcomes.errors else OK
+
+
+def complain_about(thing: str, name: object, error: ApiError) -> None:
+    """One line that names the thing, once."""
+    named = f"{thing} {name}".lower() in error.message.lower()
+    complain(reason(error) if named else f"{thing} {name}: {reason(error)}")
 
 
 def reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from kohort.cli.command import (
     AdminCommand,
     Command,
     complain,
+    complain_about,
     complain_of,
     error_fields,
     reason,
@@ -342,7 +343,7 @@ class DeleteGroups(AdminCommand):
             )
         for group_id, error in reasons.items():
             if error:
-                complain(f"group {group_id}: {reason(error)}")
+                complain_about("group", group_id, error)
         return FAILED if any(reasons.values()) else OK
 
 

@@ -1,0 +1,411 @@
+"""Groups by the admin client: every broker of every age, and one entry for each thing asked."""
+
+import pytest
+from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
+from kohort.records import consumer_protocol
+from kohort.terms import GroupState, GroupType
+from kohort.wire.messages import consumer_group_describe as new
+from kohort.wire.messages import describe_groups as old
+from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kohort.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+TWO = {
+    0: [
+        ListedGroup(
+            group_id="b", protocol_type="consumer", group_state="Stable", group_type="consumer"
+        )
+    ],
+    1: [
+        ListedGroup(
+            group_id="c", protocol_type="connect", group_state="Empty", group_type="classic"
+        ),
+        ListedGroup(group_id="a", protocol_type="", group_state="Brewing", group_type="tea"),
+    ],
+}
+
+
+def listing(asked):
+    return ListGroupsResponse(groups=TWO[asked.node])
+
+
+def refused(code):
+    return lambda _: ListGroupsResponse(error_code=code)
+
+
+# --- list
+
+
+@asynchronous
+async def test_every_broker_is_asked_and_the_groups_are_joined():
+    """K40-03, K40-04, K40-05; K518-16: a state that is not known keeps its text."""
+    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+        listings = await admin.list_groups()
+    assert [(one.group_id, one.type, one.state, one.protocol_type) for one in listings] == [
+        ("a", "tea", "Brewing", ""),
+        ("b", GroupType.CONSUMER, GroupState.STABLE, "consumer"),
+        ("c", GroupType.CLASSIC, GroupState.EMPTY, "connect"),
+    ]
+    assert listings.errors == {}
+    assert len(listings) == 3
+    assert sorted(one.node for one in scripted.sent("ListGroups")) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("newest", "state", "kind"), [(5, "Stable", "consumer"), (4, "Stable", None), (3, None, None)]
+)
+@asynchronous
+async def test_an_old_broker_does_not_tell_states_and_types(newest, state, kind):
+    """K518-12: absent, not made up."""
+    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+        scripted.offer("ListGroups", f"0-{newest}")
+        (group,) = await admin.list_groups()
+    assert (group.group_id, group.state, group.type) == ("b", state, kind)
+
+
+@asynchronous
+async def test_filters_are_sent_in_the_protocols_own_spelling():
+    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+        await admin.list_groups(states=["STABLE", " empty", "stable"], types=[GroupType.CLASSIC])
+        await admin.list_groups(states="dead")
+    first, second = (one.request for one in scripted.sent("ListGroups"))
+    assert (first.states_filter, first.types_filter) == (["Stable", "Empty"], ["classic"])
+    assert (second.states_filter, second.types_filter) == (["Dead"], [])
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"states": []}, "no state is given to filter by, expected None for all"),
+        ({"types": []}, "no type is given"),
+        (
+            {"states": ["foo"]},
+            "'foo' is not a group state, expected one of PreparingRebalance, Com",
+        ),
+        ({"types": ["foo"]}, "expected one of classic, consumer, share, streams"),
+    ],
+)
+@asynchronous
+async def test_filters_that_make_no_sense_are_refused(filters, message):
+    """K518-14."""
+    async with Scripted() as scripted, scripted.admin() as admin:
+        with pytest.raises(ValueError, match=message):
+            await admin.list_groups(**filters)
+    assert scripted.asked == []
+
+
+@pytest.mark.parametrize(
+    ("newest", "filters", "words"),
+    [
+        (3, {"states": ["Stable"]}, "v0-3; filtering by state needs v4 (KIP-518"),
+        (4, {"types": ["classic"]}, "v0-4; filtering by type needs v5 (KIP-848"),
+        (3, {"states": ["Stable"], "types": ["classic"]}, "filtering by type needs v5"),
+    ],
+)
+@asynchronous
+async def test_a_filter_is_never_dropped_in_silence(newest, filters, words):
+    """K518-11, K848-170: nothing is sent."""
+    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+        scripted.offer("ListGroups", f"0-{newest}")
+        with pytest.raises(UnsupportedVersionError) as caught:
+            await admin.list_groups(**filters)
+    assert words in str(caught.value)
+    assert scripted.names() == []
+
+
+@asynchronous
+async def test_one_broker_that_is_too_old_does_not_hide_the_others():
+    """K518-17."""
+    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+        scripted.nodes[1].offer("ListGroups", "0-3")
+        listings = await admin.list_groups(states=["Stable"])
+    assert [one.group_id for one in listings] == ["b"]
+    assert list(listings.errors) == [1]
+    assert listings.errors[1].code is ErrorCode.UNSUPPORTED_VERSION
+
+
+@asynchronous
+async def test_one_broker_that_is_down_does_not_hide_the_others():
+    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+        await scripted.stop(1)
+        listings = await admin.list_groups()
+        port = scripted.nodes[1].port
+    assert [one.group_id for one in listings] == ["b"]
+    assert listings.errors[1].message == f"cannot connect to 127.0.0.1:{port}: refused"
+
+
+@asynchronous
+async def test_one_broker_that_hangs_does_not_hide_the_others():
+    def answer(asked):
+        return listing(asked) if asked.node == 0 else None
+
+    async with Scripted(2, {ListGroupsRequest: answer}) as scripted, scripted.admin(0.2) as admin:
+        listings = await admin.list_groups()
+    assert [one.group_id for one in listings] == ["b"]
+    assert listings.errors[1].code is ErrorCode.REQUEST_TIMED_OUT
+
+
+@asynchronous
+async def test_a_broker_that_loads_is_asked_again():
+    """K40-07."""
+    answer = in_turn(refused(14), refused(15), listing)
+    async with Scripted(1, {ListGroupsRequest: answer}) as scripted, scripted.admin() as admin:
+        assert [one.group_id for one in await admin.list_groups()] == ["b"]
+    assert len(scripted.sent("ListGroups")) == 3
+
+
+@asynchronous
+async def test_when_no_broker_answers_that_is_an_error():
+    async with Scripted(2, {ListGroupsRequest: refused(31)}) as scripted, scripted.admin() as admin:
+        with pytest.raises(ApiError) as caught:
+            await admin.list_groups()
+    assert caught.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+# --- describe
+
+MEMBER = new.Member(
+    member_id="m",
+    member_epoch=7,
+    client_id="c",
+    client_host="/10.0.0.1",
+    subscribed_topic_names=["orders"],
+    subscribed_topic_regex="",
+    assignment=new.Assignment(
+        topic_partitions=[new.TopicPartitions(topic_name="orders", partitions=[1, 0])]
+    ),
+    target_assignment=new.Assignment(
+        topic_partitions=[new.TopicPartitions(topic_name="orders", partitions=[0])]
+    ),
+    member_type=1,
+)
+NEW_GROUP = new.DescribedGroup(
+    group_id="new",
+    group_state="Reconciling",
+    group_epoch=8,
+    assignment_epoch=7,
+    assignor_name="uniform",
+    members=[MEMBER],
+)
+SUBSCRIPTION = consumer_protocol.encode(
+    consumer_protocol.ConsumerProtocolSubscription(topics=["orders"], owned_partitions=[])
+)
+ASSIGNMENT = consumer_protocol.encode(
+    consumer_protocol.ConsumerProtocolAssignment(
+        assigned_partitions=[consumer_protocol.TopicPartition(topic="orders", partitions=[2, 1])]
+    )
+)
+
+
+def describe_new(asked):
+    known = {"new": NEW_GROUP}
+    missing = [
+        new.DescribedGroup(group_id=one, error_code=69, error_message=f"Group {one} not found.")
+        for one in asked.request.group_ids
+        if one not in known
+    ]
+    found = [known[one] for one in asked.request.group_ids if one in known]
+    return new.ConsumerGroupDescribeResponse(groups=[*missing, *found])
+
+
+def classic(group_id, protocol_type="consumer", assignment=ASSIGNMENT, metadata=SUBSCRIPTION):
+    member = old.DescribedGroupMember(
+        member_id="m",
+        client_id="c",
+        client_host="/10.0.0.1",
+        member_metadata=metadata,
+        member_assignment=assignment,
+    )
+    return old.DescribedGroup(
+        group_id=group_id,
+        group_state="Stable",
+        protocol_type=protocol_type,
+        protocol_data="range",
+        members=[member],
+    )
+
+
+def describe_old(asked):
+    known = {
+        "classic": classic("classic"),
+        "connect": classic("connect", "connect", b"\x00\x01opaque", b"opaque"),
+        "damaged": classic("damaged", "consumer", b"\x00\x00\xff", b"\xff"),
+    }
+    groups = []
+    for one in asked.request.groups:
+        missing = old.DescribedGroup(group_id=one, group_state="Dead")
+        if asked.version >= 6:
+            missing.error_code, missing.error_message = 69, f"Group {one} not found."
+        groups.append(known.get(one, missing))
+    return old.DescribeGroupsResponse(groups=groups)
+
+
+DESCRIBE = {ConsumerGroupDescribeRequest: describe_new, DescribeGroupsRequest: describe_old}
+
+
+@asynchronous
+async def test_both_protocols_give_one_view():
+    """K848-174, K40-31: the second call is for those only which the first does not know."""
+    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+        described = await admin.describe_groups(["new", "classic"])
+    assert list(described) == ["new", "classic"]
+    group = described["new"]
+    assert (group.type, group.state, group.assignor) == ("consumer", "Reconciling", "uniform")
+    assert (group.group_epoch, group.assignment_epoch, group.coordinator_id) == (8, 7, 0)
+    (member,) = group.members
+    assert (member.member_epoch, member.type, member.subscribed_regex) == (7, "consumer", None)
+    assert member.subscribed_topics == ("orders",)
+    assert member.assignment == {"orders": (0, 1)}
+    assert member.target_assignment == {"orders": (0,)}
+
+    group = described["classic"]
+    assert (group.type, group.state, group.assignor) == ("classic", "Stable", "range")
+    assert (group.group_epoch, group.assignment_epoch) == (None, None)
+    (member,) = group.members
+    assert (member.member_epoch, member.target_assignment) == (None, None)
+    assert member.assignment == {"orders": (1, 2)}
+    assert scripted.names() == ["FindCoordinator", "ConsumerGroupDescribe", "DescribeGroups"]
+    assert scripted.sent("DescribeGroups")[0].request.groups == ["classic"]
+
+
+@pytest.mark.parametrize(("newest", "consumer"), [(6, "0-1"), (5, "0-0"), (5, None), (0, None)])
+@asynchronous
+async def test_an_unknown_group_is_not_found_whatever_the_brokers_age(newest, consumer):
+    """K40-13, K848-171: below v6 a broker calls it Dead."""
+    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+        scripted.offer("DescribeGroups", f"0-{newest}")
+        scripted.offer("ConsumerGroupDescribe", consumer)
+        described = await admin.describe_groups(["nobody", "classic"])
+    assert described["classic"].members[0].assignment == {"orders": (1, 2)}
+    with pytest.raises(ApiError, match="GROUP_ID_NOT_FOUND: Group nobody not found"):
+        described["nobody"]
+    assert list(described.errors) == ["nobody"]
+    assert list(described.values) == ["classic"]
+
+
+@asynchronous
+async def test_the_new_protocol_may_be_switched_off():
+    def off(asked):
+        groups = [
+            new.DescribedGroup(group_id=one, error_code=35) for one in asked.request.group_ids
+        ]
+        return new.ConsumerGroupDescribeResponse(groups=groups)
+
+    answers = {**DESCRIBE, ConsumerGroupDescribeRequest: off}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        assert (await admin.describe_groups("classic"))["classic"].state == "Stable"
+
+
+@asynchronous
+async def test_bytes_of_other_protocols_come_as_they_are():
+    """K40-19; damaged ones of consumers too."""
+    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+        described = await admin.describe_groups(["connect", "damaged"])
+    (member,) = described["connect"].members
+    assert not described["connect"].is_consumer
+    assert (member.assignment, member.subscribed_topics) == (None, None)
+    assert (member.subscription_bytes, member.assignment_bytes) == (b"opaque", b"\x00\x01opaque")
+    (member,) = described["damaged"].members
+    assert (member.assignment, member.subscribed_topics) == (None, None)
+    assert member.assignment_bytes == b"\x00\x00\xff"
+
+
+@asynchronous
+async def test_a_member_that_has_nothing_yet():
+    answers = {
+        **DESCRIBE,
+        DescribeGroupsRequest: lambda _: old.DescribeGroupsResponse(
+            groups=[classic("g", assignment=b"", metadata=b"")]
+        ),
+    }
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        (member,) = (await admin.describe_groups(["g"]))["g"].members
+    assert (member.assignment, member.subscribed_topics) == ({}, None)
+
+
+@asynchronous
+async def test_a_broker_without_describe_is_refused_by_name():
+    """K40-24."""
+    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+        scripted.offer("DescribeGroups", None)
+        scripted.offer("ConsumerGroupDescribe", None)
+        described = await admin.describe_groups(["g"])
+    assert described.errors["g"].code is ErrorCode.UNSUPPORTED_VERSION
+    assert "does not offer DescribeGroups (KIP-40" in described.errors["g"].message
+
+
+# --- delete
+
+
+def deletion(codes):
+    def answer(asked):
+        results = [
+            DeletableGroupResult(group_id=one, error_code=codes.get(one, 0))
+            for one in asked.request.groups_names
+        ]
+        return DeleteGroupsResponse(results=results)
+
+    return answer
+
+
+@asynchronous
+async def test_each_group_is_deleted_or_refused_by_itself():
+    """K229-08, K229-15, K229-18; K229-16: one request per coordinator."""
+    answers = {DeleteGroupsRequest: deletion({"busy": 68, "nobody": 69, "denied": 30})}
+    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+        scripted.coordinators = {"busy": 1, "denied": 1}
+        deleted = await admin.delete_groups(["empty", "busy", "nobody", "denied", "empty"])
+    assert list(deleted) == ["empty", "busy", "nobody", "denied"]
+    assert deleted.values == {"empty": None}
+    assert {name: error.code for name, error in deleted.errors.items()} == {
+        "busy": ErrorCode.NON_EMPTY_GROUP,
+        "nobody": ErrorCode.GROUP_ID_NOT_FOUND,
+        "denied": ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+    assert "group busy has members, expected none" in deleted.errors["busy"].message
+    shares = {one.node: one.request.groups_names for one in scripted.sent("DeleteGroups")}
+    assert shares == {0: ["empty", "nobody"], 1: ["busy", "denied"]}
+
+
+@asynchronous
+async def test_what_is_no_group_id_is_refused_before_sending():
+    """K229-10."""
+    async with Scripted() as scripted, scripted.admin() as admin:
+        with pytest.raises(TypeError, match="group id None is not a text"):
+            await admin.delete_groups([None])
+    assert scripted.asked == []
+
+
+@asynchronous
+async def test_a_broker_without_delete_is_refused_by_name():
+    """K229-19."""
+    async with Scripted() as scripted, scripted.admin() as admin:
+        scripted.offer("DeleteGroups", None)
+        deleted = await admin.delete_groups(["g"])
+    assert "does not offer DeleteGroups (KIP-229" in deleted.errors["g"].message
+
+
+@asynchronous
+async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
+    answers = {DeleteGroupsRequest: lambda _: CLOSE}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        deleted = await admin.delete_groups(["g"])
+    assert deleted.errors["g"].code is ErrorCode.NETWORK_EXCEPTION
+    assert len(scripted.sent("DeleteGroups")) == 1
+
+
+@asynchronous
+async def test_nothing_asked_is_nothing_sent():
+    async with Scripted() as scripted, scripted.admin() as admin:
+        assert len(await admin.describe_groups([])) == 0
+        assert len(await admin.delete_groups([])) == 0
+        assert len(await admin.list_group_offsets({})) == 0
+        assert len(await admin.list_offsets({})) == 0
+    assert scripted.asked == []

@@ -1,0 +1,167 @@
+"""A cluster: who is asked first, look-ups in one request or many, pauses."""
+
+import asyncio
+
+import pytest
+from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+
+from kohort.client.cluster import Backoff, Cluster, Node, api_error
+from kohort.client.connection import Address, ConnectionFailedError
+from kohort.errors import ApiError, ErrorCode
+from kohort.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kohort.wire.messages.metadata import MetadataRequest
+
+
+def soon(seconds: float = 5.0) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+def test_pauses_double_up_to_a_bound_with_a_jitter_of_a_fifth():
+    backoff = Backoff(0.05, 1.0)
+
+    assert [round(backoff.pause_s(n, 0.5), 3) for n in range(7)] == [
+        *(0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0)
+    ]
+    assert backoff.pause_s(9, 0.0) == pytest.approx(0.8)
+    assert backoff.pause_s(100_000, 1.0) == pytest.approx(1.2)
+
+
+def test_no_bootstrap_server_is_a_mistake():
+    with pytest.raises(ValueError, match="expected at least one host:port"):
+        Cluster([], client_id="test")
+
+
+@asynchronous
+async def test_a_bootstrap_server_that_is_down_is_passed_over():
+    async with Scripted(nodes=2) as scripted:
+        await scripted.stop(0)
+        cluster = scripted.cluster()
+        assert sorted(await cluster.nodes(soon())) == [0, 1]
+        await cluster.close()
+
+
+@asynchronous
+async def test_when_all_are_down_each_is_named():
+    async with Scripted(nodes=2) as scripted:
+        await scripted.stop(0)
+        await scripted.stop(1)
+        ports = [node.port for node in scripted.nodes]
+        with pytest.raises(ConnectionFailedError) as caught:
+            await scripted.cluster().nodes(soon())
+        assert caught.value.message == "; ".join(
+            f"cannot connect to 127.0.0.1:{port}: refused" for port in ports
+        )
+
+
+@asynchronous
+async def test_a_connection_is_opened_once_whoever_asks():
+    async with Scripted() as scripted:
+        cluster = scripted.cluster()
+        address = Address("127.0.0.1", scripted.nodes[0].port)
+        made = await asyncio.gather(*(cluster.connection(address, soon()) for _ in range(5)))
+        assert len(set(map(id, made))) == 1
+        assert len(scripted.sent("ApiVersions")) == 1
+        await cluster.close()
+
+
+@asynchronous
+async def test_a_connection_that_died_meanwhile_is_opened_anew():
+    async with Scripted() as scripted:
+        answer = scripted.answers[MetadataRequest]
+        scripted.answers[MetadataRequest] = in_turn(answer, CLOSE, answer)
+        cluster = scripted.cluster()
+        await cluster.nodes(soon())
+        assert sorted(await cluster.nodes(soon())) == [0]
+        assert len(scripted.sent("ApiVersions")) == 2
+        await cluster.close()
+
+
+@asynchronous
+async def test_coordinators_are_looked_up_in_one_request():
+    """KIP-699."""
+    async with Scripted(nodes=2) as scripted:
+        scripted.coordinators["b"] = 1
+        cluster = scripted.cluster()
+        found = await cluster.coordinators(["a", "b", "c"], soon())
+        assert {name: node.id for name, node in found.items()} == {"a": 0, "b": 1, "c": 0}
+        assert [one.version for one in scripted.sent("FindCoordinator")] == [6]
+        await cluster.close()
+
+
+@pytest.mark.parametrize("newest", [0, 1, 3])
+@asynchronous
+async def test_or_one_by_one_below_v4(newest):
+    """K709-28."""
+    async with Scripted(nodes=2) as scripted:
+        scripted.coordinators["b"] = 1
+        scripted.offer("FindCoordinator", f"0-{newest}")
+        cluster = scripted.cluster()
+        found = await cluster.coordinators(["a", "b", "c"], soon())
+        assert {name: node.id for name, node in found.items()} == {"a": 0, "b": 1, "c": 0}
+        assert [one.request.key for one in scripted.sent("FindCoordinator")] == ["a", "b", "c"]
+        await cluster.close()
+
+
+@asynchronous
+async def test_each_group_has_its_own_refusal():
+    def find(asked):
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key="a", node_id=0, host="127.0.0.1", port=1),
+                Coordinator(key="b", error_code=30, error_message="not yours"),
+            ]
+        )
+
+    async with Scripted(answers={FindCoordinatorRequest: find}) as scripted:
+        cluster = scripted.cluster()
+        found = await cluster.coordinators(["a", "b", "c"], soon())
+        await cluster.close()
+    assert found["a"] == Node(0, "127.0.0.1", 1)
+    assert isinstance(found["b"], ApiError)
+    assert (found["b"].code, found["b"].message) == (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        "not yours",
+    )
+    assert isinstance(found["c"], ApiError)
+    assert "lacks group c" in found["c"].message
+
+
+@pytest.mark.parametrize(("newest", "named"), [(13, True), (4, True), (3, False)])
+@asynchronous
+async def test_asking_never_creates_a_topic(newest, named):
+    """Below v4 Metadata creates what it is asked for, so all topics are asked for instead."""
+    async with Scripted() as scripted:
+        scripted.offer("Metadata", f"0-{newest}")
+        cluster = scripted.cluster()
+        await cluster.metadata(["maybe"], soon())
+        request = scripted.sent("Metadata")[0].request
+        assert (request.topics is not None) is named
+        assert not named or request.allow_auto_topic_creation is False
+        await cluster.close()
+
+
+@asynchronous
+async def test_a_controller_that_is_not_there():
+    async with Scripted() as scripted:
+        answer = scripted.answers[MetadataRequest]
+
+        def nobody(asked):
+            metadata = answer(asked)
+            metadata.controller_id = -1
+            return metadata
+
+        scripted.answers[MetadataRequest] = nobody
+        cluster = scripted.cluster()
+        with pytest.raises(ApiError, match="node -1, is not among the brokers"):
+            await cluster.controller(soon())
+        await cluster.close()
+
+
+def test_an_unknown_code_keeps_its_number():
+    assert api_error(4711).message == "error code 4711"
+    assert api_error(4711).code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert api_error(16, None).code is ErrorCode.NOT_COORDINATOR

@@ -1,0 +1,234 @@
+"""One connection: addresses, the handshake, version choice, the queue, and every way to fail."""
+
+import asyncio
+
+import pytest
+from tests.client.scripted import CLOSE, Scripted, asynchronous
+
+from kohort.client.connection import (
+    Address,
+    Connection,
+    ConnectionFailedError,
+    Need,
+    RequestTimeoutError,
+)
+from kohort.errors import ErrorCode, UnsupportedVersionError, WireError
+from kohort.wire.frames import encode_response
+from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+def soon(seconds: float = 5.0) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+async def connect(scripted: Scripted, seconds: float = 5.0) -> Connection:
+    address = Address("127.0.0.1", scripted.nodes[0].port)
+    return await Connection.open(address, client_id="test", deadline=soon(seconds))
+
+
+def groups(*names: str) -> ListGroupsResponse:
+    return ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "shown"),
+    [
+        ("broker:9093", ("broker", 9093), "broker:9093"),
+        ("broker", ("broker", 9092), "broker:9092"),
+        ("127.0.0.1:1", ("127.0.0.1", 1), "127.0.0.1:1"),
+        ("[::1]:9093", ("::1", 9093), "[::1]:9093"),
+        ("[::1]", ("::1", 9092), "[::1]:9092"),
+    ],
+)
+def test_addresses(text, address, shown):
+    assert Address.of(text) == address
+    assert str(Address.of(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":9092", "broker:", "broker:x", "broker:0", "broker:65536", "::1"]
+)
+def test_what_is_no_address(text):
+    with pytest.raises(ValueError, match="is not an address, expected host:port"):
+        Address.of(text)
+
+
+@asynchronous
+async def test_the_handshake_learns_what_is_offered():
+    async with Scripted() as scripted:
+        scripted.offer("ListGroups", "0-2")
+        connection = await connect(scripted)
+        assert scripted.asked[0].version == 4
+        assert scripted.asked[0].request.client_software_name == "kohort"
+        assert connection.version(ListGroupsRequest) == 2
+        assert connection.offers(ListGroupsRequest, 2)
+        assert not connection.offers(ListGroupsRequest, 3)
+        await connection.close()
+        assert not connection.is_open
+
+
+@pytest.mark.parametrize("newest", [0, 2, 3])
+@asynchronous
+async def test_an_older_broker_says_which_handshake_it_knows(newest):
+    """KIP-511: error 35 comes in the layout of v0, whatever was asked."""
+    async with Scripted() as scripted:
+        scripted.offer("ApiVersions", f"0-{newest}")
+        connection = await connect(scripted)
+        assert [one.version for one in scripted.sent("ApiVersions")] == [newest]
+        assert connection.offers(ListGroupsRequest, 5)
+        await connection.close()
+
+
+@asynchronous
+async def test_nobody_listens():
+    async with Scripted() as scripted:
+        await scripted.stop(0)
+        with pytest.raises(ConnectionFailedError) as caught:
+            await connect(scripted)
+        assert caught.value.message == f"cannot connect to {scripted.bootstrap}: refused"
+        assert caught.value.code is ErrorCode.NETWORK_EXCEPTION
+        assert not caught.value.sent
+
+
+@asynchronous
+async def test_a_broker_that_is_silent_at_the_handshake():
+    from kohort.wire.messages.api_versions import ApiVersionsRequest
+
+    async with Scripted(answers={ApiVersionsRequest: lambda _: None}) as scripted:
+        with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions in time"):
+            await connect(scripted, 0.1)
+
+
+@asynchronous
+async def test_answers_come_to_those_who_asked():
+    """Many at once on one connection; in the order asked, each gets its own."""
+    count = iter(range(100))
+    async with Scripted(
+        answers={ListGroupsRequest: lambda _: groups(str(next(count)))}
+    ) as scripted:
+        connection = await connect(scripted)
+        answers = await asyncio.gather(
+            *(connection.ask(ListGroupsRequest(), deadline=soon()) for _ in range(20))
+        )
+        assert [one.groups[0].group_id for one in answers] == [str(index) for index in range(20)]
+        await connection.close()
+
+
+@asynchronous
+async def test_one_that_gave_up_keeps_its_place_in_the_queue():
+    held = []
+    async with Scripted(answers={ListGroupsRequest: held.append}) as scripted:
+        connection = await connect(scripted)
+        first = asyncio.create_task(connection.ask(ListGroupsRequest(), deadline=soon()))
+        second = asyncio.create_task(connection.ask(ListGroupsRequest(), deadline=soon()))
+        while len(held) < 2:  # noqa: ASYNC110  (the list belongs to the scripted broker)
+            await asyncio.sleep(0.001)
+        first.cancel()
+        await asyncio.sleep(0)
+        from kohort.wire.codec import encode
+
+        for number, name in ((1, "one"), (2, "two")):  # 0 was the handshake
+            body = encode(groups(name), 5)
+            scripted.nodes[0].writers[0].write(encode_response(number, body, flexible=True))
+        assert (await second).groups[0].group_id == "two"
+        await connection.close()
+
+
+@asynchronous
+async def test_what_is_needed_is_refused_by_name_and_nothing_is_sent():
+    async with Scripted() as scripted:
+        scripted.offer("ListGroups", "0-3")
+        connection = await connect(scripted)
+        need = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
+        with pytest.raises(UnsupportedVersionError) as caught:
+            await connection.ask(ListGroupsRequest(), deadline=soon(), need=need)
+        assert str(caught.value) == (
+            f"{scripted.bootstrap} offers ListGroups v0-3; filtering by state needs v4 "
+            "(KIP-518, Apache Kafka 2.6)"
+        )
+        assert scripted.names() == []
+        await connection.close()
+
+
+@asynchronous
+async def test_an_api_that_is_not_there_is_refused_by_name():
+    async with Scripted() as scripted:
+        scripted.offer("ListGroups", None)
+        connection = await connect(scripted)
+        with pytest.raises(UnsupportedVersionError, match=r"does not offer ListGroups \(KIP-40"):
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        await connection.close()
+
+
+@asynchronous
+async def test_a_broker_of_the_future_is_refused_by_name():
+    async with Scripted() as scripted:
+        scripted.offer("ListGroups", "9-12")
+        connection = await connect(scripted)
+        with pytest.raises(UnsupportedVersionError, match=r"offers ListGroups v9-12, expected one"):
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        await connection.close()
+
+
+@asynchronous
+async def test_a_broken_connection_tells_everybody_who_waits():
+    async with Scripted(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
+        connection = await connect(scripted)
+        results = await asyncio.gather(
+            *(connection.ask(ListGroupsRequest(), deadline=soon()) for _ in range(2)),
+            return_exceptions=True,
+        )
+        for error in results:
+            assert isinstance(error, ConnectionFailedError)
+            assert error.sent
+            assert "closed the connection" in error.message
+        assert not connection.is_open
+        with pytest.raises(ConnectionFailedError) as caught:
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        assert not caught.value.sent
+
+
+@asynchronous
+async def test_a_silent_broker_is_left():
+    async with Scripted(answers={ListGroupsRequest: lambda _: None}) as scripted:
+        connection = await connect(scripted)
+        with pytest.raises(RequestTimeoutError, match="did not answer ListGroups in time"):
+            await connection.ask(ListGroupsRequest(), deadline=soon(0.05))
+        assert not connection.is_open
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (encode_response(99, b"", flexible=True), "correlation id 99 that nobody waits for"),
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+        (b"\x00\x00\x00\x02\x00\x00", "correlation id -1"),
+    ],
+)
+@asynchronous
+async def test_bytes_that_are_no_answer_end_the_connection(data, error):
+    def answer(asked):
+        scripted.nodes[0].writers[0].write(data)
+
+    async with Scripted(answers={ListGroupsRequest: answer}) as scripted:
+        connection = await connect(scripted)
+        with pytest.raises(ConnectionFailedError, match=error):
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        await connection.close()
+
+
+@asynchronous
+async def test_an_answer_that_is_no_message_fails_its_request_only():
+    def answer(asked):
+        if len(scripted.names()) > 1:
+            return groups("fine")
+        scripted.nodes[0].writers[0].write(encode_response(1, b"\x00", flexible=True))
+        return None
+
+    async with Scripted(answers={ListGroupsRequest: answer}) as scripted:
+        connection = await connect(scripted)
+        with pytest.raises(WireError, match="not a ListGroupsResponse v5"):
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        fine = await connection.ask(ListGroupsRequest(), deadline=soon())
+        assert fine.groups[0].group_id == "fine"
+        await connection.close()
