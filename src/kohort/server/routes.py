@@ -58,7 +58,12 @@ class Route(NamedTuple):
     waits: bool = False
 
 
-def here(handler: Callable[["Node", Call[Any], Millis], Any], *, waits: bool = False) -> Route:
+def here(
+    handler: Callable[["Node", Call[Any], Millis], Any],
+    *,
+    pipelined: bool = False,
+    waits: bool = False,
+) -> Route:
     """Answered by a function of this node; None means that it has parked the call and answers
     later.
     """
@@ -71,7 +76,7 @@ def here(handler: Callable[["Node", Call[Any], Millis], Any], *, waits: bool = F
         if response is not None:
             node.answer(call.token, response)
 
-    return Route(handle, waits=waits)
+    return Route(handle, pipelined=pipelined, waits=waits)
 
 
 def to_shard(handler: Handle, *, waits: bool = False) -> Route:
@@ -101,7 +106,7 @@ ROUTES: dict[type[Any], Route] = {
     IncrementalAlterConfigsRequest: here(configs.incremental_alter_configs),
     # records
     InitProducerIdRequest: here(data.init_producer_id),
-    ProduceRequest: here(data.produce),
+    ProduceRequest: here(data.produce, pipelined=True),
     FetchRequest: here(data.fetch, waits=True),
     ListOffsetsRequest: here(data.list_offsets),
     OffsetForLeaderEpochRequest: here(data.offset_for_leader_epoch),

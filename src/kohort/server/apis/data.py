@@ -116,16 +116,16 @@ def produce(node: "Node", call: Call[ProduceRequest], now: Millis) -> ProduceRes
     request = call.request
     try:
         response, refused = _produced(node, request, call.version, now)
-    except ApiError:
+    except ApiError as error:
         if request.acks == 0:
             call.token.skip()
-            return None
+            raise WireError(str(error)) from error
         raise
     if request.acks != 0:
         return response
+    call.token.skip()
     if refused:
         raise WireError("a Produce with acks=0 was refused; closing is the only way to say so")
-    call.token.skip()
     return None
 
 

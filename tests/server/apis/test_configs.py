@@ -1,0 +1,173 @@
+"""Settings of topics and brokers over the wire."""
+
+import pytest
+from tests.server.desk import Desk
+
+from kohort.config import BROKER_SETTINGS, TOPIC_SETTINGS
+from kohort.errors import ErrorCode
+from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kohort.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+TOPIC, BROKER, GROUP = 2, 4, 32
+
+
+@pytest.fixture
+def desk():
+    desk = Desk(node_id="1", log_retention_ms="5000")
+    desk.create(retention_bytes="77")
+    return desk
+
+
+def describe(desk, kind, name, keys=None, **more):
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys
+    )
+    (result,) = desk.ask(DescribeConfigsRequest(resources=[resource], **more), 4).results
+    return result
+
+
+def alter(desk, *changes, kind=TOPIC, name="orders", **more):
+    resource = AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            AlterableConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in changes
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource], **{"validate_only": False, **more}
+    )
+    return desk.ask(request, 1).responses[0].error_code
+
+
+def value(desk, key):
+    (one,) = describe(desk, TOPIC, "orders", [key]).configs
+    return one.value, one.config_source
+
+
+def test_everything_about_a_topic(desk):
+    result = describe(desk, TOPIC, "orders", include_documentation=True)
+
+    assert [one.name for one in result.configs] == list(TOPIC_SETTINGS)
+    assert all(one.documentation for one in result.configs)
+    assert not any(one.read_only for one in result.configs)
+    assert value(desk, "retention.bytes") == ("77", 1)
+    assert value(desk, "retention.ms") == ("5000", 4)
+    assert value(desk, "segment.bytes") == ("1073741824", 5)
+
+
+def test_where_a_value_comes_from(desk):
+    (one,) = describe(desk, TOPIC, "orders", ["retention.bytes"], include_synonyms=True).configs
+    assert [(s.name, s.value, s.source) for s in one.synonyms] == [
+        ("retention.bytes", "77", 1),
+        ("log.retention.bytes", "-1", 5),
+    ]
+    (one,) = describe(desk, TOPIC, "orders", ["retention.ms"], include_synonyms=True).configs
+    assert [(s.name, s.value, s.source) for s in one.synonyms] == [
+        ("log.retention.ms", "5000", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
+def test_everything_about_a_broker(desk):
+    result = describe(desk, BROKER, "1")
+
+    assert [one.name for one in result.configs] == list(BROKER_SETTINGS)
+    assert all(one.read_only for one in result.configs)
+    shown = {one.name: (one.value, one.config_source) for one in result.configs}
+    assert shown["log.retention.ms"] == ("5000", 4)
+    assert shown["group.max.size"] == ("2147483647", 5)
+    assert shown["log.roll.ms"] == (None, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (BROKER, "9", ErrorCode.INVALID_REQUEST),
+        (BROKER, "", 0),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "g", ErrorCode.INVALID_REQUEST),
+        (8, "1", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_resources_that_have_nothing_to_show(desk, kind, name, code):
+    result = describe(desk, kind, name)
+
+    assert (result.error_code, result.configs) == (code, [])
+
+
+def test_unknown_keys_are_left_out(desk):
+    assert describe(desk, TOPIC, "orders", ["no.such.key"]).configs == []
+
+
+def test_settings_change_and_count_at_once(desk):
+    assert alter(desk, ("max.message.bytes", SET, "100"), ("retention.ms", SET, " 9 ")) == 0
+
+    assert value(desk, "retention.ms") == ("9", 1)
+    assert desk.produce(value=b"x" * 200).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert alter(desk, ("max.message.bytes", DELETE, None)) == 0
+    assert desk.produce(value=b"x" * 200).error_code == 0
+
+
+def test_lists_are_changed_entry_by_entry(desk):
+    assert alter(desk, ("cleanup.policy", APPEND, "compact,delete")) == 0
+    assert value(desk, "cleanup.policy") == ("delete,compact", 1)
+    assert alter(desk, ("cleanup.policy", SUBTRACT, "delete")) == 0
+    assert value(desk, "cleanup.policy") == ("compact", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ([("no.such.key", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ([("no.such.key", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([("cleanup.policy", APPEND, "keep")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", 7, "1")], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", SET, "1"), ("retention.ms", SET, "2")], ErrorCode.INVALID_REQUEST),
+        ([("no.such.key", DELETE, None)], 0),
+        ([], 0),
+    ],
+)
+def test_changes_that_are_refused_change_nothing(desk, changes, code):
+    before = desk.cluster.catalog.by_name["orders"]
+
+    assert alter(desk, ("segment.ms", SET, "5"), *changes) == code
+    if code:
+        assert desk.cluster.catalog.by_name["orders"] == before
+
+
+def test_changes_may_be_tried(desk):
+    assert alter(desk, ("retention.ms", SET, "9"), validate_only=True) == 0
+    assert value(desk, "retention.ms") == ("5000", 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (BROKER, "1", ErrorCode.INVALID_REQUEST),
+        (GROUP, "g", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_resources_that_cannot_be_changed(desk, kind, name, code):
+    assert alter(desk, ("retention.ms", SET, "9"), kind=kind, name=name) == code
+
+
+def test_a_resource_is_named_once(desk):
+    one = AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=[])
+    request = IncrementalAlterConfigsRequest(resources=[one, one], validate_only=False)
+
+    codes = [answer.error_code for answer in desk.ask(request, 1).responses]
+    assert codes == [ErrorCode.INVALID_REQUEST] * 2

@@ -1,0 +1,260 @@
+"""Fetch: what is read, how much of it, and who waits for how long."""
+
+import pytest
+from tests.server.desk import Desk
+
+from kohort.errors import ErrorCode
+from kohort.wire.batch import walk
+from kohort.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+def request(*wanted, wait=0, least=1, most=1 << 20, each=1 << 20, isolation=0, **more):
+    """A fetch of (topic, partition, offset)."""
+    topics = {}
+    for topic, partition, offset in wanted:
+        topics.setdefault(topic, []).append(
+            FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=each)
+        )
+    return FetchRequest(
+        max_wait_ms=wait,
+        min_bytes=least,
+        max_bytes=most,
+        isolation_level=isolation,
+        topics=[FetchTopic(topic=name, partitions=parts) for name, parts in topics.items()],
+        **{"session_epoch": -1, **more},
+    )
+
+
+def found(response):
+    """Per partition: error, and the base offsets of the batches."""
+    return {
+        (topic.topic, one.partition_index): (
+            one.error_code,
+            [header.base_offset for _, header in walk(one.records)],
+        )
+        for topic in response.responses
+        for one in topic.partitions
+    }
+
+
+def test_batches_come_whole_from_the_one_with_the_offset(desk):
+    desk.create()
+    for _ in range(3):
+        desk.produce(records=2)
+
+    answer = desk.ask(request(("orders", 0, 3)), 12)
+
+    assert found(answer) == {("orders", 0): (0, [2, 4])}
+    (one,) = answer.responses[0].partitions
+    assert (one.high_watermark, one.last_stable_offset, one.log_start_offset) == (6, 6, 0)
+    assert one.aborted_transactions is None
+
+
+def test_read_committed_is_told_that_nothing_was_aborted(desk):
+    desk.create()
+    desk.produce()
+
+    (one,) = desk.ask(request(("orders", 0, 0), isolation=1), 12).responses[0].partitions
+
+    assert one.aborted_transactions == []
+    assert one.records
+
+
+def test_a_fetch_waits_for_the_first_record(desk):
+    desk.create()
+    desk.another()
+    asked = desk.send(request(("orders", 0, 0), wait=500), 12)
+    desk.settle()
+    assert asked.answer is None
+
+    desk.send_batch(node=1)
+    desk.settle()
+
+    assert found(asked.answer) == {("orders", 0): (0, [0])}
+
+
+def test_a_fetch_waits_no_longer_than_it_says(desk):
+    desk.create()
+    asked = desk.send(request(("orders", 0, 0), wait=500), 12)
+    desk.settle()
+    desk.wait(499)
+    assert asked.answer is None
+    desk.wait(1)
+
+    assert found(asked.answer) == {("orders", 0): (0, [])}
+    assert not desk.cluster.waiting
+
+
+def test_a_fetch_waits_for_enough(desk):
+    desk.create(partitions=2)
+    desk.another()
+    asked = desk.send(request(("orders", 0, 0), ("orders", 1, 0), wait=500, least=150), 12)
+    desk.produce(partition=0, node=1)
+    assert asked.answer is None
+    desk.produce(partition=1, node=1)
+
+    assert found(asked.answer) == {("orders", 0): (0, [0]), ("orders", 1): (0, [0])}
+
+
+def test_nobody_reads_what_is_not_durable_yet(desk):
+    desk.create()
+    desk.another()
+    produced = desk.send_batch(node=1)
+    asked = desk.send(request(("orders", 0, 0), wait=500), 12)
+    desk.settle(sync=False)
+    assert (produced.answer, asked.answer) == (None, None)
+    desk.settle()
+
+    assert produced.answer.responses[0].partition_responses[0].error_code == 0
+    assert found(asked.answer) == {("orders", 0): (0, [0])}
+
+
+def test_without_sync_everything_counts_at_once():
+    desk = Desk(log_sync="none")
+    desk.create()
+    desk.produce()
+
+    assert found(desk.ask(request(("orders", 0, 0)), 12)) == {("orders", 0): (0, [0])}
+
+
+def test_limits_hold_but_for_the_first_batch(desk):
+    desk.create(partitions=3)
+    for partition in range(3):
+        for _ in range(3):
+            desk.produce(partition=partition, value=b"x" * 1000)
+    everything = [("orders", partition, 0) for partition in range(3)]
+
+    def batches(**limits):
+        return [
+            len(found(desk.ask(request(*everything, **limits), 12))["orders", one][1])
+            for one in range(3)
+        ]
+
+    assert batches() == [3, 3, 3]
+    assert batches(each=2500) == [2, 2, 2]
+    assert batches(each=1) == [1, 0, 0]
+    assert batches(most=1) == [1, 0, 0]
+    assert batches(most=4500) == [3, 1, 0]
+
+
+def test_one_bad_partition_does_not_touch_the_others(desk):
+    desk.create()
+    desk.produce()
+
+    answer = desk.ask(request(("orders", 0, 0), ("orders", 7, 0), ("nothing", 0, 0), wait=500), 12)
+
+    assert found(answer) == {
+        ("orders", 0): (0, [0]),
+        ("orders", 7): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []),
+        ("nothing", 0): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []),
+    }
+
+
+def test_an_offset_out_of_range_is_told_at_once(desk):
+    desk.create()
+
+    answer = desk.ask(request(("orders", 0, 5), wait=500), 12)
+
+    assert found(answer) == {("orders", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, [])}
+
+
+def test_a_topic_that_is_deleted_wakes_who_waits_for_it(desk):
+    desk.create()
+    desk.another()
+    asked = desk.send(request(("orders", 0, 0), wait=500), 12)
+    desk.settle()
+    desk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1), 6, node=1)
+
+    assert found(asked.answer) == {("orders", 0): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])}
+
+
+def test_topics_go_by_id_from_v13_on(desk):
+    topic_id = desk.create()
+    desk.produce()
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+
+    def by_id(one):
+        (answer,) = desk.ask(
+            FetchRequest(
+                max_wait_ms=0,
+                min_bytes=1,
+                session_epoch=-1,
+                topics=[FetchTopic(topic_id=one, partitions=[wanted])],
+            ),
+            16,
+        ).responses
+        assert answer.topic_id == one
+        return answer.partitions[0].error_code
+
+    assert by_id(topic_id) == 0
+    assert by_id(b"?" * 16) == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_session_tells_what_has_changed(desk):
+    desk.create(partitions=2)
+    first = desk.ask(request(("orders", 0, 0), ("orders", 1, 0), session_epoch=0), 12)
+    assert first.session_id
+    assert len(found(first)) == 2
+
+    def go_on(epoch, *wanted, **more):
+        return desk.ask(
+            request(*wanted, session_id=first.session_id, session_epoch=epoch, **more), 12
+        )
+
+    assert found(go_on(1)) == {}
+    desk.produce(partition=1)
+    assert found(go_on(2)) == {("orders", 1): (0, [0])}
+    assert found(go_on(3, ("orders", 1, 1))) == {}
+    forgotten = ForgottenTopic(topic="orders", partitions=[1])
+    desk.produce(partition=1)
+    assert found(go_on(4, forgotten_topics_data=[forgotten])) == {}
+    assert go_on(9).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    closed = go_on(-1)
+    assert (closed.error_code, closed.session_id) == (0, 0)
+    assert go_on(5).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_only_the_leader_answers_and_says_who_it_is():
+    desk = Desk(nodes=2, node_id="5")
+    topic = CreatableTopic(
+        name="orders",
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[6, 5])],
+        configs=[],
+    )
+    (created,) = desk.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    asking = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[FetchTopic(topic_id=created.topic_id, partitions=[wanted])],
+    )
+
+    refused = desk.ask(asking, 16, node=0)
+
+    (one,) = refused.responses[0].partitions
+    assert one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (one.current_leader.leader_id, one.current_leader.leader_epoch) == (6, 0)
+    assert [(end.node_id, end.host, end.port) for end in refused.node_endpoints] == [
+        (6, "localhost", 9001)
+    ]
+    assert desk.ask(asking, 16, node=1).responses[0].partitions[0].error_code == 0
+
+
+def test_the_log_of_the_groups_can_be_read(desk):
+    answer = desk.ask(request(("__consumer_offsets", 0, 0)), 12)
+
+    assert found(answer) == {("__consumer_offsets", 0): (0, [])}

@@ -1,0 +1,256 @@
+"""Topics come, grow and go."""
+
+import pytest
+from tests.server.desk import Desk
+
+from kohort.errors import ErrorCode, StorageError
+from kohort.server.catalog import MemoryStore
+from kohort.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kohort.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+def topic(name="orders", partitions=1, replicas=1, assignments=(), **configs):
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(nodes))
+            for index, nodes in assignments
+        ],
+        configs=[
+            CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ],
+    )
+
+
+def create(desk, *topics, **more):
+    answers = desk.ask(CreateTopicsRequest(topics=list(topics), **more), 7).topics
+    return [one.error_code for one in answers]
+
+
+def test_a_topic_is_made_with_everything_it_says(desk):
+    (made,) = desk.ask(
+        CreateTopicsRequest(topics=[topic(partitions=3, retention_ms="7")]), 7
+    ).topics
+
+    assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 3, 1)
+    shown = {one.name: (one.value, one.config_source) for one in made.configs}
+    assert shown["retention.ms"] == ("7", 1)
+    assert shown["cleanup.policy"] == ("delete", 5)
+    known = desk.cluster.catalog.by_name["orders"]
+    assert known.topic_id == made.topic_id
+    assert desk.produce(partition=2).error_code == 0
+
+
+def test_defaults_come_from_the_broker():
+    desk = Desk(num_partitions="4", log_retention_ms="9")
+    (made,) = desk.ask(CreateTopicsRequest(topics=[topic(partitions=-1, replicas=-1)]), 7).topics
+
+    assert (made.num_partitions, made.replication_factor) == (4, 1)
+    shown = {one.name: (one.value, one.config_source) for one in made.configs}
+    assert shown["retention.ms"] == ("9", 4)
+
+
+def test_validate_only_makes_nothing(desk):
+    assert create(desk, topic(), validate_only=True) == [0]
+    assert "orders" not in desk.cluster.catalog.by_name
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        (topic("bad name"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic(partitions=0), ErrorCode.INVALID_PARTITIONS),
+        (topic(partitions=-2), ErrorCode.INVALID_PARTITIONS),
+        (topic(partitions=10**9), ErrorCode.INVALID_PARTITIONS),
+        (topic(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic(no_such="1"), ErrorCode.INVALID_CONFIG),
+        (topic(retention_ms="soon"), ErrorCode.INVALID_CONFIG),
+        (topic(retention_ms=None), ErrorCode.INVALID_CONFIG),
+        (topic(assignments=[(0, [0])]), ErrorCode.INVALID_REQUEST),
+        (topic(replicas=-1, assignments=[(0, [0])]), ErrorCode.INVALID_REQUEST),
+        (topic("a", -1, -1, [(0, [9])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("a", -1, -1, [(1, [0])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("a", -1, -1, [(0, [])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("a", -1, -1, [(0, [0, 0])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_refusals_leave_nothing(desk, wanted, code):
+    before = dict(desk.cluster.catalog.by_name)
+
+    assert create(desk, wanted) == [code]
+    assert desk.cluster.catalog.by_name == before
+
+
+def test_a_name_is_taken_once(desk):
+    assert create(desk, topic(), topic("other"), topic("other")) == [0, ErrorCode.INVALID_REQUEST]
+    assert create(desk, topic()) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+def test_the_replication_factor_is_lowered_where_that_is_allowed():
+    desk = Desk(auto_adjust_replication_factor="true")
+    (made,) = desk.ask(CreateTopicsRequest(topics=[topic(replicas=3)]), 7).topics
+
+    assert (made.error_code, made.replication_factor) == (0, 1)
+
+
+def test_as_many_replicas_as_nodes_are_shown():
+    desk = Desk(nodes=3)
+
+    assert create(desk, topic(replicas=3), topic("more", replicas=4)) == [
+        0,
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    ]
+    known = desk.cluster.catalog.by_name["orders"]
+    assert sorted(known.replicas(0, desk.cluster.node_ids)) == [0, 1, 2]
+
+
+class FullStore(MemoryStore):
+    full = False
+
+    def save(self, content):
+        if self.full:
+            raise StorageError("no space left")
+        super().save(content)
+
+
+def test_a_full_disk_refuses_and_passes():
+    store = FullStore()
+    desk = Desk(store=store)
+    store.full = True
+    assert create(desk, topic()) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    store.full = False
+
+    assert create(desk, topic()) == [0]
+
+
+# --- deletion
+
+
+def delete(desk, *topics, version=6):
+    answers = desk.ask(DeleteTopicsRequest(topics=list(topics), timeout_ms=1), version).responses
+    return [one.error_code for one in answers]
+
+
+def named(name):
+    return DeleteTopicState(name=name)
+
+
+def test_a_topic_goes_with_its_records_and_may_come_again(desk):
+    first = desk.create()
+    desk.produce(records=5)
+    assert delete(desk, named("orders")) == [0]
+    assert desk.produce().error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    assert desk.create() != first
+    assert desk.produce().base_offset == 0
+    assert not desk.cluster.catalog.deleting
+
+
+def test_deletion_by_id_answers_with_the_name(desk):
+    topic_id = desk.create()
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1
+    )
+    (answer,) = desk.ask(request, 6).responses
+
+    assert (answer.error_code, answer.name) == (0, "orders")
+
+
+def test_deletions_that_are_refused(desk):
+    desk.create()
+    both = DeleteTopicState(name="orders", topic_id=b"1" * 16)
+
+    assert delete(
+        desk,
+        named("nothing"),
+        named("__consumer_offsets"),
+        both,
+        DeleteTopicState(name=None),
+        DeleteTopicState(name=None, topic_id=b"?" * 16),
+    ) == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    ]
+    assert delete(desk, named("orders"), named("orders")) == [ErrorCode.INVALID_REQUEST]
+    assert "orders" in desk.cluster.catalog.by_name
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
+)
+def test_deletion_can_be_switched_off(version, code):
+    desk = Desk(delete_topic_enable="false")
+    desk.create()
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1)
+
+    assert desk.ask(request, version).responses[0].error_code == code
+
+
+# --- more partitions
+
+
+def grow(desk, name, count, assignments=None, **more):
+    wanted = CreatePartitionsTopic(
+        name=name,
+        count=count,
+        assignments=None
+        if assignments is None
+        else [CreatePartitionsAssignment(broker_ids=one) for one in assignments],
+    )
+    request = CreatePartitionsRequest(
+        topics=[wanted], timeout_ms=1, **{"validate_only": False, **more}
+    )
+    return desk.ask(request, 3).results[0].error_code
+
+
+def test_a_topic_grows_and_keeps_its_records(desk):
+    desk.create()
+    desk.produce()
+    assert grow(desk, "orders", 3, validate_only=True) == 0
+    assert desk.cluster.catalog.by_name["orders"].partitions == 1
+    assert grow(desk, "orders", 3) == 0
+
+    assert desk.produce(partition=2).base_offset == 0
+    assert desk.produce(partition=0).base_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "assignments", "code"),
+    [
+        ("nothing", 3, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("__consumer_offsets", 9, None, ErrorCode.INVALID_REQUEST),
+        ("orders", 2, None, ErrorCode.INVALID_PARTITIONS),
+        ("orders", 1, None, ErrorCode.INVALID_PARTITIONS),
+        ("orders", 10**8, None, ErrorCode.INVALID_PARTITIONS),
+        ("orders", 4, [[0]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("orders", 3, [[7]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("orders", 3, [[0]], 0),
+    ],
+)
+def test_growth_that_is_refused(desk, name, count, assignments, code):
+    desk.create(partitions=2)
+
+    assert grow(desk, name, count, assignments) == code
