@@ -7,6 +7,7 @@ from tests.coordinator.classics import (
     commit,
     heartbeat,
     join,
+    join_request,
     leave,
     newcomer,
     stable,
@@ -71,6 +72,12 @@ def test_a_new_member_comes_back_with_the_id_it_is_given():
     assert [(one.member_id, one.metadata) for one in second.members] == [
         (first.member_id, SUBSCRIBED)
     ]
+
+
+def test_a_client_that_gives_itself_an_endless_name():
+    desk = Desk(**QUICK)
+    asked = desk.ask(join_request(), 3, client="x" * 32_767)
+    assert len(asked.answer.member_id) == 1037
 
 
 def test_an_id_that_is_not_used_in_time_is_forgotten():

@@ -220,6 +220,8 @@ def test_a_retention_time_becomes_an_expiry():
     commit(desk, {FIRST: 1}, 4, retention_time_ms=1000)
     assert desk.log[0].value.expire_timestamp == desk.now + 1000
     assert desk.shard.offsets.of(G)["orders"].expires == {0: desk.now + 1000}
+    commit(desk, {FIRST: 2}, 4, retention_time_ms=2**63 - 1)
+    assert desk.log[1].value.expire_timestamp == 2**63 - 1
     commit(desk, {FIRST: 2}, 4, retention_time_ms=-1)
     assert desk.shard.offsets.of(G)["orders"].expires == {}
 

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from kohort.records.codec import Record
     from kohort.wire.messages.join_group import JoinGroupRequest
 
-NEW_MEMBER_TIMEOUT_MS = (
-    300_000  # how long a new member's first join may stay parked; no setting upstream
-)
+NEW_MEMBER_TIMEOUT_MS = 300_000  # how long a first join may stay parked; upstream has no setting
+LONGEST_NAME_IN_IDS = 1000  # a client may call itself more than a record has room for
 
 
 def join(shard: Shard, call: Call[JoinGroupRequest], now: Millis) -> Effects:
@@ -124,7 +123,8 @@ def _join_as_new(
 
     Before, a client that gave up waiting and asked again left a member behind each time.
     """
-    member_id = MemberId(f"{call.client.id}-{UUID(bytes=shard.new_uuid())}")
+    name = call.client.id[:LONGEST_NAME_IN_IDS]
+    member_id = MemberId(f"{name}-{UUID(bytes=shard.new_uuid())}")
     if call.version < 4:
         return _let_in(shard, group, call, now, member_id=member_id, protocols=protocols)
     group.pending[member_id] = None

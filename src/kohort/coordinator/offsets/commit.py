@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kohort.coordinator.shard import Shard
     from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
+_FOREVER = (1 << 63) - 1
 _RENEWS_SESSION = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
 
 
@@ -35,7 +36,7 @@ def commit(shard: Shard, call: Call[OffsetCommitRequest], now: Millis) -> Effect
     _check_caller(shard, call, now)
     group_id = request.group_id
     retention_ms = request.retention_time_ms
-    expire_timestamp = -1 if retention_ms == -1 else now + retention_ms
+    expire_timestamp = -1 if retention_ms == -1 else min(now + retention_ms, _FOREVER)
     longest = shard.config.offset_metadata_max_bytes
     topics_by_name = shard.topics.by_name
     records = []
