@@ -1,0 +1,245 @@
+"""Topics and offsets by time, by the admin client."""
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+
+from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
+from kohort.errors import ErrorCode
+from kohort.wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kohort.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from kohort.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kohort.wire.messages.metadata import MetadataRequest
+
+
+def created(asked):
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(
+                name=one.name,
+                error_code=36 if one.name == "old" else 0,
+                error_message="Topic 'old' already exists." if one.name == "old" else None,
+                topic_id=b"1" * 16,
+                num_partitions=3,
+                replication_factor=1,
+            )
+            for one in asked.request.topics
+        ]
+    )
+
+
+@asynchronous
+async def test_topics_are_created_by_the_controller_each_by_itself():
+    async with Scripted(2, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+        topics = [NewTopic("new", 3, 1, {"retention.ms": "1"}), NewTopic("old")]
+        outcomes = await admin.create_topics(topics, validate_only=True)
+    assert outcomes["new"].partitions == 3
+    assert outcomes["new"].topic_id == b"1" * 16
+    assert outcomes.errors["old"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+    (asked,) = scripted.sent("CreateTopics")
+    assert asked.node == 0
+    assert asked.request.validate_only
+    assert 0 < asked.request.timeout_ms <= 5000
+    first, second = asked.request.topics
+    assert [(one.name, one.value) for one in first.configs] == [("retention.ms", "1")]
+    assert (second.num_partitions, second.replication_factor) == (-1, -1)
+
+
+@asynchronous
+async def test_a_controller_that_moved_is_looked_up_again():
+    moved = CreateTopicsResponse(topics=[CreatableTopicResult(name="new", error_code=41)])
+    answers = {CreateTopicsRequest: in_turn(moved, created)}
+    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+        metadata = scripted.answers[MetadataRequest]
+
+        def second_is_controller(asked):
+            answer = metadata(asked)
+            answer.controller_id = 1
+            return answer
+
+        scripted.answers[MetadataRequest] = in_turn(metadata, second_is_controller)
+        assert (await admin.create_topics([NewTopic("new")])).all()
+    assert [one.node for one in scripted.sent("CreateTopics")] == [0, 1]
+
+
+@asynchronous
+async def test_the_brokers_defaults_need_a_broker_that_has_them():
+    async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+        scripted.offer("CreateTopics", "2-3")
+        outcomes = await admin.create_topics([NewTopic("new", 3)])
+        assert "needs v4 (KIP-464" in outcomes.errors["new"].message
+        assert scripted.sent("CreateTopics") == []
+        outcomes = await admin.create_topics([NewTopic("new", 3, 1)])
+    assert (outcomes["new"].topic_id, outcomes["new"].partitions) == (None, None)
+
+
+@pytest.mark.parametrize("newest", [6, 5])
+@asynchronous
+async def test_topics_are_deleted_by_name_in_both_layouts(newest):
+    def deleted(asked):
+        request = asked.request
+        names = [one.name for one in request.topics] if asked.version >= 6 else request.topic_names
+        results = [
+            DeletableTopicResult(name=name, error_code=3 if name == "nope" else 0) for name in names
+        ]
+        return DeleteTopicsResponse(responses=results)
+
+    async with Scripted(1, {DeleteTopicsRequest: deleted}) as scripted, scripted.admin() as admin:
+        scripted.offer("DeleteTopics", f"1-{newest}")
+        outcomes = await admin.delete_topics(["t", "nope"])
+    assert outcomes.values == {"t": None}
+    assert outcomes.errors["nope"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@asynchronous
+async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
+    async with (
+        Scripted(1, {DeleteTopicsRequest: lambda _: CLOSE}) as scripted,
+        scripted.admin() as admin,
+    ):
+        outcomes = await admin.delete_topics("t")
+    assert outcomes.errors["t"].code is ErrorCode.NETWORK_EXCEPTION
+    assert len(scripted.sent("DeleteTopics")) == 1
+
+
+@asynchronous
+async def test_internal_topics_are_listed_when_asked_for():
+    async with Scripted() as scripted, scripted.admin() as admin:
+        metadata = scripted.answers[MetadataRequest]
+
+        def with_internal(asked):
+            answer = metadata(asked)
+            for topic in answer.topics:
+                topic.is_internal = topic.name.startswith("__")
+            return answer
+
+        scripted.answers[MetadataRequest] = with_internal
+        scripted.topics = {"b": [0, 0], "a": [0], "__consumer_offsets": [0]}
+        assert [(one.name, one.partitions) for one in await admin.list_topics()] == [
+            ("a", 1),
+            ("b", 2),
+        ]
+        assert [one.name for one in await admin.list_topics(internal=True)] == [
+            *("__consumer_offsets", "a", "b")
+        ]
+
+
+@pytest.mark.parametrize("newest", [13, 3])
+@asynchronous
+async def test_topics_are_described_and_unknown_ones_named(newest):
+    async with Scripted(2) as scripted, scripted.admin() as admin:
+        scripted.offer("Metadata", f"0-{newest}")
+        scripted.topics = {"orders": [0, 1, -1], "other": [0]}
+        described = await admin.describe_topics(["orders", "nope"])
+    assert [one.leader for one in described["orders"].partitions] == [0, 1, None]
+    assert list(described) == ["orders", "nope"]
+    assert described.errors["nope"].message == "topic nope does not exist"
+
+
+# --- offsets by time
+
+
+def found(asked):
+    newest = {"orders": 100}
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=one.partition_index,
+                        offset={-1: newest.get(topic.name, 7), -2: 0, -3: 9}.get(one.timestamp, -1),
+                        timestamp=500 if one.timestamp == -3 else -1,
+                        leader_epoch=2,
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in asked.request.topics
+        ]
+    )
+
+
+@asynchronous
+async def test_each_leader_is_asked_once_for_all_that_it_leads():
+    async with Scripted(2, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+        scripted.topics = {"orders": [0, 1], "pay": [0]}
+        ends = await admin.end_offsets([("orders", 0), ("orders", 1), ("pay", 0), ("pay", 9)])
+    assert {key: one.offset for key, one in ends.values.items()} == {
+        TopicPartition("orders", 0): 100,
+        TopicPartition("orders", 1): 100,
+        TopicPartition("pay", 0): 7,
+    }
+    assert ends.errors[TopicPartition("pay", 9)].message == "partition pay:9 does not exist"
+    assert sorted(one.node for one in scripted.sent("ListOffsets")) == [0, 1]
+
+
+@asynchronous
+async def test_points_and_times():
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0] * 5}
+        points = ["earliest", "latest", "max_timestamp", 1234, noon]
+        offsets = await admin.list_offsets(
+            {("t", index): point for index, point in enumerate(points)}, read_committed=True
+        )
+    assert offsets["t", 0] == FoundOffset(0, None, 2)
+    assert offsets["t", 2] == FoundOffset(9, 500, 2)
+    assert offsets["t", 3] == FoundOffset(None, None, 2)
+    (asked,) = scripted.sent("ListOffsets")
+    assert asked.request.isolation_level == 1
+    times = [one.timestamp for one in asked.request.topics[0].partitions]
+    assert times == [-2, -1, -3, 1234, int(noon.timestamp()) * 1000]
+
+
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [
+        ("newest", "'newest' is not a point in a log, expected one of latest, earliest"),
+        (-1, "timestamp -1 is negative"),
+        (datetime(2026, 1, 1), "has no time zone"),  # noqa: DTZ001
+    ],
+)
+@asynchronous
+async def test_times_that_make_no_sense(when, message):
+    async with Scripted() as scripted, scripted.admin() as admin:
+        with pytest.raises(ValueError, match=message):
+            await admin.list_offsets({("t", 0): when})
+
+
+@asynchronous
+async def test_a_leader_that_moved_is_looked_up_again():
+    def moved(asked):
+        scripted.topics["t"] = [1]
+        answer = found(asked)
+        answer.topics[0].partitions[0].error_code = 6
+        return answer
+
+    answers = {ListOffsetsRequest: in_turn(moved, found)}
+    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0]}
+        assert (await admin.end_offsets([("t", 0)]))["t", 0].offset == 7
+    assert [one.node for one in scripted.sent("ListOffsets")] == [0, 1]
+
+
+@asynchronous
+async def test_the_latest_timestamp_needs_a_broker_that_has_it():
+    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+        scripted.offer("ListOffsets", "1-6")
+        scripted.topics = {"t": [0]}
+        outcome = await admin.list_offsets({("t", 0): "max_timestamp"})
+    assert "needs v7 (KIP-734" in outcome.errors["t", 0].message

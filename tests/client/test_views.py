@@ -1,0 +1,59 @@
+"""Outcomes: one failure hides nothing and cannot be overlooked."""
+
+import pytest
+
+from kohort.client.admin import AdminClient, Outcomes
+from kohort.errors import ApiError, ErrorCode
+
+BAD = ApiError(ErrorCode.NON_EMPTY_GROUP, "has members")
+
+
+def test_a_value_or_the_error_of_that_key():
+    outcomes = Outcomes({"good": 1, "bad": BAD, "none": None})
+
+    assert outcomes["good"] == 1
+    assert outcomes["none"] is None
+    with pytest.raises(ApiError, match="has members"):
+        outcomes["bad"]
+    with pytest.raises(KeyError):
+        outcomes["other"]
+
+
+def test_all_of_them_by_sort():
+    outcomes = Outcomes({"good": 1, "bad": BAD})
+
+    assert list(outcomes) == ["good", "bad"]
+    assert len(outcomes) == 2
+    assert "bad" in outcomes
+    assert "other" not in outcomes
+    assert dict(outcomes.items()) == {"good": 1, "bad": BAD}
+    assert outcomes.values == {"good": 1}
+    assert outcomes.errors == {"bad": BAD}
+    with pytest.raises(ApiError, match="has members"):
+        outcomes.all()
+    assert Outcomes({"good": 1}).all() == {"good": 1}
+    assert "has members" in repr(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bootstrap_servers": "a:b"}, "'a:b' is not an address"),
+        ({"bootstrap_servers": " , "}, "no bootstrap server is given"),
+        ({"bootstrap_servers": []}, "no bootstrap server is given"),
+        ({"timeout": 0}, "timeout is 0, expected more than 0 seconds"),
+    ],
+)
+def test_a_client_that_cannot_work_is_not_made(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AdminClient(**arguments)
+
+
+def test_the_public_face():
+    import kohort
+
+    assert kohort.AdminClient is AdminClient
+    assert kohort.ErrorCode is ErrorCode
+    assert {"AdminClient", "ApiError", "Broker", "ErrorCode"} <= set(dir(kohort))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        kohort.Nothing  # noqa: B018
