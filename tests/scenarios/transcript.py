@@ -1,0 +1,303 @@
+"""Stories that a shard is told, and what it says to them: text in, text out.
+
+A transcript is a text file. A line that begins with # is prose. Anything else is a command; below
+a line of four dashes stands what came of it: `+` a record, `-` a tombstone, `>` an answer.
+
+    topic NAME partitions=N [id=TEXT]       a topic is made, or grows
+    delete NAME                             a topic is deleted
+    broker SETTING=VALUE ...                before anything else
+    heartbeat MEMBER epoch=N [subscribe=TOPICS] [owns=PARTITIONS] [FIELD=VALUE ...]
+    leave MEMBER
+    commit MEMBER epoch=N PARTITIONS [version=N]
+    wait 10s | 500ms
+    describe
+    restart                                 everything but the log is forgotten
+
+Topics are `a,b`, partitions `a:0-3,7 b:1` with commas between numbers and + between topics, nothing
+is a dash.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tests.coordinator.desk import Desk, topic_id
+
+from kohort.coordinator.consumer.member import MemberState
+from kohort.coordinator.topics import Topic, Topics
+from kohort.records import schemas
+from kohort.records.codec import Record
+from kohort.terms import TopicId
+from kohort.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+RULE = "----"
+GROUP = "g"
+STATES = {
+    MemberState.STABLE: "stable",
+    MemberState.UNREVOKED_PARTITIONS: "giving up",
+    MemberState.UNRELEASED_PARTITIONS: "waiting",
+    MemberState.UNKNOWN: "unknown",
+}
+
+
+def replayed(text: str) -> str:
+    """The same story with what comes of it now."""
+    story = Story()
+    lines = iter(text.splitlines())
+    told: list[str] = []
+    for line in lines:
+        if not line or line.startswith("#"):
+            told.append(line)
+            continue
+        told.append(line)
+        outcome = story.tell(line)
+        if outcome:
+            told += [RULE, *outcome]
+        following = next(lines, None)
+        while following:
+            following = next(lines, None)
+        if following is not None:
+            told.append("")
+    return "\n".join(told) + "\n"
+
+
+class Story:
+    """A desk that understands the commands of a transcript."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.topics: dict[str, Topic] = {}
+        self.names: dict[TopicId, str] = {}
+        self._desk: Desk | None = None
+        self._told = 0
+
+    @property
+    def desk(self) -> Desk:
+        if self._desk is None:
+            self._desk = Desk(known=Topics(self.topics.values()), **self.settings)
+        return self._desk
+
+    def tell(self, line: str) -> list[str]:
+        """Carry out a command and say what came of it."""
+        command, *words = line.split()
+        fields = dict(word.split("=", 1) for word in words if "=" in word)
+        plain = [word for word in words if "=" not in word]
+        says = _COMMANDS[command](self, plain, fields)
+        desk = self.desk if command not in ("broker", "topic") else self._desk
+        written = [] if desk is None else desk.log[self._told :]
+        self._told += len(written)
+        return [self._record(one) for one in written] + list(says)
+
+    # -- commands
+
+    def _broker(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        self.settings.update(fields)
+        return words
+
+    def _topic(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        [name] = words
+        made = Topic(topic_id(fields.get("id", name)), name, int(fields["partitions"]))
+        self.topics[name] = made
+        self.names[made.id] = fields.get("id", name)
+        return self._show_topics()
+
+    def _delete(self, words: list[str], _fields: dict[str, str]) -> list[str]:
+        del self.topics[words[0]]
+        return self._show_topics()
+
+    def _show_topics(self) -> list[str]:
+        if self._desk is not None:
+            self._desk.known = Topics(self.topics.values())
+            effects = self._desk.shard.topics_changed(self._desk.known, self._desk.now)
+            self._desk.log += effects.records
+        return []
+
+    def _heartbeat(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        epoch = int(fields.pop("epoch"))
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GROUP, member_id=words[0], member_epoch=epoch
+        )
+        if epoch == 0:
+            request.rebalance_timeout_ms = 60_000
+            request.topic_partitions = []
+        if "owns" in fields:
+            request.topic_partitions = [
+                TopicPartitions(topic_id=self.topics[name].id, partitions=indices)
+                for name, indices in _partitions(fields.pop("owns")).items()
+            ]
+        if "subscribe" in fields:
+            names = fields.pop("subscribe")
+            request.subscribed_topic_names = [] if names == "-" else names.split(",")
+        request.server_assignor = fields.pop("assignor", None)
+        request.rack_id = fields.pop("rack", None)
+        request.rebalance_timeout_ms = int(fields.pop("timeout", request.rebalance_timeout_ms))
+        assert not fields, f"heartbeat does not know {', '.join(fields)}"
+        return [self._answer(self.desk.told(request, 1))]
+
+    def _leave(self, words: list[str], _fields: dict[str, str]) -> list[str]:
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=words[0], member_epoch=-1)
+        answer = self.desk.told(request, 1)
+        return [self._answer(answer) if answer.error_code else f"> {words[0]} has left"]
+
+    def _commit(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        request = OffsetCommitRequest(
+            group_id=GROUP,
+            member_id="" if words[0] == "-" else words[0],
+            generation_id_or_member_epoch=int(fields["epoch"]),
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=name,
+                    partitions=[
+                        OffsetCommitRequestPartition(partition_index=one, committed_offset=7)
+                        for one in indices
+                    ],
+                )
+                for name, indices in _partitions(words[1]).items()
+            ],
+        )
+        answer = self.desk.told(request, int(fields.get("version", "9")))
+        codes = {one.error_code for topic in answer.topics for one in topic.partitions}
+        return [f"> {', '.join(_code(code) for code in sorted(codes))}"]
+
+    def _wait(self, words: list[str], _fields: dict[str, str]) -> list[str]:
+        number = words[0].rstrip("ms")
+        self.desk.wait(int(number) * (1 if words[0].endswith("ms") else 1000))
+        return []
+
+    def _describe(self, words: list[str], _fields: dict[str, str]) -> list[str]:
+        group = self.desk.shard.groups.consumer(GROUP)
+        if group is None:
+            return ["> no such group"]
+        lines = [
+            f"> {group.state} epoch {group.group_epoch} "
+            f"target {group.target_epoch} by {group.assignor}"
+        ]
+        for one in group.members.values():
+            has = f"{self._shown(one.assigned)} {STATES[one.state]}"
+            if one.revoking:
+                has += f" {self._shown(one.revoking)}"
+            target = self._shown(group.targets.get(one.id, {}))
+            lines.append(f"> {one.id} epoch {one.epoch} {has}, target {target}")
+        return lines
+
+    def _restart(self, words: list[str], _fields: dict[str, str]) -> list[str]:
+        self.desk.restart()
+        return []
+
+    # -- what came of it
+
+    def _answer(self, answer: ConsumerGroupHeartbeatResponse) -> str:
+        if answer.error_code:
+            return f"> {_code(answer.error_code)}: {answer.error_message}"
+        owns = "as before"
+        if answer.assignment is not None:
+            owns = self._shown(
+                {one.topic_id: one.partitions for one in answer.assignment.topic_partitions}
+            )
+        return f"> {answer.member_id} epoch {answer.member_epoch} {owns}"
+
+    def _record(self, record: Record) -> str:
+        key, value = record.key, record.value
+        subject = f"{_SUBJECTS[type(key)]} {_detail(key)}".strip()
+        if value is None:
+            return f"- {subject}"
+        return f"+ {subject} {self._value(value)}".rstrip()
+
+    def _value(self, value: Any) -> str:
+        match value:
+            case schemas.ConsumerGroupMetadataValue():
+                return str(value.epoch)
+            case schemas.ConsumerGroupTargetAssignmentMetadataValue():
+                return str(value.assignment_epoch)
+            case schemas.ConsumerGroupMemberMetadataValue():
+                extra = "".join(
+                    f" {name} {said}"
+                    for name, said in (("votes", value.server_assignor), ("rack", value.rack_id))
+                    if said
+                )
+                return "reads " + (",".join(value.subscribed_topic_names) or "-") + extra
+            case schemas.ConsumerGroupTargetAssignmentMemberValue():
+                return self._shown({one.topic_id: one.partitions for one in value.topic_partitions})
+            case schemas.ConsumerGroupCurrentMemberAssignmentValue():
+                state = STATES[MemberState(value.state)]
+                has = {one.topic_id: one.partitions for one in value.assigned_partitions}
+                ends = {one.topic_id: one.partitions for one in value.partitions_pending_revocation}
+                giving_up = f" {self._shown(ends)}" if ends else ""
+                return f"epoch {value.member_epoch} {self._shown(has)} {state}{giving_up}"
+            case schemas.OffsetCommitValue():
+                return str(value.offset)
+            case _:
+                return ""
+
+    def _shown(self, partitions: Mapping[TopicId, Iterable[int]]) -> str:
+        named = {self.names.get(topic, "?"): sorted(ones) for topic, ones in partitions.items()}
+        return (
+            "+".join(f"{name}:{_runs(ones)}" for name, ones in sorted(named.items()) if ones) or "-"
+        )
+
+
+_COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], list[str]]] = {
+    "broker": Story._broker,
+    "topic": Story._topic,
+    "delete": Story._delete,
+    "heartbeat": Story._heartbeat,
+    "leave": Story._leave,
+    "commit": Story._commit,
+    "wait": Story._wait,
+    "describe": Story._describe,
+    "restart": Story._restart,
+}
+
+_SUBJECTS = {
+    schemas.GroupMetadataKey: "classic group",
+    schemas.OffsetCommitKey: "offset",
+    schemas.ConsumerGroupMetadataKey: "group epoch",
+    schemas.ConsumerGroupMemberMetadataKey: "member",
+    schemas.ConsumerGroupTargetAssignmentMetadataKey: "target epoch",
+    schemas.ConsumerGroupTargetAssignmentMemberKey: "target",
+    schemas.ConsumerGroupCurrentMemberAssignmentKey: "current",
+}
+
+
+def _detail(key: Any) -> str:
+    if isinstance(key, schemas.OffsetCommitKey):
+        return f"{key.topic}:{key.partition}"
+    detail: str = getattr(key, "member_id", "")
+    return detail
+
+
+def _code(code: int) -> str:
+    from kohort.errors import ErrorCode
+
+    return ErrorCode(code).name
+
+
+def _partitions(text: str) -> dict[str, list[int]]:
+    if text == "-":
+        return {}
+    found: dict[str, list[int]] = {}
+    for part in text.split("+"):
+        name, _, runs = part.partition(":")
+        for run in runs.split(","):
+            first, _, last = run.partition("-")
+            found.setdefault(name, []).extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _runs(indices: list[int]) -> str:
+    """Numbers as runs: 0-3,7."""
+    runs: list[list[int]] = []
+    for one in indices:
+        if runs and runs[-1][-1] == one - 1:
+            runs[-1] = [runs[-1][0], one]
+        else:
+            runs.append([one, one])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
