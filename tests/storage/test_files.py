@@ -1,0 +1,113 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kohort.storage import files as files_module
+from kohort.storage.files import DiskFiles, read_whole, replace_whole
+
+
+@pytest.fixture
+def files():
+    return DiskFiles()
+
+
+def test_a_file_is_addressed_by_position(files, tmp_path):
+    file = files.open(f"{tmp_path}/one")
+    file.write(0, b"hello world")
+    file.write(6, b"there")
+    assert file.read(0, 100) == b"hello there"
+    assert file.read(6, 3) == b"the"
+    assert file.read(50, 3) == b""
+    file.truncate(5)
+    file.sync()
+    assert file.size() == 5
+    file.close()
+    file.close()
+    again = files.open(f"{tmp_path}/one")
+    assert again.read(0, 10) == b"hello"
+    again.close()
+
+
+def test_short_writes_and_reads_are_finished(files, tmp_path, monkeypatch):
+    file = files.open(f"{tmp_path}/one")
+    pwrite, pread = os.pwrite, os.pread
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:3], at))
+    monkeypatch.setattr(os, "pread", lambda fd, count, at: pread(fd, min(count, 2), at))
+    file.write(0, b"0123456789")
+    assert file.read(0, 10) == b"0123456789"
+    assert file.read(7, 10) == b"789"
+    file.close()
+
+
+def test_a_forgotten_file_closes_itself(files, tmp_path):
+    file = files.open(f"{tmp_path}/one")
+    descriptor = file._descriptor
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_names_and_directories(files, tmp_path):
+    root = f"{tmp_path}/a/b"
+    files.make_directory(root)
+    files.make_directory(root)
+    for name in ("2", "1", "3"):
+        files.open(f"{root}/{name}").close()
+    assert files.names(root) == ["1", "2", "3"]
+    assert files.names(f"{tmp_path}/nowhere") == []
+    files.rename(f"{root}/1", f"{root}/2")
+    files.unlink(f"{root}/3")
+    files.unlink(f"{root}/3")
+    files.sync_directory(root)
+    assert files.names(root) == ["2"]
+    files.unlink(f"{root}/2")
+    files.remove_directory(root)
+    assert files.names(f"{tmp_path}/a") == []
+
+
+def test_small_files_are_replaced_as_a_whole(files, tmp_path):
+    assert read_whole(files, str(tmp_path), "note") is None
+    replace_whole(files, str(tmp_path), "note", b"a longer text")
+    replace_whole(files, str(tmp_path), "note", b"short")
+    assert read_whole(files, str(tmp_path), "note") == b"short"
+    assert files.names(str(tmp_path)) == ["note"]
+
+
+def test_a_lock_is_held_once(files, tmp_path):
+    path = f"{tmp_path}/.lock"
+    held = files.lock(path)
+    with pytest.raises(BlockingIOError):
+        files.lock(path)
+    assert _other_process(path) == "taken"
+    held.close()
+    assert _other_process(path) == "free"
+    files.lock(path).close()
+
+
+def test_a_refused_lock_leaves_the_first_one_in_force(files, tmp_path):
+    path = f"{tmp_path}/.lock"
+    held = files.lock(path)
+    with pytest.raises(BlockingIOError):
+        files.lock(path)
+    assert _other_process(path) == "taken"
+    held.close()
+
+
+def _other_process(path):
+    code = (
+        "import sys\n"
+        "from kohort.storage.files import DiskFiles\n"
+        "try:\n"
+        "    DiskFiles().lock(sys.argv[1])\n"
+        "    print('free')\n"
+        "except BlockingIOError:\n"
+        "    print('taken')\n"
+    )
+    command = [sys.executable, "-c", code, path]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_there_is_a_sync_on_every_system():
+    assert files_module._sync_data in {getattr(os, "fdatasync", os.fsync), os.fsync}

@@ -1,0 +1,35 @@
+import pytest
+from tests.storage.contract import LogContract, batch, values
+
+from kohort.storage.log import Log
+from kohort.storage.memory import MemoryLog
+
+
+class TestMemoryLog(LogContract):
+    @pytest.fixture
+    def log(self):
+        return MemoryLog()
+
+
+def test_it_is_a_log():
+    log: Log = MemoryLog(leader_epoch=3)
+    assert log.leader_epoch == 3
+
+
+def test_nothing_is_left_after_delete():
+    log = MemoryLog()
+    log.append(batch("a"), 1)
+    log.delete()
+    assert log.size_bytes == 0
+    log.close()
+
+
+def test_a_reader_goes_on_while_the_log_is_cut_from_the_front():
+    log = MemoryLog()
+    for name in "abcd":
+        log.append(batch(name), 1)
+    reader = log.read(0, 1 << 60)
+    next(reader)
+    log.truncate_before(2)
+    assert len(list(reader)) == 2
+    assert values(log) == [(2, "c"), (3, "d")]

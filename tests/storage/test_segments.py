@@ -1,0 +1,438 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import golden_logs
+from tests.storage.contract import ALL, LogContract, batch, filled, values
+from tests.storage.disk import Crashed, MemoryFiles
+
+from kohort.errors import Broken, StorageError
+from kohort.storage import checkpoints
+from kohort.storage.files import DiskFiles
+from kohort.storage.log import Log, LogConfig
+from kohort.storage.segments import SegmentLog, delete_partition
+from kohort.wire import batch as batches
+
+FOLDER = "/data/topic-0"
+SMALL = LogConfig(segment_bytes=700, index_interval_bytes=150)
+
+
+def opened(disk, config=SMALL, **options):
+    return SegmentLog(FOLDER, disk, config, **options)
+
+
+class TestSegmentLogInMemory(LogContract):
+    @pytest.fixture
+    def log(self):
+        return opened(MemoryFiles())
+
+
+class TestSegmentLogOnDisk(LogContract):
+    @pytest.fixture
+    def log(self, tmp_path):
+        log = SegmentLog(f"{tmp_path}/topic-0", DiskFiles(), SMALL)
+        yield log
+        log.close()
+
+
+def test_it_is_a_log():
+    log: Log = opened(MemoryFiles())
+    assert log.leader_epoch == 0
+
+
+def test_everything_is_there_after_opening_again():
+    disk = MemoryFiles()
+    log = opened(disk)
+    written = filled(log, 50)
+    end = log.end
+    log.close()
+    log = opened(disk)
+    assert (log.start, log.end) == (0, end)
+    assert list(log.read(0, ALL)) == written
+    assert log.max_timestamp == 1049
+    assert log.find_timestamp(1030) is not None
+
+
+# ---- segments
+
+
+def log_files(disk):
+    return [name for name in disk.names(FOLDER) if name.endswith(".log")]
+
+
+def test_segments_roll_by_size():
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 30)
+    names = log_files(disk)
+    assert len(names) > 3
+    assert names[0] == "00000000000000000000.log"
+    for name in names[:-1]:
+        assert len(disk.files[f"{FOLDER}/{name}"].now) <= 700
+        first = batches.header_at(bytes(disk.files[f"{FOLDER}/{name}"].now))
+        assert name == f"{first.base_offset:020d}.log"
+
+
+def test_a_batch_larger_than_a_segment_has_one_of_its_own():
+    disk = MemoryFiles()
+    log = opened(disk)
+    for size in (0, 5000, 0):
+        log.append(batch("x", size=size), 1)
+    assert len(log_files(disk)) == 3
+
+
+def test_segments_roll_by_age():
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig(segment_ms=100))
+    for timestamp in (1000, 1100, 1101, 1150, 1202):
+        log.append(batch("x", timestamp=timestamp), 1)
+    assert [int(name[:20]) for name in log_files(disk)] == [0, 2, 4]
+
+
+def test_a_closed_segment_is_durable():
+    disk = MemoryFiles()
+    log = opened(disk)
+    written = filled(log, 30)
+    after = opened(disk.after_power_loss())
+    assert log_files(disk.after_power_loss()) == log_files(disk)
+    kept = list(after.read(0, ALL))
+    assert kept == written[: len(kept)]
+    assert after.end == int(log_files(disk)[-1][:20])
+
+
+def test_retention_takes_whole_segments():
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 30)
+    names = log_files(disk)
+    second = int(names[1][:20])
+    log.truncate_before(second)
+    assert log_files(disk) == names[1:]
+    log.truncate_before(second + 1)
+    assert log_files(disk) == names[1:]
+    again = opened(disk)
+    assert again.start == second + 1
+
+
+# ---- recovery
+
+
+@pytest.mark.parametrize("cut", [1, 12, 60, 61, 75])
+def test_a_torn_tail_is_cut(cut):
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    written = filled(log, 5)
+    log.append(batch("torn", "tail"), 2)
+    path = f"{FOLDER}/00000000000000000000.log"
+    whole = sum(map(len, written))
+    del disk.files[path].now[whole + cut :]
+    log = opened(disk)
+    assert list(log.read(0, ALL)) == written
+    assert len(disk.files[path].now) == whole
+    assert log.append(batch("next"), 1) == log.end
+    assert values(opened(disk))[-1][1] == "next"
+
+
+@pytest.mark.parametrize("tail", [b"\x00" * 5000, b"\xff" * 300, bytes(range(256)) * 4])
+def test_what_is_no_batch_is_cut_from_the_tail(tail):
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 5)
+    disk.files[f"{FOLDER}/00000000000000000000.log"].now += tail
+    log = opened(disk)
+    assert list(log.read(0, ALL)) == written
+    assert log.size_bytes == sum(map(len, written))
+
+
+def test_a_last_batch_with_a_wrong_crc_is_cut():
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 5)
+    disk.files[f"{FOLDER}/00000000000000000000.log"].now[-1] ^= 1
+    assert list(opened(disk).read(0, ALL)) == written[:-1]
+
+
+@pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
+def test_damage_in_the_middle_is_an_error(at):
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 9)
+    position = sum(map(len, written[:4]))
+    path = f"{FOLDER}/00000000000000000000.log"
+    disk.files[path].now[position + at] ^= 0xFF
+    before = bytes(disk.files[path].now)
+    with pytest.raises(Broken, match=rf"{path} is damaged at byte {position}: .* follows at byte"):
+        opened(disk)
+    assert disk.files[path].now == before
+
+
+def test_damage_in_a_closed_segment_is_found_when_it_is_read():
+    disk = MemoryFiles()
+    log = opened(disk)
+    written = filled(log, 30)
+    disk.files[f"{FOLDER}/00000000000000000000.log"].now[16] = 1
+    log = opened(disk)
+    last = list(log.read(log.active.base_offset, ALL))
+    assert last == written[-len(last) :]
+    with pytest.raises(Broken, match=r"00000000000000000000.log is damaged at byte 0: .* magic 1"):
+        list(log.read(0, ALL))
+
+
+def test_every_crc_is_checked_on_request():
+    disk = MemoryFiles()
+    filled(opened(disk), 30)
+    disk.files[f"{FOLDER}/00000000000000000000.log"].now[65] ^= 1
+    opened(disk)
+    with pytest.raises(Broken, match=r"is damaged at byte 0: .* crc"):
+        opened(disk, check_all=True)
+
+
+@given(st.integers(0, 400), st.binary(max_size=100))
+def test_any_tail_is_cut_or_refused_never_read(cut, junk):
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 4)
+    file = disk.files[f"{FOLDER}/00000000000000000000.log"]
+    cut = min(cut, len(file.now))
+    file.now[len(file.now) - cut :] = junk
+    kept = list(opened(disk).read(0, ALL))
+    assert kept == written[: len(kept)]
+
+
+def test_index_files_of_a_killed_broker_are_ignored_and_removed_when_wrong():
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 3)
+    disk.open(f"{FOLDER}/00000000000000000000.index").write(0, bytes(1000))
+    disk.open(f"{FOLDER}/00000000000000000000.timeindex").write(0, bytes(1000))
+    assert list(opened(disk).read(0, ALL)) == written
+    assert "00000000000000000000.index" in disk.names(FOLDER)
+    del disk.files[f"{FOLDER}/00000000000000000000.log"].now[-1:]
+    opened(disk)
+    assert "00000000000000000000.index" not in disk.names(FOLDER)
+
+
+# ---- a disk that refuses
+
+
+@pytest.mark.parametrize("room", [0, 1, 30, 61, 100])
+def test_a_full_disk_leaves_the_log_as_it_was(room):
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    written = filled(log, 5)
+    end = log.end
+    disk.room_bytes = room
+    with pytest.raises(StorageError, match="No space left"):
+        log.append(batch("does not fit", size=100), 1)
+    assert log.end == end
+    assert list(log.read(0, ALL)) == written
+    assert len(disk.files[f"{FOLDER}/00000000000000000000.log"].now) == sum(map(len, written))
+    disk.room_bytes = None
+    assert log.append(batch("fits"), 1) == end + 1
+    assert values(opened(disk))[-1] == (end, "fits")
+
+
+def test_a_full_disk_at_the_roll():
+    disk = MemoryFiles()
+    log = opened(disk)
+    while log.size_bytes < 600:
+        log.append(batch("x"), 1)
+    before = list(log.read(0, ALL))
+    disk.room_bytes = 10
+    with pytest.raises(StorageError):
+        log.append(batch("y", size=200), 1)
+    assert list(log.read(0, ALL)) == before
+    disk.room_bytes = None
+    log.append(batch("y", size=200), 1)
+    assert len(list(opened(disk).read(0, ALL))) == len(before) + 1
+
+
+def test_a_tail_that_could_not_be_cut_back_is_cut_before_the_next_write():
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    log.append(batch("a"), 1)
+    disk.room_bytes = 200
+    disk.refuses_truncate = True
+    with pytest.raises(StorageError):
+        log.append(batch("b", size=500), 1)
+    disk.room_bytes = None
+    with pytest.raises(StorageError, match="torn tail"):
+        log.append(batch("c"), 1)
+    disk.refuses_truncate = False
+    log.append(batch("d"), 1)
+    assert values(log) == values(opened(disk)) == [(0, "a"), (1, "d")]
+
+
+def test_a_failed_sync_breaks():
+    disk = MemoryFiles()
+    log = opened(disk)
+    log.append(batch("a"), 1)
+    disk.refuses_sync = True
+    with pytest.raises(Broken, match="cannot be synced"):
+        log.sync()
+
+
+def test_an_unusable_directory_is_a_storage_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        SegmentLog(f"{tmp_path}/file/topic-0", DiskFiles())
+
+
+# ---- crashes
+
+
+def work(disk, told):
+    """Append, sync and let go; what has been promised is noted as it is."""
+    log = opened(disk)
+    for number in range(12):
+        told["batches"].append((log.end, f"{number}"))
+        log.append(batch(f"{number}", size=100), 1)
+        if number % 3 == 2:
+            told["durable"] = log.sync()
+        if number == 7:
+            log.truncate_before(4)
+            told["start"] = 4
+
+
+def test_a_crash_at_every_step_loses_nothing_that_was_promised():
+    steps = 0
+    crashed = True
+    while crashed:
+        steps += 1
+        disk = MemoryFiles()
+        disk.crash_at = steps
+        told = {"batches": [], "durable": 0, "start": 0}
+        try:
+            work(disk, told)
+            crashed = False
+        except Crashed:
+            pass
+        for kept in (None, 0.0, 0.5, 1.0):
+            left = disk.after_crash() if kept is None else disk.after_power_loss(kept)
+            log = opened(left)
+            assert log.start >= told["start"]
+            assert log.end >= told["durable"]
+            if kept is None:
+                assert log.end >= len(told["batches"]) - 1
+            expected = [(offset, name) for offset, name in told["batches"] if offset < log.end]
+            found = [(offset, value.strip(".")) for offset, value in values(log)]
+            assert found == [one for one in expected if one[0] >= (found or expected)[0][0]]
+            end = log.end
+            log.append(batch("on it goes"), 1)
+            log.sync()
+            assert values(opened(left.after_power_loss()))[-1] == (end, "on it goes")
+    assert steps > 30
+
+
+def test_offsets_are_not_given_out_twice_when_the_start_is_all_that_is_left():
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 2)
+    log.truncate_before(log.end)
+    end = log.end
+    log = opened(disk.after_power_loss())
+    assert (log.start, log.end) == (end, end)
+
+
+# ---- what stands beside the segments
+
+
+def test_kafka_finds_its_checkpoint_of_leader_epochs():
+    disk = MemoryFiles()
+    opened(disk)
+    assert bytes(disk.files[f"{FOLDER}/leader-epoch-checkpoint"].now) == b"0\n1\n0 0\n"
+
+
+def test_the_leader_epoch_of_a_folder_goes_on():
+    disk = MemoryFiles()
+    disk.make_directory(FOLDER)
+    checkpoints.write_leader_epochs(disk, FOLDER, [(0, 0), (5, 20)])
+    log = opened(disk)
+    assert log.leader_epoch == 5
+    log.append(batch("a"), 1)
+    assert batches.header_at(log.fetch(0, 1)).partition_leader_epoch == 5
+
+
+def test_the_start_that_kafka_knew_is_kept():
+    disk = MemoryFiles()
+    filled(opened(disk), 20)
+    assert opened(disk, known_start=9).start == 9
+
+
+def test_delete_leaves_nothing():
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 20)
+    log.delete()
+    assert disk.names("/data") == []
+
+
+def test_long_names_can_be_deleted(tmp_path):
+    folder = f"{tmp_path}/{'t' * 249}-0"
+    SegmentLog(folder, DiskFiles()).close()
+    delete_partition(DiskFiles(), folder, "ab" * 16)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_half_done_deletion_is_gone_over_again():
+    steps = 0
+    crashed = True
+    while crashed:
+        steps += 1
+        disk = MemoryFiles()
+        filled(opened(disk), 10)
+        disk.crash_at = disk.steps + steps
+        try:
+            delete_partition(disk, FOLDER, "1" * 32)
+            crashed = False
+        except Crashed:
+            left = disk.after_crash()
+            assert left.names("/data") in (["topic-0"], [f"topic-0.{'1' * 32}-delete"])
+    assert disk.names("/data") == []
+
+
+# ---- a real broker's folders
+
+
+@pytest.mark.parametrize("name", golden_logs.NAMES)
+def test_real_folders_open_and_read(name, tmp_path):
+    folder = golden_logs.unpack(name, tmp_path)
+    lines = golden_logs.dump(name)
+    for path in golden_logs.partitions(folder):
+        told = [one for one in lines if one["file"].startswith(f"{path.name}/")]
+        before = b"".join(file.read_bytes() for file in sorted(path.glob("*.log")))
+        log = SegmentLog(str(path), DiskFiles(), check_all=True)
+        assert b"".join(log.read(0, ALL)) == before
+        records = [one for one in told if one["kind"] == "record"]
+        found = [entry for data in log.read(0, ALL) for entry in batches.entries(data)]
+        assert [(offset, time, _hex(key), _hex(value)) for offset, time, key, value in found] == [
+            (one["offset"], one["timestamp"], one["key_hex"], one["value_hex"]) for one in records
+        ]
+        for offset, time, _, _ in found:
+            header = batches.header_at(log.fetch(offset, 1))
+            assert header.base_offset <= offset <= header.last_offset
+            latest = log.find_timestamp(time)
+            assert latest is not None
+            assert latest[0] >= time
+        log.close()
+
+
+def _hex(blob):
+    return None if blob is None else blob.hex()
+
+
+def test_the_end_of_a_real_folder(tmp_path):
+    folder = golden_logs.unpack("4-killed", tmp_path)
+    ends = {}
+    for path in golden_logs.partitions(folder):
+        log = SegmentLog(str(path), DiskFiles())
+        ends[path.name] = log.end
+        log.append(batch("ours"), 1)
+        log.close()
+        assert values(SegmentLog(str(path), DiskFiles()), log.end - 1)[-1][1] == "ours"
+    for name, end in ends.items():
+        told = [one for one in golden_logs.dump("4-killed") if one["file"].startswith(name)]
+        assert end == max(one["lastOffset"] for one in told if one["kind"] == "batch") + 1
+
+
+def test_holes_read_like_everything_else(tmp_path):
+    folder = golden_logs.unpack("2-compacted", tmp_path)
+    log = SegmentLog(str(folder / "__consumer_offsets-0"), DiskFiles())
+    assert batches.header_at(log.fetch(0, 1)).base_offset == 5
+    assert batches.header_at(log.fetch(6, 1)).base_offset == 5
+    assert batches.header_at(log.fetch(19, 1)).base_offset == 20
+    assert batches.header_at(log.fetch(30, 1)).base_offset == 31
