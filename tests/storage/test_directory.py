@@ -1,0 +1,172 @@
+import itertools
+
+import pytest
+from tests import golden_logs
+from tests.storage.contract import batch, values
+from tests.storage.disk import MemoryFiles
+
+from kohort.errors import StorageError
+from kohort.storage import checkpoints
+from kohort.storage.directory import LogDirectory, parse_properties
+from kohort.storage.files import DiskFiles, replace_whole
+from kohort.storage.log import LogConfig
+from kohort.terms import uuid_text
+
+ORDERS = bytes(range(16))
+
+
+def opened(disk, node_id=1, path="/data"):
+    count = itertools.count(1)
+    return LogDirectory(
+        path, disk, node_id=node_id, new_uuid=lambda: next(count).to_bytes(16, "big")
+    )
+
+
+@pytest.fixture
+def disk():
+    return MemoryFiles()
+
+
+def test_a_new_directory_says_whose_it_is(disk):
+    directory = opened(disk)
+    text = bytes(disk.files["/data/meta.properties"].now).decode()
+    assert text.splitlines() == [
+        f"cluster.id={uuid_text((1).to_bytes(16, 'big'))}",
+        f"directory.id={uuid_text((2).to_bytes(16, 'big'))}",
+        "node.id=1",
+        "version=1",
+    ]
+    assert directory.node_id == 1
+    directory.close()
+    again = opened(disk)
+    assert (again.cluster_id, again.directory_id) == (directory.cluster_id, directory.directory_id)
+
+
+def test_one_broker_at_a_time(disk):
+    first = opened(disk)
+    with pytest.raises(StorageError, match="/data is in use by another broker"):
+        opened(disk)
+    first.close()
+    opened(disk)
+
+
+def test_another_node_is_refused_and_the_lock_is_given_back(disk):
+    opened(disk).close()
+    for _ in range(2):
+        with pytest.raises(StorageError, match=r"node.id is 1, this broker's is 2"):
+            opened(disk, node_id=2)
+    opened(disk)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("version=0\nbroker.id=1\n", "version is 0, expected 1"),
+        ("", "version is None"),
+        ("version=1\nnode.id=1\n", r"cluster.id is missing"),
+    ],
+)
+def test_what_is_not_ours_is_refused(disk, text, complaint):
+    disk.make_directory("/data")
+    replace_whole(disk, "/data", "meta.properties", text.encode())
+    with pytest.raises(StorageError, match=complaint):
+        opened(disk)
+
+
+def test_meta_properties_of_a_real_broker(disk):
+    disk.make_directory("/data")
+    text = (
+        "#\n#Sat Nov 21 03:54:00 UTC 2026\nnode.id=1\nversion=1\n"
+        "directory.id=qO1XSg3n6WkQV6MdOQ1rqA\ncluster.id=Mum3idoTSZOW-6psC2Nhig\n"
+    )
+    replace_whole(disk, "/data", "meta.properties", text.encode())
+    directory = opened(disk)
+    assert directory.cluster_id == "Mum3idoTSZOW-6psC2Nhig"
+    assert directory.directory_id == "qO1XSg3n6WkQV6MdOQ1rqA"
+    assert bytes(disk.files["/data/meta.properties"].now).decode() == text
+
+
+def test_a_directory_id_is_added_where_an_older_broker_left_none(disk):
+    disk.make_directory("/data")
+    replace_whole(disk, "/data", "meta.properties", b"version=1\nnode.id=1\ncluster.id=abc\n")
+    first = opened(disk)
+    first.close()
+    assert first.directory_id
+    assert opened(disk).directory_id == first.directory_id
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("a=b", {"a": "b"}),
+        ("  a : b ", {"a": "b"}),
+        ("# a=b\n! c=d\n\n", {}),
+        ("a\\:b=c\\=d\\\\", {"a:b": "c=d\\"}),
+        ("a=b=c", {"a": "b=c"}),
+        ("alone", {"alone": ""}),
+    ],
+)
+def test_properties(text, fields):
+    assert parse_properties(text) == fields
+
+
+def test_logs_are_made_and_found_again(disk):
+    directory = opened(disk)
+    log = directory.open_log("orders", 1, ORDERS, LogConfig(segment_bytes=500))
+    log.append(batch("a"), 1)
+    directory.open_log("orders", 0, ORDERS)
+    directory.open_log("a-b", 10, bytes(16))
+    assert directory.partitions() == {"a-b": {10: bytes(16)}, "orders": {0: ORDERS, 1: ORDERS}}
+    directory.close()
+    assert values(opened(disk).open_log("orders", 1, ORDERS)) == [(0, "a")]
+
+
+def test_a_folder_of_another_topic_is_refused(disk):
+    directory = opened(disk)
+    directory.open_log("orders", 0, ORDERS)
+    with pytest.raises(StorageError, match=f"belongs to topic id {uuid_text(ORDERS)}"):
+        directory.open_log("orders", 0, bytes(16))
+
+
+def test_delete(disk):
+    directory = opened(disk)
+    directory.open_log("orders", 0, ORDERS).close()
+    directory.delete("orders", 0)
+    directory.delete("orders", 0)
+    assert directory.partitions() == {}
+    assert disk.names("/data") == [".lock", "meta.properties"]
+
+
+def test_opening_finishes_deletions_and_forgets_kafkas_clean_stop(disk):
+    opened(disk).close()
+    disk.make_directory(f"/data/orders-0.{'a' * 32}-delete")
+    disk.open(f"/data/orders-0.{'a' * 32}-delete/00000000000000000000.log")
+    disk.open("/data/.kafka_cleanshutdown")
+    opened(disk)
+    assert disk.names("/data") == [".lock", "meta.properties"]
+
+
+def test_a_start_that_kafka_has_noted_for_the_directory(disk):
+    directory = opened(disk)
+    log = directory.open_log("orders", 0, ORDERS)
+    for name in "abc":
+        log.append(batch(name), 1)
+    replace_whole(disk, "/data", checkpoints.START_OFFSETS, b"0\n1\norders 0 2\n")
+    assert directory.open_log("orders", 0, ORDERS).start == 2
+
+
+def test_a_directory_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be used as data directory"):
+        opened(DiskFiles(), path=f"{tmp_path}/file/data")
+
+
+def test_a_copy_of_a_real_directory(tmp_path):
+    folder = golden_logs.unpack("1-written", tmp_path)
+    directory = opened(DiskFiles(), path=str(folder))
+    found = directory.partitions()
+    assert list(found) == ["__consumer_offsets", "__transaction_state"]
+    assert list(found["__consumer_offsets"]) == [0, 1, 2, 3]
+    topic_id = found["__consumer_offsets"][0]
+    assert directory.open_log("__consumer_offsets", 3, topic_id).end == 205
+    directory.close()
