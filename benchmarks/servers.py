@@ -1,6 +1,7 @@
 """The two servers under one face: start, stop, address, process. What differs stays in here."""
 
 import atexit
+import os
 import shutil
 import signal
 import subprocess
@@ -73,7 +74,7 @@ class KohortServer:
         return self.process.pid
 
     def launch(self) -> None:
-        program = str(Path(sys.executable).with_name("kohort"))
+        program = os.environ.get("KOHORT") or str(Path(sys.executable).with_name("kohort"))
         settings = [f"-X{name}={value}" for name, value in self.settings.items()]
         place = ["--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.directory / "data")]
         with (self.directory / "broker.log").open("ab") as log:
