@@ -176,10 +176,8 @@ class Story:
         group = self.desk.shard.groups.consumer(GROUP)
         if group is None:
             return ["> no such group"]
-        lines = [
-            f"> {group.state} epoch {group.group_epoch} "
-            f"target {group.target_epoch} by {group.assignor}"
-        ]
+        epochs = f"epoch {group.group_epoch} target {group.target_epoch}"
+        lines = [f"> {group.state} {epochs} by {group.assignor}"]
         for one in group.members.values():
             has = f"{self._shown(one.assigned)} {STATES[one.state]}"
             if one.revoking:
