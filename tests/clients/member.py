@@ -103,15 +103,8 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
         fetch_max_wait_ms=100,
     )
 
-    def commit() -> None:
-        try:
-            consumer.commit()
-        except KafkaError as error:
-            journal.note(failed=str(error))
-
     class Listener(ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked: Any) -> None:
-            commit()
             journal.note(owns=[])
 
         def on_partitions_assigned(self, assigned: Any) -> None:

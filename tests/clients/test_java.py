@@ -1,0 +1,86 @@
+"""The Java client as a member of a group on our broker, under both protocols."""
+
+import pytest
+
+from kohort.testing import Broker
+from tests.peers.java_client import JavaConsumer, produce
+from tests.peers.kafka import unavailable
+
+pytestmark = [pytest.mark.clients, pytest.mark.java, pytest.mark.timeout(600)]
+
+SETTINGS = {
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "num.partitions": "6",
+}
+
+
+@pytest.fixture(scope="module")
+def broker():
+    if reason := unavailable():
+        pytest.skip(reason)
+    with Broker(SETTINGS) as running:
+        yield running
+
+
+def members(broker, group, topic, protocol, count):
+    # The classic protocol notices a change at its heartbeat; a short one makes the test short.
+    properties = {}
+    if protocol == "classic":
+        properties = {"heartbeat.interval.ms": 300, "session.timeout.ms": 6000}
+    return [
+        JavaConsumer(broker.bootstrap, group, topic, protocol=protocol, properties=properties)
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_java_members_share_leave_crash_and_go_on(broker, protocol):
+    """Three members; one leaves, one is killed; nobody's records are lost, the offsets are kept."""
+    topic, group = f"orders-{protocol}", f"java-{protocol}"
+    everything = {(topic, partition) for partition in range(6)}
+    produce(broker.bootstrap, topic, 60)
+    first, second, third = members(broker, group, topic, protocol, 3)
+    with first, second, third:
+        first.start()
+        first.until(lambda it: it.assigned == everything and len(it.records) == 60)
+        assert sorted(map(int, first.values())) == list(range(60))
+        first.until(lambda it: sum(it.committed.values()) == 60)
+
+        second.start()
+        third.start()
+        for one in (first, second, third):
+            one.until(lambda it: len(it.assigned) == 2)
+        assert first.assigned | second.assigned | third.assigned == everything
+        second.leave()
+        third.until(lambda it: len(it.assigned) == 3)
+        first.until(lambda it: it.assigned == everything - third.assigned)
+        third.kill()
+        first.until(lambda it: it.assigned == everything)
+        assert not second.records
+        assert not third.records
+
+    produce(broker.bootstrap, topic, 30)
+    (heir,) = members(broker, group, topic, protocol, 1)
+    with heir:
+        heir.start()
+        heir.until(lambda it: len(it.records) == 30)
+        assert sorted(map(int, heir.values())) == list(range(30))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_java_member_outlives_a_restart_of_the_broker(broker, protocol):
+    """What was committed before the broker was killed is not read again after it."""
+    topic, group = f"kept-{protocol}", f"java-kept-{protocol}"
+    produce(broker.bootstrap, topic, 20)
+    (member,) = members(broker, group, topic, protocol, 1)
+    with member:
+        member.start()
+        member.until(lambda it: len(it.records) == 20)
+        member.until(lambda it: sum(it.committed.values()) == 20)
+        broker.kill()
+        broker.restart()
+        produce(broker.bootstrap, topic, 20)
+        member.until(lambda it: len(it.records) == 40)
+        member.until(lambda it: sum(it.committed.values()) == 40)
+        assert sorted(map(int, member.values())) == sorted([*range(20), *range(20)])
