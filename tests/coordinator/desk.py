@@ -41,11 +41,11 @@ class Desk:
         self.log: list[Record] = []
         self.now = START
         self.answered = 0
+        self._uuids = count(1)
         self._shard()
 
     def _shard(self) -> None:
-        numbers = count(1)
-        self.shard = Shard(self.config, lambda: next(numbers).to_bytes(16), self.known)
+        self.shard = Shard(self.config, lambda: next(self._uuids).to_bytes(16), self.known)
         for record in self.log:
             self.shard.replay(record)
         self._take(self.shard.start(self.now))
