@@ -1,0 +1,201 @@
+"""The admin client against whole brokers: ours on one node and on three, and Apache Kafka."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from tests.client.members import (
+    ConsumerMember,
+    commit,
+    coordinator,
+    join_classic,
+    leave_classic,
+)
+from tests.client.scripted import asynchronous
+from tests.peers.kafka import Kafka, unavailable
+
+from kohort.client.admin import AdminClient, NewTopic, TopicPartition
+from kohort.errors import ErrorCode, UnsupportedVersionError
+from kohort.terms import uuid_text
+from kohort.testing.broker import Broker
+
+MEMBER_ID = uuid_text(b"an id of a member"[:16])
+OLD = {"ListGroups": 3, "OffsetFetch": 7, "FindCoordinator": 3, "DescribeGroups": 5}
+
+
+@contextlib.contextmanager
+def kafka() -> Iterator[str]:
+    if reason := unavailable():
+        pytest.skip(reason)
+    with Kafka({"offsets.topic.num.partitions": 4}, heap="512M") as broker:
+        yield broker.address
+
+
+@contextlib.contextmanager
+def kohort(**options) -> Iterator[str]:
+    with Broker(in_memory=True, **options) as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("one", id="kohort"),
+        pytest.param("three", id="kohort-3-nodes"),
+        pytest.param("old", id="kohort-old-versions"),
+        pytest.param("kafka", id="kafka", marks=[pytest.mark.java, pytest.mark.timeout(600)]),
+    ],
+)
+def bootstrap(request):
+    made = {
+        "one": kohort,
+        "three": lambda: kohort(nodes=3),
+        "old": lambda: kohort(versions=OLD),
+        "kafka": kafka,
+    }[request.param]
+    with made() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def topic(bootstrap):
+    @asynchronous
+    async def create():
+        async with AdminClient(bootstrap) as admin:
+            (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
+
+    create()
+    return "orders"
+
+
+@asynchronous
+async def test_topics_live_and_die(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        created = await admin.create_topics(
+            [NewTopic("short", 2, 1, {"retention.ms": "60000"}), NewTopic("bad name", 1, 1)]
+        )
+        assert created["short"].partitions == 2
+        assert created.errors["bad name"].code is ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert "short" in [one.name for one in await admin.list_topics()]
+        described = await admin.describe_topics(["short", "missing"])
+        assert [one.partition for one in described["short"].partitions] == [0, 1]
+        assert described["short"].topic_id == created["short"].topic_id
+        assert described.errors["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        again = await admin.create_topics([NewTopic("short", 2, 1)])
+        assert again.errors["short"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+        deleted = await admin.delete_topics(["short", "missing"])
+        assert deleted.values == {"short": None}
+        assert deleted.errors["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@asynchronous
+async def test_a_group_of_the_new_protocol(bootstrap, topic):
+    async with AdminClient(bootstrap) as admin, coordinator(bootstrap, "new") as connection:
+        member = ConsumerMember(connection, "new", MEMBER_ID)
+        await member.join(topic)
+        partition = TopicPartition(topic, 1)
+        assert await commit(
+            connection, "new", {partition: 0}, member_id=MEMBER_ID, epoch=member.epoch
+        ) == [0]
+
+        group = (await admin.describe_groups(["new"]))["new"]
+        assert (group.type, group.state, group.protocol_type) == ("consumer", "Stable", "consumer")
+        assert group.assignor == "uniform"
+        assert group.group_epoch == group.assignment_epoch == member.epoch
+        (shown,) = group.members
+        assert (shown.member_id, shown.client_id) == (MEMBER_ID, "member")
+        assert shown.subscribed_topics == (topic,)
+        assert shown.assignment == shown.target_assignment == {topic: (0, 1, 2)}
+
+        refused = await admin.delete_groups(["new"])
+        assert refused.errors["new"].code is ErrorCode.NON_EMPTY_GROUP
+        offsets = (await admin.list_group_offsets({"new": None}))["new"]
+        assert offsets[partition].offset == 0
+        assert offsets[partition].metadata == "test"
+        await member.leave()
+        (await admin.delete_groups(["new"])).all()
+        assert (await admin.list_group_offsets({"new": [partition]})).all() == {
+            "new": {partition: None}
+        }
+        assert "new" not in [one.group_id for one in await admin.list_groups()]
+
+
+@asynchronous
+async def test_a_group_of_the_classic_protocol(bootstrap, topic):
+    async with AdminClient(bootstrap) as admin, coordinator(bootstrap, "classic") as connection:
+        member_id = await join_classic(connection, "classic", topic, [2, 0])
+        group = (await admin.describe_groups(["classic"]))["classic"]
+        assert (group.type, group.state, group.assignor) == ("classic", "Stable", "range")
+        assert group.group_epoch is None
+        (shown,) = group.members
+        assert (shown.member_id, shown.assignment) == (member_id, {topic: (0, 2)})
+        assert shown.subscribed_topics == (topic,)
+        await leave_classic(connection, "classic", member_id)
+        assert (await admin.describe_groups(["classic"]))["classic"].state == "Empty"
+        (await admin.delete_groups(["classic"])).all()
+        described = await admin.describe_groups(["classic"])
+        assert described.errors["classic"].code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@asynchronous
+async def test_offsets_of_many_groups(bootstrap, topic):
+    """KIP-709, with one that does not exist and partitions that have nothing."""
+    names = [f"many-{index}" for index in range(12)]
+    for index, name in enumerate(names):
+        async with coordinator(bootstrap, name) as connection:
+            codes = await commit(connection, name, {(topic, 0): index, (topic, 2): 100 + index})
+            assert codes == [0, 0]
+    async with AdminClient(bootstrap) as admin:
+        wanted = dict.fromkeys(names) | {"many-0": [(topic, 2), (topic, 1)], "nobody": None}
+        result = (await admin.list_group_offsets(wanted, require_stable=True)).all()
+        assert list(result) == list(wanted)
+        assert result["nobody"] == {}
+        assert result["many-0"][topic, 1] is None
+        assert result["many-0"][topic, 2].offset == 100
+        for index, name in enumerate(names[1:], 1):
+            assert {key: one.offset for key, one in result[name].items()} == {
+                (topic, 0): index,
+                (topic, 2): 100 + index,
+            }
+        listed = await admin.list_groups()
+        assert set(names) <= {one.group_id for one in listed}
+        assert listed.errors == {}
+        deleted = await admin.delete_groups([*names, "nobody"])
+        assert list(deleted.values) == names
+        assert deleted.errors["nobody"].code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@asynchronous
+async def test_ends_of_an_empty_topic(bootstrap, topic):
+    async with AdminClient(bootstrap) as admin:
+        ends = await admin.end_offsets([(topic, index) for index in range(4)])
+        assert [one.offset for one in ends.values.values()] == [0, 0, 0]
+        assert list(ends.errors) == [(topic, 3)]
+        late = await admin.list_offsets({(topic, 0): 0, (topic, 1): "earliest"})
+        assert late[topic, 0].offset is None
+        assert late[topic, 1].offset == 0
+
+
+@asynchronous
+async def test_groups_by_state_and_type(bootstrap, topic, request):
+    if "old" in request.node.name:
+        async with AdminClient(bootstrap) as admin:
+            with pytest.raises(UnsupportedVersionError, match="filtering by state needs v4"):
+                await admin.list_groups(states=["stable"])
+        return
+    async with coordinator(bootstrap, "idle") as connection:
+        assert await commit(connection, "idle", {(topic, 0): 1}) == [0]
+    async with AdminClient(bootstrap) as admin, coordinator(bootstrap, "busy") as connection:
+        member = ConsumerMember(connection, "busy", MEMBER_ID)
+        await member.join(topic)
+
+        async def ids(**filters):
+            return [one.group_id for one in await admin.list_groups(**filters)]
+
+        assert await ids(states=["stable"]) == ["busy"]
+        assert await ids(states=["EMPTY"]) == ["idle"]
+        assert await ids(types=["Consumer"]) == ["busy"]
+        assert await ids(types=["classic"], states=["Empty", "Stable"]) == ["idle"]
+        assert await ids(types=["consumer"], states=["dead"]) == []
+        await member.leave()
+        (await admin.delete_groups(["busy", "idle"])).all()
