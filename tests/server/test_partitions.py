@@ -260,20 +260,6 @@ def test_records_are_deleted_up_to_the_end():
     assert one.read(4, 100, one.high_watermark) == b""
 
 
-def test_retention_is_the_topics():
-    one = partition(retention_ms="1000")
-    append(one, batch(2))
-    append(one, batch(2, timestamp=NOW + 5000), now=NOW + 5000)
-    one.retain(NOW + 5500)
-
-    assert one.log.start == 2
-
-    kept = partition(retention_ms="1000", cleanup_policy="compact")
-    append(kept, batch(2))
-    kept.retain(NOW + 5500)
-    assert kept.log.start == 0
-
-
 def test_settings_count_from_now_on():
     one = partition()
     append(one, batch())

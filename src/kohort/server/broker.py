@@ -25,6 +25,7 @@ from kohort.terms import Millis, Offset
 log = logging.getLogger("kohort")
 
 SWEEP_SECONDS = 5.0
+BUSY_SWEEP_SECONDS = 0.02  # while a log is being cleaned, slice by slice
 
 
 class Clock:
@@ -256,16 +257,19 @@ class Broker:
         self._protocols.discard(protocol)
 
     def _sweep(self) -> None:
-        """Close connections that have been silent for longer than connections.max.idle.ms."""
+        """Close connections that have been silent for too long; see to the logs."""
         assert self._loop is not None
         limit = self._loop.time() - self.config.connections_max_idle_ms / 1000
         if self.config.connections_max_idle_ms >= 0:
             for protocol in list(self._protocols):
                 protocol.close_if_silent_since(limit)
+        more = False
         if self.cluster is not None:
-            self.cluster.housekeep(self._clock())
+            more = self.cluster.housekeep(self._clock())
             self.schedule_turn()
-        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweeper = self._loop.call_later(
+            BUSY_SWEEP_SECONDS if more else SWEEP_SECONDS, self._sweep
+        )
 
 
 def _sync_all(logs: Sequence[Log]) -> list[Offset]:

@@ -9,18 +9,19 @@ is `broker.py`; tests with a clock of their own drive this class directly.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from kohort.config import BrokerConfig
+from kohort.config import BrokerConfig, TopicConfig
 from kohort.coordinator.effects import Call
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
-from kohort.errors import Broken
+from kohort.errors import Broken, StorageError
 from kohort.runtime.driver import Condition, Observer, PartitionDriver
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
 from kohort.server.connection import Connection, Token
 from kohort.server.fetch_sessions import FetchSessions
+from kohort.server.housekeeping import Housekeeping, Kept
 from kohort.server.logs import Logs
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
@@ -75,6 +76,7 @@ class Cluster:
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.drivers: list[PartitionDriver] = []
         self.waiting = Waiting()
+        self._housekeeping = Housekeeping(config, logs, observe)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, new_uuid
         )
@@ -132,6 +134,7 @@ class Cluster:
         known = self.catalog.by_name
         for name, index in [key for key in self.partitions if key[0] not in known]:
             partition = self.partitions.pop((name, index))
+            self._dirty.pop(partition, None)
             partition.log.close()
             for parked in self.waiting.changed((name, index)):
                 self.resume(parked, now)
@@ -149,8 +152,18 @@ class Cluster:
                     if index == len(self.drivers):
                         self._add_driver(self.logs.open(topic, index, self.config, now), now)
                 elif (topic.name, index) not in self.partitions:
-                    log = self.logs.open(topic, index, self.config, now)
-                    self.partitions[topic.name, index] = Partition(topic, index, log, self.config)
+                    self._open_partition(topic, index, now)
+
+    def _open_partition(self, topic: Topic, index: int, now: Millis) -> None:
+        """A log that cannot be opened now (no room) is tried again later; until then its
+        partition is unknown.
+        """
+        try:
+            log = self.logs.open(topic, index, self.config, now)
+        except StorageError as error:
+            self.observe(f"{topic.name}-{index} is not there yet: {error}")
+            return
+        self.partitions[topic.name, index] = Partition(topic, index, log, self.config)
 
     def _delete_logs(self, topic: Topic) -> None:
         for index in range(topic.partitions):
@@ -233,8 +246,23 @@ class Cluster:
         for slot in connection.slots:
             self.waiting.cancel(slot)
 
-    def housekeep(self, now: Millis) -> None:
-        """What is done now and then: retention, compaction."""
+    def housekeep(self, now: Millis) -> bool:
+        """What is done now and then, a slice of it; true when it should go on soon."""
+        if not self._housekeeping.busy:
+            self._open_logs(now)  # those that could not be opened before
+            silent_since = Millis(now - self.config.producer_id_expiration_ms)
+            for partition in self.partitions.values():
+                partition.expire_producers(silent_since)
+        return self._housekeeping.step(self._kept, now)
+
+    def _kept(self) -> Iterator[Kept]:
+        for partition in self.partitions.values():
+            if not partition.failed:
+                yield Kept(str(partition), partition.log, partition.config)
+        settings = TopicConfig.of(self.config, self.offsets_topic().configs)
+        for index, driver in enumerate(self.drivers):
+            if driver.condition is Condition.ACTIVE:
+                yield Kept(f"{OFFSETS_TOPIC}-{index}", driver.log, settings)
 
     # --- turns
 

@@ -2,18 +2,22 @@
 them.
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import StorageError
 from kohort.server.catalog import Topic
+from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import Files, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
+from kohort.storage.segments import SegmentLog
 from kohort.terms import Millis
 
 CATALOG_FILE = "kohort.catalog.json"
+_LEAST_DIRTY = 1e-9  # a log without anything new is not cleaned again, whatever the ratio says
 
 
 class Logs(Protocol):
@@ -21,6 +25,9 @@ class Logs(Protocol):
 
     def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log: ...
     def delete(self, topic: Topic, index: int) -> None: ...
+    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
+        """Begin to clean a log that needs it: a slice at each step. None when it does not."""
+
     def close(self) -> None: ...
 
 
@@ -34,6 +41,11 @@ class MemoryLogs:
     def delete(self, topic: Topic, index: int) -> None:
         """There is nothing left of a log that nobody holds."""
 
+    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
+        """Memory is not compacted: such a broker does not live long enough to need it."""
+        del log, config, rules
+        return None
+
     def close(self) -> None:
         """Memory needs no closing."""
 
@@ -41,8 +53,9 @@ class MemoryLogs:
 class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
-    def __init__(self, directory: LogDirectory) -> None:
+    def __init__(self, directory: LogDirectory, files: Files) -> None:
         self._directory = directory
+        self._files = files
 
     def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log:
         """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
@@ -57,6 +70,18 @@ class DirectoryLogs:
 
     def delete(self, topic: Topic, index: int) -> None:
         self._directory.delete(topic.name, index)
+
+    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
+        if not isinstance(log, SegmentLog) or not log.closed:
+            return None
+        if dirty_ratio(log) < max(config.min_cleanable_dirty_ratio, _LEAST_DIRTY):
+            return None
+        # What is too young to be cleaned holds back its whole log, not only itself.
+        if config.min_compaction_lag_ms > rules.now - max(
+            segment.max_timestamp for segment in log.closed
+        ):
+            return None
+        return compact(log, self._files, rules)
 
     def close(self) -> None:
         self._directory.close()

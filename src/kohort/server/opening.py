@@ -47,7 +47,7 @@ def open_cluster(config: BrokerConfig, data_dir: Path | None, observe: Observer)
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory), new_uuid, observe)
+    return Cluster(config, catalog, DirectoryLogs(directory, files), new_uuid, observe)
 
 
 def adopt_folders(catalog: Catalog, directory: LogDirectory, new_id: Callable[[], bytes]) -> None:

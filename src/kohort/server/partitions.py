@@ -168,13 +168,11 @@ class Partition:
                 f"{self} ends at {self.high_watermark}, deletion up to {offset} was asked for",
             )
         if offset > self.log.start:
-            self.log.truncate_before(Offset(offset))
+            try:
+                self.log.truncate_before(Offset(offset))
+            except StorageError as error:
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self.log.start
-
-    def retain(self, now: Millis) -> None:
-        """Drop what is older, or more, than the topic keeps. Compaction is not this."""
-        if self.config.deleted and not self.failed:
-            self.log.apply_retention(now, self.config.retention_ms, self.config.retention_bytes)
 
     def expire_producers(self, before: Millis) -> None:
         """Forget the producers that have been silent since `before`."""

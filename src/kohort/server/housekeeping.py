@@ -1,0 +1,81 @@
+"""What a broker does for its logs when nobody asks: retention, and cleaning of compacted topics.
+
+Cleaning goes a slice at a time, so that requests are answered between two slices. Nothing here
+knows a clock: `step` is told the time, and says whether it wants to be called again soon.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kohort.config import BrokerConfig, TopicConfig
+from kohort.errors import KohortError, StorageError
+from kohort.server.logs import Logs
+from kohort.storage.compaction import CleaningRules
+from kohort.storage.log import Log
+from kohort.terms import Millis
+
+
+class Kept(NamedTuple):
+    """A log, the settings of its topic, and what to call it in a message."""
+
+    name: str
+    log: Log
+    config: TopicConfig
+
+
+class Housekeeping:
+    """Does what is due. One log is cleaned at a time, and logs are looked at in turn."""
+
+    def __init__(self, config: BrokerConfig, logs: Logs, observe: Callable[[str], None]) -> None:
+        self._config = config
+        self._logs = logs
+        self._observe = observe
+        self._retain_at = Millis(0)
+        self._clean_at = Millis(0)
+        self._to_clean: list[Kept] = []
+        self._cleaning: tuple[str, Iterator[int]] | None = None
+
+    def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
+        """A slice of what is due; true while there is more to do at once."""
+        if now >= self._retain_at:
+            self._retain_at = Millis(now + self._config.log_retention_check_interval_ms)
+            for one in kept():
+                self._retain(one, now)
+        if self._cleaning is None and not self._to_clean and now >= self._clean_at:
+            self._clean_at = Millis(now + self._config.log_cleaner_backoff_ms)
+            if self._config.log_cleaner_enable:
+                self._to_clean = [one for one in kept() if one.config.compacted]
+        self._clean_some(now)
+        return self.busy
+
+    @property
+    def busy(self) -> bool:
+        """Whether a log is being cleaned, or is about to be looked at."""
+        return self._cleaning is not None or bool(self._to_clean)
+
+    def _retain(self, one: Kept, now: Millis) -> None:
+        if not one.config.deleted:
+            return
+        try:
+            one.log.apply_retention(now, one.config.retention_ms, one.config.retention_bytes)
+        except StorageError as error:
+            self._observe(f"retention of {one.name}: {error}")
+
+    def _clean_some(self, now: Millis) -> None:
+        """Go on with the log that is being cleaned, or begin with the next that needs it."""
+        while self._cleaning is None:
+            if not self._to_clean:
+                return
+            one = self._to_clean.pop(0)
+            rules = CleaningRules(
+                now, one.config.delete_retention_ms, self._config.producer_id_expiration_ms
+            )
+            begun = self._logs.clean(one.log, one.config, rules)
+            self._cleaning = None if begun is None else (one.name, begun)
+        name, steps = self._cleaning
+        try:
+            if next(steps, None) is None:
+                self._cleaning = None
+        except KohortError as error:
+            self._cleaning = None
+            self._observe(f"cleaning of {name}: {error}")

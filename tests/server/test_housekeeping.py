@@ -1,0 +1,210 @@
+"""Retention and cleaning, on real folders."""
+
+from uuid import UUID
+
+import pytest
+from tests.server.desk import START, Desk
+
+from kohort.config import BrokerConfig, TopicConfig
+from kohort.errors import Broken, StorageError
+from kohort.server.housekeeping import Housekeeping, Kept
+from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
+from kohort.storage.directory import LogDirectory
+from kohort.storage.files import DiskFiles
+from kohort.storage.memory import MemoryLog
+from kohort.terms import Millis
+from kohort.wire.batch import entries, header_at
+
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture
+def open_desk(tmp_path):
+    """A broker on a folder; opening it again is a restart."""
+    opened = []
+
+    def open_one(**settings):
+        while opened:
+            opened.pop().close()
+        files = DiskFiles()
+        directory = LogDirectory(
+            str(tmp_path / "data"), files, node_id=0, new_uuid=lambda: UUID(int=7 << 64).bytes
+        )
+        opened.append(directory)
+        return Desk(
+            logs=DirectoryLogs(directory, files),
+            store=DirectoryStore(directory.path, files),
+            **settings,
+        )
+
+    yield open_one
+    while opened:
+        opened.pop().close()
+
+
+def housekeep(desk, ms=0):
+    desk.wait(ms)
+    steps = 1
+    while desk.cluster.housekeep(desk.now):
+        steps += 1
+    return steps
+
+
+def test_retention_drops_what_is_too_old(open_desk):
+    desk = open_desk()
+    desk.create(retention_ms="60000", segment_ms="1000")
+    desk.produce()
+    desk.wait(50_000)
+    desk.produce()
+    partition = desk.cluster.partition("orders", 0)
+    housekeep(desk)
+    assert partition.log.start == 0
+
+    housekeep(desk, 300_000)
+    assert (partition.log.start, partition.log.end) == (2, 2)
+    assert desk.produce().base_offset == 2
+
+
+def test_a_compacted_topic_keeps_the_last_value_of_a_key(open_desk):
+    desk = open_desk()
+    desk.create(cleanup_policy="compact", segment_bytes=str(MEGABYTE))
+    for number in range(6):
+        desk.produce(value=bytes([number]) * 400_000)
+    log = desk.cluster.partition("orders", 0).log
+    before = log.size_bytes
+
+    assert housekeep(desk, 20_000) > 1
+
+    assert log.size_bytes < before
+    kept = [
+        (offset, value[:1])
+        for data in log.read(log.start, 10 * MEGABYTE)
+        for offset, _, _, value in entries(data)
+    ]
+    assert kept[-1] == (5, b"\x05")
+    assert len(kept) < 6
+    assert housekeep(desk, 20_000) <= 2
+
+
+def test_cleaning_can_be_switched_off_and_the_young_are_left_alone(open_desk):
+    for settings, configs in (
+        ({"log_cleaner_enable": "false"}, {}),
+        ({}, {"min_compaction_lag_ms": "1000000"}),
+    ):
+        desk = open_desk(**settings)
+        name = f"orders-{len(settings)}"
+        desk.create(name, cleanup_policy="compact", segment_bytes=str(MEGABYTE), **configs)
+        for _ in range(6):
+            desk.produce(name, value=b"x" * 400_000)
+        log = desk.cluster.partition(name, 0).log
+        before = log.size_bytes
+        housekeep(desk, 20_000)
+        assert log.size_bytes == before
+
+
+class Sick(MemoryLogs):
+    """Logs that cannot be cleaned, or not to the end."""
+
+    def __init__(self, error):
+        self.error = error
+        self.asked = 0
+
+    def clean(self, log, config, rules):
+        self.asked += 1
+
+        def steps():
+            yield 1
+            raise self.error
+
+        return steps()
+
+
+class FullLog(MemoryLog):
+    def apply_retention(self, now, retention_ms, retention_bytes):
+        raise StorageError("no space left")
+
+
+@pytest.mark.parametrize("error", [StorageError("no room"), Broken("a bad batch")])
+def test_what_cannot_be_done_is_told_and_does_not_stop_the_rest(error):
+    told = []
+    logs = Sick(error)
+    keeping = Housekeeping(BrokerConfig(), logs, told.append)
+    config = TopicConfig.of(BrokerConfig(), {"cleanup.policy": "compact,delete"})
+    kept = [Kept("a-0", FullLog(), config), Kept("b-0", MemoryLog(), config)]
+
+    while keeping.step(lambda: kept, START):
+        pass
+
+    assert logs.asked == 2
+    assert told == [
+        "retention of a-0: no space left",
+        f"cleaning of a-0: {error}",
+        f"cleaning of b-0: {error}",
+    ]
+    assert not keeping.step(lambda: kept, Millis(START + 1))
+
+
+# --- restarts
+
+
+def test_everything_is_there_after_a_restart(open_desk):
+    desk = open_desk()
+    topic_id = desk.create(partitions=2, retention_ms="-1")
+    desk.produce(partition=1, records=3, producer_id=5, producer_epoch=0)
+
+    again = open_desk()
+
+    known = again.cluster.catalog.by_name["orders"]
+    assert (known.topic_id, known.partitions, known.configs) == (
+        topic_id,
+        2,
+        {"retention.ms": "-1"},
+    )
+    repeated = again.produce(partition=1, records=3, producer_id=5, producer_epoch=0)
+    assert repeated.base_offset == 0
+    assert again.produce(partition=1).base_offset == 3
+    data = again.cluster.partition("orders", 1).read(0, 1000, 4)
+    assert header_at(data).count == 3
+
+
+def test_a_deletion_that_a_crash_has_cut_short_is_finished(open_desk):
+    """Records of the old topic must not show under a new one of its name."""
+    desk = open_desk()
+    desk.create()
+    desk.produce()
+    desk.cluster.catalog.delete(desk.cluster.catalog.by_name["orders"])
+
+    again = open_desk()
+
+    assert not again.cluster.catalog.deleting
+    again.create()
+    assert again.produce().base_offset == 0
+
+
+def test_a_log_that_cannot_be_opened_now_is_opened_later(open_desk, monkeypatch):
+    desk = open_desk()
+    logs = desk.cluster.logs
+    whole = logs.open
+
+    def full(*arguments):
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(logs, "open", full)
+    desk.create()
+    assert desk.produce().error_code == 3
+    monkeypatch.setattr(logs, "open", whole)
+    housekeep(desk)
+
+    assert desk.produce().error_code == 0
+
+
+def test_a_topic_may_go_while_its_records_wait_for_the_disk(open_desk):
+    desk = open_desk()
+    desk.create()
+    desk.send_batch()
+    topic = desk.cluster.catalog.by_name["orders"]
+    desk.cluster.catalog.delete(topic)
+    desk.cluster.topics_changed(desk.now)
+    desk.settle()
+
+    assert desk.cluster.begin_sync() == []
