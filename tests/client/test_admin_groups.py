@@ -409,3 +409,12 @@ async def test_nothing_asked_is_nothing_sent():
         assert len(await admin.list_group_offsets({})) == 0
         assert len(await admin.list_offsets({})) == 0
     assert scripted.asked == []
+
+
+@asynchronous
+async def test_when_no_broker_can_be_reached_that_is_an_error():
+    async with Scripted() as scripted, scripted.admin() as admin:
+        await scripted.stop(0)
+        for asking in (admin.describe_groups(["g"]), admin.delete_groups(["g"])):
+            with pytest.raises(ApiError, match=r"cannot connect to .*: refused"):
+                await asking

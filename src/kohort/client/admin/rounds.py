@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from kohort.client.cluster import Cluster, Node, unanswered
-from kohort.client.connection import ConnectionFailedError
+from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
 
 Key = TypeVar("Key")
@@ -49,15 +49,19 @@ async def settle(
     Codes that pass (a coordinator that loads or moves) are tried again until the deadline; a broker
     that cannot be reached, three times. Not `repeatable` is what must not be done twice: it is not
     sent again once it may have arrived. `unfinished` says of a value that it is worth asking again.
+
+    Raises the error when the cluster could not be reached at all, so that nothing was looked up.
     """
     outcomes: dict[Key, Value | ApiError] = dict.fromkeys(keys, unanswered("it", ""))
     waiting = list(outcomes)
     located: dict[Key, Node] = {}
     unreachable: dict[Key, int] = {}
+    reached = False
     attempt = 0
     while waiting:
         fresh = await _round(waiting, located, locate, ask, deadline)
         outcomes.update(fresh)
+        reached = reached or bool(located) or not all(map(_is_silence, fresh.values()))
         again = []
         for key, outcome in fresh.items():
             if not isinstance(outcome, ApiError):
@@ -78,6 +82,10 @@ async def settle(
         waiting = again
         if waiting and not await cluster.pause(attempt - 1, deadline):
             break
+    if outcomes and not reached:
+        silence = next(iter(outcomes.values()))
+        assert isinstance(silence, ApiError)
+        raise silence
     for key in waiting:
         outcomes[key] = _still(outcomes[key], attempt)
     return outcomes
@@ -120,6 +128,10 @@ async def _round(
         for key in share:
             outcomes[key] = answer.get(key, unanswered("an entry for", key))
     return outcomes
+
+
+def _is_silence(outcome: object) -> bool:
+    return isinstance(outcome, ConnectionFailedError | RequestTimeoutError)
 
 
 def failure(error: Exception) -> ApiError:

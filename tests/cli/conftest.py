@@ -1,0 +1,42 @@
+"""Running commands as a shell does, but in this process."""
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from kohort.cli.main import main
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The lines of its tables as words."""
+        return [line.split() for line in self.out.splitlines()]
+
+    @property
+    def complaints(self) -> list[str]:
+        return self.err.splitlines()
+
+
+@pytest.fixture
+def kohort(capsys):
+    def run(*argv: str) -> Ran:
+        try:
+            code = main(argv)
+        except SystemExit as leaving:
+            code = leaving.code
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,233 @@
+"""`kohort groups` against a broker of ours, and against a cluster with a node missing."""
+
+import asyncio
+
+import pytest
+from tests.client.members import ConsumerMember, commit, coordinator, join_classic
+from tests.client.scripted import Scripted, asynchronous
+from tests.client.test_admin_groups import listing
+from tests.client.test_admin_offsets import saying
+
+from kohort.cli.main import main
+from kohort.client.admin import AdminClient, NewTopic
+from kohort.testing.broker import Broker
+from kohort.wire.messages import describe_groups as old
+from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.list_groups import ListGroupsRequest
+from kohort.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kohort.wire.messages.offset_fetch import OffsetFetchRequest
+
+REST = "expected none: stop its consumers first"
+
+
+@pytest.fixture
+def server():
+    """A broker with a group of each protocol, and one that holds offsets only."""
+
+    @asynchronous
+    async def populate():
+        async with AdminClient(broker.bootstrap) as admin:
+            (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
+        for group_id in ("idle", "idle-too"):
+            async with coordinator(broker.bootstrap, group_id) as connection:
+                assert await commit(connection, group_id, {("orders", 1): 0}) == [0]
+        async with coordinator(broker.bootstrap, "modern") as connection:
+            member = ConsumerMember(connection, "modern", "member-1")
+            await member.join("orders")
+            offsets = {("orders", 0): 0}
+            codes = await commit(
+                connection, "modern", offsets, member_id="member-1", epoch=member.epoch
+            )
+            assert codes == [0]
+        async with coordinator(broker.bootstrap, "vintage") as connection:
+            await join_classic(connection, "vintage", "orders", [0, 2])
+
+    with Broker(in_memory=True) as broker:
+        populate()
+        yield ("--bootstrap-server", broker.bootstrap)
+
+
+def test_a_day_with_groups(kohort, server):
+    listed = kohort("groups", "list", *server)
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.rows == [
+        ["GROUP", "TYPE", "STATE", "PROTOCOL"],
+        ["idle", "classic", "Empty", "-"],
+        ["idle-too", "classic", "Empty", "-"],
+        ["modern", "consumer", "Stable", "consumer"],
+        ["vintage", "classic", "Stable", "consumer"],
+    ]
+
+    filtered = kohort(
+        "groups",
+        "list",
+        "--state",
+        "sTaBle",
+        "--type",
+        "CONSUMER,classic",
+        "--format",
+        "json",
+        *server,
+    )
+    assert [one["group_id"] for one in filtered.json["groups"]] == ["modern", "vintage"]
+    assert filtered.json["errors"] == []
+    assert filtered.json["groups"][0] == {
+        "group_id": "modern",
+        "type": "consumer",
+        "state": "Stable",
+        "protocol_type": "consumer",
+    }
+
+    described = kohort("groups", "describe", "modern", *server)
+    assert (described.code, described.err) == (0, "")
+    assert described.rows[0][:5] == ["GROUP", "TYPE", "STATE", "ASSIGNOR", "EPOCH"]
+    assert described.rows[1][:6] == ["modern", "consumer", "Stable", "uniform", "2", "2"]
+    assert described.rows[4] == [
+        *("member-1", "member", "127.0.0.1", "2", "orders:0-2", "orders:0-2")
+    ]
+    assert described.rows[6:] == [
+        ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"],
+        ["orders", "0", "0", "0", "0", "member-1"],
+        ["orders", "1", "-", "0", "-", "member-1"],
+        ["orders", "2", "-", "0", "-", "member-1"],
+    ]
+
+    everything = kohort("groups", "describe", "--all", "--format", "json", *server).json
+    groups = {one["group_id"]: one for one in everything["groups"]}
+    assert list(groups) == ["idle", "idle-too", "modern", "vintage"]
+    assert (everything["errors"], everything["skipped"]) == ([], [])
+    assert groups["idle"]["members"] == []
+    assert groups["idle"]["offsets"][0] == {
+        "topic": "orders",
+        "partition": 1,
+        "committed_offset": 0,
+        "leader_epoch": None,
+        "metadata": "test",
+        "end_offset": 0,
+        "lag": 0,
+        "member_id": None,
+    }
+    assert groups["vintage"]["members"][0]["assignment"] == {"orders": [0, 2]}
+    assert groups["vintage"]["group_epoch"] is None
+
+    missing = kohort("groups", "describe", "idle", "nobody", *server)
+    assert missing.code == 1
+    assert missing.rows[1][0] == "idle"
+    assert missing.complaints == ["kohort: Group nobody not found. (GROUP_ID_NOT_FOUND)"]
+
+
+def test_groups_are_deleted_each_by_itself(kohort, server):
+    planned = kohort("groups", "delete", "idle", "modern", "--dry-run", *server)
+    assert planned.code == 1
+    assert planned.rows[1:] == [["idle", "would", "be", "deleted"], ["modern", "would", "fail"]]
+    assert planned.complaints == [
+        "kohort: group modern is Stable with 1 members, expected Empty (NON_EMPTY_GROUP)"
+    ]
+    assert kohort("groups", "delete", "idle", "--dry-run", *server).code == 0
+
+    deleted = kohort("groups", "delete", "idle", "modern", "nobody", "idle", *server)
+    assert deleted.code == 1
+    assert deleted.rows[1:] == [["idle", "deleted"], ["modern", "failed"], ["nobody", "failed"]]
+    assert deleted.complaints == [
+        f"kohort: group modern has members, {REST} (NON_EMPTY_GROUP)",
+        "kohort: Group nobody not found. (GROUP_ID_NOT_FOUND)",
+    ]
+
+    last = kohort("groups", "delete", "idle-too", "idle", "--format", "json", *server)
+    assert last.json == {
+        "dry_run": False,
+        "groups": [
+            {"group_id": "idle-too", "result": "deleted"},
+            {
+                "group_id": "idle",
+                "result": "failed",
+                "error": "GROUP_ID_NOT_FOUND",
+                "message": "Group idle not found.",
+            },
+        ],
+    }
+    left = kohort("groups", "list", "--format", "json", *server).json["groups"]
+    assert [one["group_id"] for one in left] == ["modern", "vintage"]
+
+
+# --- clusters that are not well
+
+
+def against(scripted: Scripted, *argv: str):
+    return asyncio.to_thread(main, [*argv, "--bootstrap-server", scripted.bootstrap])
+
+
+@pytest.mark.parametrize("fmt", ["table", "json"])
+@asynchronous
+async def test_a_missing_node_is_named_and_the_rest_is_shown(capsys, fmt):
+    async with Scripted(2, {ListGroupsRequest: listing}) as scripted:
+        await scripted.stop(1)
+        code = await against(scripted, "groups", "list", "--format", fmt)
+        port = scripted.nodes[1].port
+    captured = capsys.readouterr()
+    assert code == 1
+    assert "Stable" in captured.out
+    refused = f"cannot connect to 127.0.0.1:{port}: refused"
+    assert captured.err == f"kohort: the groups of node 1 are missing: {refused}\n"
+    assert (refused in captured.out) == (fmt == "json")
+
+
+@asynchronous
+async def test_a_filter_that_the_brokers_are_too_old_for(capsys):
+    async with Scripted(1, {ListGroupsRequest: listing}) as scripted:
+        scripted.offer("ListGroups", "0-3")
+        code = await against(scripted, "groups", "list", "--state", "stable")
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (1, "")
+    assert captured.err.endswith("filtering by state needs v4 (KIP-518, Apache Kafka 2.6)\n")
+
+
+@asynchronous
+async def test_groups_of_other_kinds_are_listed_only(capsys):
+    """`tea` stands for a type of the future."""
+    answers = {
+        ListGroupsRequest: lambda asked: listing(asked._replace(node=1)),
+        DescribeGroupsRequest: lambda asked: old.DescribeGroupsResponse(
+            groups=[
+                old.DescribedGroup(group_id=one, group_state="Empty", protocol_type="connect")
+                for one in asked.request.groups
+            ]
+        ),
+        OffsetFetchRequest: saying(codes={("orders", 0): 29}),
+        ListOffsetsRequest: lambda _: ListOffsetsResponse(),
+    }
+    async with Scripted(1, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        code = await against(scripted, "groups", "describe", "--all")
+    captured = capsys.readouterr()
+    assert code == 0
+    assert "kohort: group a is a tea group, which is listed only" in captured.err
+    assert captured.out.splitlines()[1].startswith("c      classic  Empty")
+
+
+@asynchronous
+async def test_what_is_unknown_of_a_partition_is_said_and_the_rest_is_shown(capsys):
+    answers = {
+        DescribeGroupsRequest: lambda asked: old.DescribeGroupsResponse(
+            groups=[
+                old.DescribedGroup(group_id=one, group_state="Empty", protocol_type="consumer")
+                for one in asked.request.groups
+            ]
+        ),
+        OffsetFetchRequest: saying(codes={("orders", 0): 29}),
+        ListOffsetsRequest: lambda _: ListOffsetsResponse(),
+    }
+    async with Scripted(1, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        scripted.topics = {"orders": [0]}
+        code = await against(scripted, "groups", "describe", "a")
+    captured = capsys.readouterr()
+    assert code == 1
+    lines = captured.out.splitlines()
+    assert lines[-2].split() == ["orders", "0", "-", "-", "-", "-"]
+    assert lines[-1].split() == ["orders", "1", "11", "-", "-", "-"]
+    complaints = captured.err.splitlines()
+    assert "kohort: group a, orders:0: committed offset: TOPIC_AUTHORIZATION_FAILED" in complaints
+    assert any(
+        "orders:1: end offset: partition orders:1 does not exist" in one for one in complaints
+    )

@@ -1,0 +1,120 @@
+"""The command line as a whole: what it knows, what it imports, how it refuses."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kohort.cli.main import ALONE, NOUNS
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMANDS = [
+    *[(name,) for name in ALONE],
+    *[(noun, verb) for noun, (_, commands) in NOUNS.items() for verb in commands],
+]
+HEAVY = ("asyncio", "msgspec", "rich", "kohort.wire", "kohort.client", "kohort.server")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_is_documented_and_speaks_json(kohort, command):
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    section = re.search(
+        rf"^## `kohort {' '.join(command)}[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    assert section, f"docs/cli.md has no section for kohort {' '.join(command)}"
+
+    shown = kohort(*command, "--help")
+    assert shown.code == 0
+    options = set(re.findall(r"--[a-z-]+", shown.out)) - {"--help"}
+    if command != ("serve",):
+        assert "{table,json}" in shown.out
+        options -= {"--bootstrap-server", "--format", "--timeout"}
+    for option in options:
+        assert option in section[1], f"docs/cli.md does not say what {option} does"
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["groups", "list", "--help"]])
+def test_help_imports_nothing_heavy(argv):
+    program = (
+        "import sys; from kohort.cli.main import main\n"
+        f"try: main({argv!r})\n"
+        f"finally: print([one for one in {HEAVY!r} if one in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    program = f"import sys, kohort; print([one for one in {HEAVY!r} if one in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("program", [["-m", "kohort"], ["-m", "kohort.cli.main"]])
+def test_it_runs_as_a_module(program):
+    done = subprocess.run(
+        [sys.executable, *program, "--version"], capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(r"kohort \d+\.\d+\.\d+\S*\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "kohort: the following arguments are required: COMMAND"),
+        (["groups"], "kohort groups: the following arguments are required: COMMAND"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["groups", "list", "--state", "foo"], "'foo' is not a group state, expected one of Prep"),
+        (["groups", "list", "--state", ""], "'' is not a group state"),
+        (["groups", "list", "--type", "a,b"], "'a' is not a group type, expected one of classic, "),
+        (["groups", "list", "--timeout", "0"], "'0' is not a timeout, expected seconds above 0"),
+        (["groups", "list", "--timeout", "soon"], "'soon' is not a timeout"),
+        (["groups", "list", "--format", "xml"], "invalid choice: 'xml'"),
+        (["groups", "list", "--bootstrap-server", "a:b"], "'a:b' is not an address, expected host"),
+        (["groups", "describe"], "expected group ids or --all, one of the two"),
+        (["groups", "describe", "g", "--all"], "expected group ids or --all, one of the two"),
+        (["groups", "delete"], "required: GROUP"),
+        (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 32767"),
+        (["topics", "create", "t", "--config", "x"], "'x' is not a setting, expected NAME=VALUE"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_code_2(kohort, argv, words):
+    ran = kohort(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.complaints
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    "argv", [["groups", "list"], ["topics", "list"], ["groups", "delete", "g"]]
+)
+def test_nobody_listens(kohort, argv):
+    ran = kohort(*argv, "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.complaints == ["kohort: cannot connect to 127.0.0.1:1: refused"]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    """`kohort … | head` closes the pipe."""
+    program = (
+        "import sys, asyncio; from argparse import Namespace\n"
+        "from kohort.cli.command import AdminCommand\n"
+        "class Shouting(AdminCommand):\n"
+        "    async def run(self, admin, args, output):\n"
+        "        [output.line('x' * 1000) for _ in range(1000)]; return 0\n"
+        "args = Namespace(bootstrap_server='h:1', timeout=1.0, format='table')\n"
+        "sys.exit(Shouting().main(args))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1

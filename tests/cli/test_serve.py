@@ -1,0 +1,177 @@
+"""`kohort serve`: the ready line, the order of settings, a clean end, and every refusal."""
+
+import argparse
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from kohort.cli import serve
+from kohort.config import BrokerConfig
+
+
+def start(*argv):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kohort", "serve", *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert select.select([process.stdout], [], [], 20)[0]
+    return process, process.stdout.readline()
+
+
+def finished(*argv):
+    return subprocess.run(
+        [sys.executable, "-m", "kohort", "serve", *argv],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_one_ready_line_and_a_clean_end(tmp_path, how):
+    process, ready = start("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "new"))
+    with process:
+        match = re.fullmatch(r"kohort ready on 127\.0\.0\.1:(\d+) \(data in (\S+)\)\n", ready)
+        assert match, ready
+        with socket.create_connection(("127.0.0.1", int(match[1])), 5):
+            process.send_signal(how)  # a client that stays does not hold it up
+            assert process.wait(10) == 0
+        assert process.stdout.read() == ""
+    assert (tmp_path / "new").is_dir()
+
+
+def test_each_node_has_an_address():
+    process, ready = start("--listen", "127.0.0.1:0", "--in-memory", "--nodes", "3")
+    with process:
+        addresses = ready.split(" on ")[1].split()[0].split(",")
+        assert len(set(addresses)) == 3
+        for address in addresses:
+            host, port = address.split(":")
+            socket.create_connection((host, int(port)), 5).close()
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def test_a_port_that_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = finished("--listen", f"127.0.0.1:{port}", "--in-memory")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == f"kohort: serve: cannot listen on 127.0.0.1:{port}: the port is taken\n"
+
+
+def test_a_directory_that_is_in_use(tmp_path):
+    process, _ = start("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
+    with process:
+        done = finished("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
+        process.terminate()
+        process.wait(10)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert str(tmp_path) in line
+
+
+def test_a_directory_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = finished("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert str(tmp_path / "file") in line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_is_not_writable(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    done = finished("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "closed"))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("kohort: serve: cannot write to")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--in-memory", "--listen", "9092"], "'9092' is not an address, expected HOST:PORT"),
+        (["--in-memory", "--listen", "a:99999"], "'a:99999' is not an address"),
+        (["--in-memory", "--nodes", "0"], "'0' is not a number of nodes"),
+        (["--in-memory", "-X", "nonsense"], "'nonsense' is not a setting, expected NAME=VALUE"),
+        (["--in-memory", "--data-dir", "x"], "not allowed with argument --in-memory"),
+        ([], "no place for the logs is given, expected --data-dir DIR or --in-memory"),
+        (["--in-memory", "-X", "num.partitions=0"], "num.partitions is '0', expected"),
+        (["--in-memory", "-X", "no.such.setting=0"], "no.such.setting"),
+        (["--in-memory", "--config", "missing.properties"], "cannot read --config missing.prop"),
+        (["--in-memory", "-X", "listeners=SSL://:9093"], "expected PLAINTEXT://HOST:PORT"),
+        (
+            ["--in-memory", "-X", "listeners=PLAINTEXT://h:x"],
+            "listeners has 'PLAINTEXT://h:x': 'h:x'",
+        ),
+    ],
+)
+def test_what_is_refused_before_anything_is_opened(kohort, argv, words):
+    ran = kohort("serve", *argv)
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.complaints
+    assert words in line
+
+
+def arguments(**given):
+    empty = {"config": None, "settings": [], "in_memory": False, "data_dir": None}
+    return argparse.Namespace(**{**empty, **given})
+
+
+def test_settings_stand_above_the_file(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=3\nnode.id=7\nbackground.threads=4\n")
+    config = serve._config(
+        arguments(config=file, settings=[("num.partitions", "4"), ("num.partitions", "5")])
+    )
+    assert (config.num_partitions, config.node_id) == (5, 7)
+    assert config.ignored == ("background.threads",)
+
+
+def test_flags_stand_above_settings(tmp_path):
+    config = BrokerConfig.of({"log.dirs": str(tmp_path)})
+    assert serve._data_dir(arguments(), config) == tmp_path
+    assert serve._data_dir(arguments(data_dir=tmp_path / "x"), config) == tmp_path / "x"
+    assert serve._data_dir(arguments(in_memory=True), config) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ({}, ("127.0.0.1", 9092)),
+        ({"listeners": "PLAINTEXT://localhost:9099"}, ("localhost", 9099)),
+        ({"listeners": "PLAINTEXT://:9099"}, ("0.0.0.0", 9099)),
+        (
+            {
+                "listeners": "CONTROLLER://:9093,CLIENTS://h:1",
+                "controller.listener.names": "CONTROLLER",
+                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT",
+            },
+            ("h", 1),
+        ),
+    ],
+)
+def test_the_first_listener_for_clients(settings, address):
+    assert serve._listener(BrokerConfig.of(settings)) == address
+
+
+def test_listening_beyond_this_machine_is_warned_of(tmp_path):
+    process, ready = start("--listen", "0.0.0.0:0", "--in-memory", "-X", "background.threads=4")
+    with process:
+        assert ready.startswith("kohort ready on")
+        process.terminate()
+        assert process.wait(10) == 0
+        said = process.stderr.read()
+    assert "listening on 0.0.0.0, beyond this machine, without encryption" in said
+    assert "settings that mean nothing here: background.threads" in said
