@@ -395,7 +395,8 @@ STEPS = st.lists(
         st.tuples(st.just("clean"), st.integers(0, 3)),
         st.tuples(st.just("reopen"), st.none()),
     ),
-    max_size=60,
+    min_size=10,
+    max_size=80,
 )
 
 
