@@ -200,10 +200,18 @@ def test_groups_are_coordinated_by_the_leader_of_their_partition():
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
-    [(1, "transactions are not supported yet"), (2, "share groups"), (9, "key type is 9")],
+    ("kind", "code", "words"),
+    [
+        (
+            1,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "transactions are not supported yet",
+        ),
+        (2, ErrorCode.INVALID_REQUEST, "share groups"),
+        (9, ErrorCode.INVALID_REQUEST, "key type is 9"),
+    ],
 )
-def test_what_has_no_coordinator(desk, kind, words):
+def test_what_has_no_coordinator(desk, kind, code, words):
     single = desk.ask(FindCoordinatorRequest(key="k", key_type=kind), 3)
     (many,) = desk.ask(
         FindCoordinatorRequest(key_type=kind, coordinator_keys=["k"]), 6
@@ -211,7 +219,7 @@ def test_what_has_no_coordinator(desk, kind, words):
 
     for one in (single, many):
         assert (one.error_code, one.node_id, one.host, one.port) == (
-            ErrorCode.INVALID_REQUEST,
+            code,
             -1,
             "",
             -1,

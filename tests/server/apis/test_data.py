@@ -121,10 +121,13 @@ def test_transactions_are_refused_in_words(desk):
 
     (answer,) = desk.ask(produce_by_id(topic_id, transactional_id="t-1"), 13).responses
     (one,) = answer.partition_responses
-    assert one.error_code == ErrorCode.INVALID_REQUEST
+    assert one.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert "transactions are not supported yet" in one.error_message
     refused = desk.ask(InitProducerIdRequest(transactional_id="t-1", transaction_timeout_ms=1), 4)
-    assert (refused.error_code, refused.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
+    assert (refused.error_code, refused.producer_id) == (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        -1,
+    )
 
 
 def test_an_idempotent_producer(desk):

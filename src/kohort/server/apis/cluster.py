@@ -364,7 +364,10 @@ def _coordinator(node: "Node", key_type: int, key: str, *, fine: str) -> Coordin
             error_code=0,
             error_message=fine,
         )
+    code = ErrorCode.INVALID_REQUEST
     if key_type == _TRANSACTION:
+        # The code that ends a client's search: librdkafka asks again for ever on most others.
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         text = f"transactional id {key!r}: transactions are not supported yet"
     elif key_type == _SHARE:
         text = f"share group key {key!r}: share groups are not supported"
@@ -375,6 +378,6 @@ def _coordinator(node: "Node", key_type: int, key: str, *, fine: str) -> Coordin
         node_id=-1,
         host="",
         port=-1,
-        error_code=ErrorCode.INVALID_REQUEST,
+        error_code=code,
         error_message=text,
     )

@@ -84,8 +84,11 @@ _START_IS_TOLD = frozenset(
 
 
 def _no_transactions(transactional_id: str) -> ApiError:
+    if not transactional_id:
+        return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     return ApiError(
-        ErrorCode.INVALID_REQUEST,
+        # Of the codes that say never, the only one that every client takes for final here.
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         f"transactional id {transactional_id!r}: transactions are not supported yet",
     )
 
