@@ -146,6 +146,16 @@ def test_only_what_has_changed_is_told(sessions):
     assert told(session, data(0, high_watermark=11, start=4), data(1)) == [1]
 
 
+def test_who_has_got_records_comes_last_next_time(sessions):
+    session = opened(sessions, [("orders", [0, 1, 2], 0), ("more", [0], 0)])
+    told(session, data(0, records=b"x"), data(1), data(2))
+
+    assert [(name, [one.partition for one in parts]) for (name, _), parts in session.wanted()] == [
+        ("more", [0]),
+        ("orders", [1, 2, 0]),
+    ]
+
+
 def test_a_first_answer_tells_everything_even_if_nothing_is_there(sessions):
     session = opened(sessions)
 

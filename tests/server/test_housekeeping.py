@@ -208,3 +208,20 @@ def test_a_topic_may_go_while_its_records_wait_for_the_disk(open_desk):
     desk.settle()
 
     assert desk.cluster.begin_sync() == []
+
+
+def test_a_topic_may_go_while_the_disk_is_busy_with_it(open_desk):
+    """Its file must stay open until the sync has ended: an error there would stop the broker."""
+    desk = open_desk()
+    desk.create()
+    asked = desk.send_batch()
+    desk.settle(sync=False)
+    logs = desk.cluster.begin_sync()
+    desk.cluster.catalog.delete(desk.cluster.catalog.by_name["orders"])
+    desk.cluster.topics_changed(desk.now)
+    desk.cluster.end_sync([log.sync() for log in logs])
+    desk.settle()
+
+    assert asked.answer.responses[0].partition_responses[0].error_code == 0
+    assert desk.create()
+    assert desk.produce().base_offset == 0

@@ -85,6 +85,7 @@ class Cluster:
         self._submitted: dict[PartitionDriver, None] = {}
         self._dirty: dict[Synced, None] = {}
         self._in_sync: list[Synced] = []
+        self._closing: list[Log] = []  # deleted while a sync has them in hand
         self._held: deque[tuple[int, Token, Any]] = deque()
         self._round = 0
         self._writes = 0
@@ -135,7 +136,10 @@ class Cluster:
         for name, index in [key for key in self.partitions if key[0] not in known]:
             partition = self.partitions.pop((name, index))
             self._dirty.pop(partition, None)
-            partition.log.close()
+            if partition in self._in_sync:
+                self._closing.append(partition.log)
+            else:
+                partition.log.close()
             for parked in self.waiting.changed((name, index)):
                 self.resume(parked, now)
         for topic in list(self.catalog.deleting):
@@ -328,6 +332,8 @@ class Cluster:
             if isinstance(one, Partition):
                 self._readable(one, self._written_at)
         self._in_sync = []
+        while self._closing:
+            self._closing.pop().close()
         while self._held and self._held[0][0] <= self._round:
             _, token, response = self._held.popleft()
             token.answer(response)

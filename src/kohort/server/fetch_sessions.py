@@ -79,6 +79,8 @@ class Session:
                 for data in topic.partitions
                 if self._has_changed(watched.get(data.partition_index), data) or everything
             ]
+            if any(data.records for data in partitions):
+                self._served(topic, partitions)
             if partitions:
                 told.append(
                     FetchableTopicResponse(
@@ -86,6 +88,18 @@ class Session:
                     )
                 )
         return told
+
+    def _served(self, topic: FetchableTopicResponse, partitions: list[PartitionData]) -> None:
+        """Who has got records now comes last next time: limits must not starve the others."""
+        key = topic.topic, TopicId(topic.topic_id)
+        watched = self.partitions.pop(key, None)
+        if watched is None:  # forgotten while the fetch was parked
+            return
+        self.partitions[key] = watched
+        for data in partitions:
+            one = watched.pop(data.partition_index, None) if data.records else None
+            if one is not None:
+                watched[data.partition_index] = one
 
     def _has_changed(self, watched: _Watched | None, data: PartitionData) -> bool:
         if watched is None:
