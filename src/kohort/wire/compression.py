@@ -40,6 +40,11 @@ def compress(codec: int, data: bytes) -> bytes:
         return data
     if codec == Compression.SNAPPY:
         return _compress_xerial(data)
+    if codec == Compression.LZ4:
+        # Java refuses frames whose blocks depend on each other.
+        compressor = cramjam.lz4.Compressor(block_linked=False, content_checksum=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
     framed = _FRAMED.get(Compression(codec))
     assert framed is not None
     return bytes(framed.compress(data))
