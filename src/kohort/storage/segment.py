@@ -15,7 +15,7 @@ from kohort.storage.files import File, Files
 from kohort.storage.log import NO_TIMESTAMP
 from kohort.terms import Offset
 from kohort.wire import batch as batches
-from kohort.wire.batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader
+from kohort.wire.batch import HEADER_SIZE, PREFIX_SIZE
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
@@ -202,12 +202,6 @@ class Segment:
                 f"{self.path} has {len(data)} bytes at {position}, its index says {length}"
             )
         return data
-
-    def headers(self) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch, reading little of what is between them."""
-        for position, data in self.chunks():
-            for at, header in batches.walk(data):
-                yield position + at, header
 
     def chunks(self, size_bytes: int = _SCAN_BYTES) -> Iterator[tuple[int, bytes]]:
         """The whole segment in runs of whole batches, with the position of each run."""
