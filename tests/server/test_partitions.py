@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import google_crc32c
 import pytest
 
 from kohort.config import BrokerConfig
@@ -243,6 +244,18 @@ def test_a_time_is_found_within_its_batch():
     append(one, build_records(records))
 
     assert one.find(NOW + 11, one.high_watermark) == (2, NOW + 20, 0)
+
+
+def test_records_that_are_none_are_the_searchers_to_know():
+    """A producer may put anything behind a true header; nobody else may suffer for it."""
+    one = partition()
+    good = build([(b"k", b"v" * 20)], NOW)
+    covered = good[21:61] + b"\x7f" * (len(good) - 61)
+    append(one, good[:17] + google_crc32c.value(covered).to_bytes(4) + covered)
+
+    with pytest.raises(ApiError) as caught:
+        one.find(NOW, one.high_watermark)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_records_are_deleted_up_to_the_end():

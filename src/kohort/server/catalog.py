@@ -106,6 +106,7 @@ class Catalog:
         self._store = store
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[TopicId, Topic] = {}
+        self._plain_names: dict[str, str] = {}
         self.deleting: list[Topic] = []
         self.version = 0
         self._image: Topics | None = None
@@ -127,26 +128,27 @@ class Catalog:
             )
         return self._image
 
-    def create(self, topic: Topic) -> None:
-        """Add a topic whose name has been checked with `refuse_name`. Raises StorageError."""
-        self._replace({**self.by_name, topic.name: topic})
+    def create(self, *topics: Topic) -> None:
+        """Add topics whose names have been checked with `refuse_name`. Raises StorageError."""
+        self._replace({**self.by_name, **{topic.name: topic for topic in topics}})
 
-    def change(self, topic: Topic) -> None:
-        """Replace a topic: more partitions, other configs. Raises StorageError."""
-        if topic.name not in self.by_name:
-            raise Broken(f"topic {topic.name} is changed and does not exist")
-        self._replace({**self.by_name, topic.name: topic})
+    def change(self, *topics: Topic) -> None:
+        """Replace topics: more partitions, other configs. Raises StorageError."""
+        for topic in topics:
+            if topic.name not in self.by_name:
+                raise Broken(f"topic {topic.name} is changed and does not exist")
+        self._replace({**self.by_name, **{topic.name: topic for topic in topics}})
 
-    def delete(self, topic: Topic) -> None:
-        """Take a topic away. Call `deleted` when its logs are gone. Raises StorageError."""
-        left = {name: one for name, one in self.by_name.items() if name != topic.name}
-        self._replace(left, [*self.deleting, topic])
+    def delete(self, *topics: Topic) -> None:
+        """Take topics away. Call `deleted` when their logs are gone. Raises StorageError."""
+        going = {topic.name for topic in topics}
+        left = {name: one for name, one in self.by_name.items() if name not in going}
+        self._replace(left, [*self.deleting, *topics])
 
-    def deleted(self, topic: Topic) -> None:
-        """Forget a topic whose logs are gone."""
-        self._replace(
-            self.by_name, [one for one in self.deleting if one.topic_id != topic.topic_id]
-        )
+    def deleted(self, *topics: Topic) -> None:
+        """Forget topics whose logs are gone."""
+        gone = {topic.topic_id for topic in topics}
+        self._replace(self.by_name, [one for one in self.deleting if one.topic_id not in gone])
 
     def new_producer_id(self) -> int:
         """A producer id that was never given before, also before a crash. Raises StorageError.
@@ -171,13 +173,12 @@ class Catalog:
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         # Metrics turn dots into underscores upstream, so two names must not differ in that alone.
         if "." in name or "_" in name:
-            plain = name.replace(".", "_")
-            for other in self.by_name:
-                if other.replace(".", "_") == plain:
-                    raise ApiError(
-                        ErrorCode.INVALID_TOPIC_EXCEPTION,
-                        f"Topic '{name}' collides with existing topic: {other}",
-                    )
+            other = self._plain_names.get(_plain(name))
+            if other is not None:
+                raise ApiError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{name}' collides with existing topic: {other}",
+                )
 
     def _replace(self, topics: dict[str, Topic], deleting: list[Topic] | None = None) -> None:
         """Write the next state down, then become it."""
@@ -193,6 +194,7 @@ class Catalog:
 
     def _become(self, topics: Mapping[str, Topic]) -> None:
         self.by_id = {topic.topic_id: topic for topic in topics.values()}
+        self._plain_names = {_plain(name): name for name in topics}
         self.version += 1
         self._image = None
 
@@ -236,6 +238,10 @@ def check_topic_name(name: str) -> None:
     else:
         return
     raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def _plain(name: str) -> str:
+    return name.replace(".", "_")
 
 
 def _entry(topic: Topic) -> _Entry:

@@ -153,7 +153,10 @@ class Partition:
                 timestamp = self.log.max_timestamp
                 if timestamp < 0:
                     return Found(-1, _NO_TIMESTAMP, -1)
-        found = self.log.find_timestamp(timestamp)
+        try:
+            found = self.log.find_timestamp(timestamp)
+        except WireError as error:  # records are not looked at when they are taken
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
         if found is None or found[1] >= end:
             return Found(-1, _NO_TIMESTAMP, -1)
         return Found(found[1], found[0], self.log.leader_epoch)

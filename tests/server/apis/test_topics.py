@@ -100,6 +100,13 @@ def test_refusals_leave_nothing(desk, wanted, code):
     assert desk.cluster.catalog.by_name == before
 
 
+def test_many_topics_are_one_write(desk):
+    before = desk.cluster.catalog.version
+
+    assert create(desk, *(topic(f"orders.{number}") for number in range(50))) == [0] * 50
+    assert desk.cluster.catalog.version == before + 1
+
+
 def test_a_name_is_taken_once(desk):
     assert create(desk, topic(), topic("other"), topic("other")) == [0, ErrorCode.INVALID_REQUEST]
     assert create(desk, topic()) == [ErrorCode.TOPIC_ALREADY_EXISTS]
@@ -140,6 +147,10 @@ def test_a_full_disk_refuses_and_passes():
     store.full = False
 
     assert create(desk, topic()) == [0]
+    store.full = True
+    assert delete(desk, named("orders")) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert grow(desk, "orders", 9) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert desk.produce().error_code == 0
 
 
 # --- deletion
@@ -194,6 +205,8 @@ def test_deletions_that_are_refused(desk):
         ErrorCode.UNKNOWN_TOPIC_ID,
     ]
     assert delete(desk, named("orders"), named("orders")) == [ErrorCode.INVALID_REQUEST]
+    again = DeleteTopicState(name=None, topic_id=desk.create("twice"))
+    assert delete(desk, named("twice"), again) == [0, ErrorCode.INVALID_REQUEST]
     assert "orders" in desk.cluster.catalog.by_name
 
 

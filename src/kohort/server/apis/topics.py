@@ -1,8 +1,8 @@
 """CreateTopics, DeleteTopics, CreatePartitions: topic by topic, each with its own answer."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kohort.config import ConfigError, checked_topic_config
 from kohort.coordinator.effects import Call
@@ -46,7 +46,10 @@ def create_by_default(node: "Node", name: str, now: Millis) -> None:
         partitions=config.num_partitions,
         replication_factor=_replication_factor(node, -1),
     )
-    _store(node, topic)
+    try:
+        node.cluster.catalog.create(topic)
+    except StorageError as error:
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
     node.cluster.topics_changed(now)
 
 
@@ -56,45 +59,53 @@ def create_topics(
     """Each topic is created or refused by itself; `validate_only` leaves it at the checks."""
     request = call.request
     counts = Counter(topic.name for topic in request.topics)
-    answers: list[CreatableTopicResult] = []
-    created = False
-    for name, count in counts.items():
-        try:
-            _check_once(count, "name")
-            wanted = next(one for one in request.topics if one.name == name)
-            topic = _checked(node, wanted)
-            if not request.validate_only:
-                _store(node, topic)
-                created = True
-        except ApiError as error:
-            answers.append(_refused(name, error))
-            continue
-        answers.append(
-            CreatableTopicResult(
-                name=name,
-                topic_id=topic.topic_id,
-                error_code=0,
-                error_message=None,
-                num_partitions=topic.partitions,
-                replication_factor=topic.replication_factor,
-                configs=created_configs(node, topic),
-            )
-        )
-    if created:
+    judged: dict[str, Topic | ApiError] = {}
+    for wanted in request.topics:
+        if wanted.name not in judged:
+            try:
+                _check_once(counts[wanted.name], "name")
+                judged[wanted.name] = _checked(node, wanted)
+            except ApiError as error:
+                judged[wanted.name] = error
+    if not request.validate_only and _write(judged, node.cluster.catalog.create):
         node.cluster.topics_changed(now)
-    return CreateTopicsResponse(topics=answers)
+    return CreateTopicsResponse(topics=[_created(node, *one) for one in judged.items()])
+
+
+def _created(node: "Node", name: str, outcome: Topic | ApiError) -> CreatableTopicResult:
+    if isinstance(outcome, ApiError):
+        return CreatableTopicResult(
+            name=name, error_code=outcome.code, error_message=outcome.message or None, configs=[]
+        )
+    return CreatableTopicResult(
+        name=name,
+        topic_id=outcome.topic_id,
+        error_code=0,
+        error_message=None,
+        num_partitions=outcome.partitions,
+        replication_factor=outcome.replication_factor,
+        configs=created_configs(node, outcome),
+    )
+
+
+def _write(judged: dict[Any, Topic | ApiError], write: Callable[..., None]) -> bool:
+    """Write everything that has passed at once, or refuse it; whether something was written."""
+    passed = {key: one for key, one in judged.items() if isinstance(one, Topic)}
+    if not passed:
+        return False
+    try:
+        write(*passed.values())
+    except StorageError as error:
+        full = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        judged.update(dict.fromkeys(passed, full))
+        return False
+    return True
 
 
 def _check_once(count: int, what: str) -> None:
     """Upstream answers what is named twice once, with an error."""
     if count > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
-
-
-def _refused(name: str, error: ApiError) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=name, error_code=error.code, error_message=error.message or None, configs=[]
-    )
 
 
 def _checked(node: "Node", wanted: CreatableTopic) -> Topic:
@@ -217,13 +228,6 @@ def _checked_assignment(
     return factor or 1
 
 
-def _store(node: "Node", topic: Topic) -> None:
-    try:
-        node.cluster.catalog.create(topic)
-    except StorageError as error:
-        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-
-
 # --- DeleteTopics
 
 
@@ -237,39 +241,31 @@ def delete_topics(
         raise ApiError(code, "delete.topic.enable is false")
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     counts = Counter((one.name, one.topic_id) for one in wanted)
-    answers = []
-    deleted = False
+    judged: dict[tuple[str | None, bytes], Topic | ApiError] = {}
+    going: set[TopicId] = set()
     for (name, topic_id), count in counts.items():
         try:
             _check_once(count, "id" if name is None else "name")
             topic = _to_delete(node, name, TopicId(topic_id))
-            node.cluster.catalog.delete(topic)
-            deleted = True
+            _check_once(2 if topic.topic_id in going else 1, "name and id")
+            going.add(topic.topic_id)
+            judged[name, topic_id] = topic
         except ApiError as error:
-            answers.append(
-                DeletableTopicResult(
-                    name=name,
-                    topic_id=topic_id,
-                    error_code=error.code,
-                    error_message=error.message or None,
-                )
-            )
-        except StorageError as error:
-            answers.append(
-                DeletableTopicResult(
-                    name=name,
-                    topic_id=topic_id,
-                    error_code=ErrorCode.KAFKA_STORAGE_ERROR,
-                    error_message=str(error),
-                )
-            )
-        else:
-            answers.append(
-                DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=0)
-            )
-    if deleted:
+            judged[name, topic_id] = error
+    if _write(judged, node.cluster.catalog.delete):
         node.cluster.topics_changed(now)
-    return DeleteTopicsResponse(responses=answers)
+    return DeleteTopicsResponse(responses=[_deleted(*one) for one in judged.items()])
+
+
+def _deleted(asked: tuple[str | None, bytes], outcome: Topic | ApiError) -> DeletableTopicResult:
+    if isinstance(outcome, ApiError):
+        return DeletableTopicResult(
+            name=asked[0],
+            topic_id=asked[1],
+            error_code=outcome.code,
+            error_message=outcome.message or None,
+        )
+    return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=0)
 
 
 def _to_delete(node: "Node", name: str | None, topic_id: TopicId) -> Topic:
@@ -309,27 +305,25 @@ def create_partitions(
     """More partitions for topics that exist. Records stay where they are."""
     request = call.request
     counts = Counter(topic.name for topic in request.topics)
-    answers = []
-    grown = False
-    for name, count in counts.items():
-        code, message = 0, None
-        try:
-            _check_once(count, "name")
-            wanted = next(one for one in request.topics if one.name == name)
-            topic = _grown(node, wanted)
-            if not request.validate_only:
-                node.cluster.catalog.change(topic)
-                grown = True
-        except ApiError as error:
-            code, message = error.code, error.message or None
-        except StorageError as error:
-            code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        answers.append(
-            CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
-        )
-    if grown:
+    judged: dict[str, Topic | ApiError] = {}
+    for wanted in request.topics:
+        if wanted.name not in judged:
+            try:
+                _check_once(counts[wanted.name], "name")
+                judged[wanted.name] = _grown(node, wanted)
+            except ApiError as error:
+                judged[wanted.name] = error
+    if not request.validate_only and _write(judged, node.cluster.catalog.change):
         node.cluster.topics_changed(now)
-    return CreatePartitionsResponse(results=answers)
+    results = [
+        CreatePartitionsTopicResult(
+            name=name, error_code=one.code, error_message=one.message or None
+        )
+        if isinstance(one, ApiError)
+        else CreatePartitionsTopicResult(name=name, error_code=0)
+        for name, one in judged.items()
+    ]
+    return CreatePartitionsResponse(results=results)
 
 
 def _grown(node: "Node", wanted: CreatePartitionsTopic) -> Topic:
