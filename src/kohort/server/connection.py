@@ -129,6 +129,7 @@ class Connection:
         self.slots: deque[Slot] = deque()
         self.frames: deque[bytes] = deque()
         self.error: WireError | None = None  # bytes that are no request: this connection ends
+        self._done: list[bytes] = []
         self._reader = FrameReader(limit_bytes)
         self._touched = touched
         self._ready = False
@@ -177,6 +178,13 @@ class Connection:
         self.slots.append(slot)
         return slot
 
+    def put(self, data: bytes) -> None:
+        """An answer that is ready at once. There must be no unanswered request in front of it."""
+        self._done.append(data)
+        if not self._ready:
+            self._ready = True
+            self._touched(self)
+
     def answered(self) -> None:
         if not self._ready:
             self._ready = True
@@ -186,7 +194,7 @@ class Connection:
         """The answers that may leave: those with no unanswered request in front of them."""
         self._ready = False
         slots = self.slots
-        out: list[bytes] = []
+        out, self._done = self._done, []
         while slots and slots[0].data is not None:
             out.append(slots.popleft().data or b"")
         if not slots:

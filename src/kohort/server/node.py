@@ -14,6 +14,7 @@ from kohort.errors import ErrorCode, WireError
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.apis.groups import not_coordinator
 from kohort.server.connection import Connection, Token
+from kohort.server.heartbeats import Heartbeats
 from kohort.server.routes import ROUTES, Route
 from kohort.terms import GroupId, Millis
 from kohort.wire.apis import APIS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 API_VERSIONS = 18
+HEARTBEAT = 68  # ConsumerGroupHeartbeat
 LONGEST_STRING = 32767
 
 
@@ -81,12 +83,19 @@ class Node:
         self.port = port
         self.served = served_versions(cluster.config.api_versions_max)
         self._entries: dict[tuple[int, int], _Entry | None] = {}
+        self._heartbeats = Heartbeats(self)
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
         """Handle one frame, or say that it must wait its turn. Raises WireError: close the
         connection.
         """
         key, version, correlation_id = peek(frame)
+        if (
+            key == HEARTBEAT
+            and not connection.slots
+            and self._heartbeats.answer(connection, frame, version, correlation_id, now)
+        ):
+            return True
         entry = self._entries.get((key, version))
         if entry is None:
             entry = _entry(key, version, self.served.get(key))
@@ -110,6 +119,8 @@ class Node:
             _refuse_long_strings(request)
         slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
         connection.busy = entry.route.waits
+        if key == HEARTBEAT:
+            self._heartbeats.remember(connection, frame, version, request)
         entry.route.handle(self, Call(slot, request, version, connection.client), now)
         return True
 

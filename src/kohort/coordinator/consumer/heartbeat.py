@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kohort.coordinator.shard import Shard
     from kohort.records.codec import Record
 
-__all__ = ["heartbeat", "unsupported"]
+__all__ = ["heartbeat", "says_nothing", "unsupported"]
 
 
 def heartbeat(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
@@ -52,7 +52,7 @@ def heartbeat(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Mill
         if (
             member is not None
             and member.epoch == request.member_epoch
-            and _says_nothing(request, member, call.client)
+            and says_nothing(request, member, call.client)
             and group.at_rest(member)
         ):
             session_ends = Millis(now + shard.config.group_consumer_session_timeout_ms)
@@ -69,7 +69,7 @@ def heartbeat(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Mill
     return _join_or_stay(shard, call, now)
 
 
-def _says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
+def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
     """Whether a request is that of a member that goes on as before."""
     return (
         request.subscribed_topic_names is None

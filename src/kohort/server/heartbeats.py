@@ -1,0 +1,79 @@
+"""Unchanged heartbeats, answered from their bytes: they differ from the one before in nothing but
+the correlation id.
+
+Bounded, and in front of the normal path: what is remembered applies only while the coordinator
+holds the very state it was taken from (`coordinator/consumer/quiet.py`).
+"""
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
+from kohort.runtime.driver import Condition, PartitionDriver
+from kohort.terms import GroupId, Millis
+from kohort.wire.codec import encode
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+if TYPE_CHECKING:
+    from kohort.server.connection import Connection
+    from kohort.server.node import Node
+
+REMEMBERED_MAX = 65_536
+BODY = 8  # where a request's bytes begin to repeat: behind key, version and correlation id
+_HEAD = Struct(">iiB")
+
+
+class _Remembered(NamedTuple):
+    version: int
+    host: str
+    driver: PartitionDriver
+    quiet: Quiet
+    size: int
+    body: bytes
+
+
+class Heartbeats:
+    """The memory of one node."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._known: dict[bytes, _Remembered] = {}
+
+    def answer(
+        self,
+        connection: "Connection",
+        frame: bytes,
+        version: int,
+        correlation_id: int,
+        now: Millis,
+    ) -> bool:
+        """Answer from memory; False when the frame has to go the normal way."""
+        known = self._known.get(frame[BODY:])
+        if known is None or known.version != version or known.host != connection.host:
+            return False
+        driver = known.driver
+        if driver.condition is not Condition.ACTIVE or not known.quiet.renew(driver.shard, now):
+            return False
+        connection.put(_HEAD.pack(known.size, correlation_id, 0) + known.body)
+        return True
+
+    def remember(
+        self,
+        connection: "Connection",
+        frame: bytes,
+        version: int,
+        request: ConsumerGroupHeartbeatRequest,
+    ) -> None:
+        """Keep what this heartbeat will be answered next time, when it changes nothing."""
+        driver = self._node.driver_or_none(GroupId(request.group_id))
+        if driver is None or driver.condition is not Condition.ACTIVE:
+            return
+        quiet = quiet_or_none(driver.shard, request, connection.client)
+        if quiet is None:
+            return
+        if len(self._known) >= REMEMBERED_MAX:
+            self._known.clear()
+        body = encode(quiet.answer, version)
+        self._known[frame[BODY:]] = _Remembered(
+            version, connection.host, driver, quiet, len(body) + 5, body
+        )
