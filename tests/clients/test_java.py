@@ -1,10 +1,10 @@
 """The Java client as a member of a group on our broker, under both protocols."""
 
 import pytest
-
-from kohort.testing import Broker
 from tests.peers.java_client import JavaConsumer, produce
 from tests.peers.kafka import unavailable
+
+from kohort.testing import Broker
 
 pytestmark = [pytest.mark.clients, pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -23,47 +23,40 @@ def broker():
         yield running
 
 
-def members(broker, group, topic, protocol, count):
-    # The classic protocol notices a change at its heartbeat; a short one makes the test short.
+def member(broker, group, topic, protocol):
     properties = {}
-    if protocol == "classic":
+    if protocol == "classic":  # it notices a change at its heartbeat
         properties = {"heartbeat.interval.ms": 300, "session.timeout.ms": 6000}
-    return [
-        JavaConsumer(broker.bootstrap, group, topic, protocol=protocol, properties=properties)
-        for _ in range(count)
-    ]
+    return JavaConsumer(broker.bootstrap, group, topic, protocol=protocol, properties=properties)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_java_members_share_leave_crash_and_go_on(broker, protocol):
-    """Three members; one leaves, one is killed; nobody's records are lost, the offsets are kept."""
+    """Three members; one leaves, one is killed; no record is lost, the offsets are kept."""
     topic, group = f"orders-{protocol}", f"java-{protocol}"
     everything = {(topic, partition) for partition in range(6)}
     produce(broker.bootstrap, topic, 60)
-    first, second, third = members(broker, group, topic, protocol, 3)
-    with first, second, third:
-        first.start()
+    with member(broker, group, topic, protocol) as first:
         first.until(lambda it: it.assigned == everything and len(it.records) == 60)
         assert sorted(map(int, first.values())) == list(range(60))
         first.until(lambda it: sum(it.committed.values()) == 60)
-
-        second.start()
-        third.start()
-        for one in (first, second, third):
-            one.until(lambda it: len(it.assigned) == 2)
-        assert first.assigned | second.assigned | third.assigned == everything
-        second.leave()
-        third.until(lambda it: len(it.assigned) == 3)
-        first.until(lambda it: it.assigned == everything - third.assigned)
-        third.kill()
-        first.until(lambda it: it.assigned == everything)
-        assert not second.records
-        assert not third.records
+        with (
+            member(broker, group, topic, protocol) as second,
+            member(broker, group, topic, protocol) as third,
+        ):
+            for one in (first, second, third):
+                one.until(lambda it: len(it.assigned) == 2)
+            assert first.assigned | second.assigned | third.assigned == everything
+            second.leave()
+            third.until(lambda it: len(it.assigned) == 3)
+            first.until(lambda it: it.assigned == everything - third.assigned)
+            third.kill()
+            first.until(lambda it: it.assigned == everything)
+            assert not second.records
+            assert not third.records
 
     produce(broker.bootstrap, topic, 30)
-    (heir,) = members(broker, group, topic, protocol, 1)
-    with heir:
-        heir.start()
+    with member(broker, group, topic, protocol) as heir:
         heir.until(lambda it: len(it.records) == 30)
         assert sorted(map(int, heir.values())) == list(range(30))
 
@@ -73,14 +66,11 @@ def test_a_java_member_outlives_a_restart_of_the_broker(broker, protocol):
     """What was committed before the broker was killed is not read again after it."""
     topic, group = f"kept-{protocol}", f"java-kept-{protocol}"
     produce(broker.bootstrap, topic, 20)
-    (member,) = members(broker, group, topic, protocol, 1)
-    with member:
-        member.start()
-        member.until(lambda it: len(it.records) == 20)
-        member.until(lambda it: sum(it.committed.values()) == 20)
+    with member(broker, group, topic, protocol) as reader:
+        reader.until(lambda it: sum(it.committed.values()) == 20)
         broker.kill()
         broker.restart()
         produce(broker.bootstrap, topic, 20)
-        member.until(lambda it: len(it.records) == 40)
-        member.until(lambda it: sum(it.committed.values()) == 40)
-        assert sorted(map(int, member.values())) == sorted([*range(20), *range(20)])
+        reader.until(lambda it: len(it.records) == 40)
+        reader.until(lambda it: sum(it.committed.values()) == 40)
+        assert sorted(map(int, reader.values())) == sorted([*range(20), *range(20)])
