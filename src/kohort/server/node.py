@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 API_VERSIONS = 18
 HEARTBEAT = 68  # ConsumerGroupHeartbeat
 LONGEST_STRING = 32767
+PLACED_MAX = 65_536
 
 
 class _Entry(NamedTuple):
@@ -84,6 +85,7 @@ class Node:
         self.served = served_versions(cluster.config.api_versions_max)
         self._entries: dict[tuple[int, int], _Entry | None] = {}
         self._heartbeats = Heartbeats(self)
+        self._drivers: dict[GroupId, PartitionDriver | None] = {}  # a group never moves
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
         """Handle one frame, or say that it must wait its turn. Raises WireError: close the
@@ -126,8 +128,14 @@ class Node:
 
     def driver_or_none(self, group_id: GroupId) -> PartitionDriver | None:
         """The shard of a group, when this node coordinates it."""
-        leader, driver = self.cluster.coordinator(group_id)
-        return driver if leader == self.id else None
+        try:
+            return self._drivers[group_id]
+        except KeyError:
+            leader, driver = self.cluster.coordinator(group_id)
+        if len(self._drivers) >= PLACED_MAX:
+            self._drivers.clear()
+        self._drivers[group_id] = found = driver if leader == self.id else None
+        return found
 
     def driver_of(self, group_id: GroupId) -> PartitionDriver:
         """The shard of a group. Raises ApiError when another node coordinates it."""

@@ -345,7 +345,7 @@ class _Strided:
         return f"list(map({build}, {', '.join(arguments)}))"
 
 
-def _strided(source: _Decoder, cls: type[Any]) -> _Strided | None:
+def _strided(source: _Source, cls: type[Any]) -> _Strided | None:
     """The strided form of a struct, where a flexible version has one."""
     plain, tagged = source.split(fields_of(cls))
     if not source.flexible or tagged or not any(_fixed(field) for field in plain):
@@ -476,8 +476,23 @@ class _Encoder(_Source):
         if isinstance(field.of, Primitive):
             self.filled(field._replace(array=False), one)
         else:
+            self.packed(field.of, one)
             self.struct(field.of, one)
         self.indent -= 1
+
+    def packed(self, cls: type[Any], of: str) -> None:
+        """Emit a short cut for a struct whose strings are all empty: then it is one pack."""
+        run = _strided(self, cls)
+        plain, _ = self.split(fields_of(cls))
+        texts = [field for field in plain if not _fixed(field)]
+        if run is None or not texts:
+            return
+        formats = "".join(field.of.format if _fixed(field) else "B" for field in plain)
+        values = [f"{of}.{field.name}" if _fixed(field) else "1" for field in plain]
+        empty = " and ".join(f"{of}.{field.name} == ''" for field in texts)
+        self.line(f"if {empty}:")
+        pack = self.unpacker(formats + "B", "pack")
+        self.line(f"    w({pack}({', '.join(values)}, 0)); continue")
 
 
 # --- the doors
