@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kohort.records.codec import Record
+from kohort.terms import GroupId
 
 Request = TypeVar("Request")
 
@@ -40,10 +41,12 @@ class Effects:
 
     records: list[Record] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    groups: list[GroupId] = field(default_factory=list)  # whose deadlines were met
 
     def extend(self, other: "Effects") -> None:
         self.records += other.records
         self.replies += other.replies
+        self.groups += other.groups
 
 
 def answered(call: Call[Any], response: Any, records: Iterable[Record] = ()) -> Effects:

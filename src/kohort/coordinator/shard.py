@@ -92,6 +92,7 @@ class Shard:
         while (due := self.deadlines.pop_due(now)) is not None:
             action, arguments = due
             step: Effects = action(self, now, *arguments)
+            step.groups.append(arguments[0])  # every deadline is about a group
             effects.extend(self._absorb(step))
         return effects
 

@@ -23,14 +23,13 @@ from kohort.errors import ApiError, Broken, ErrorCode, KohortError, StorageError
 from kohort.records import codec
 from kohort.records.codec import Record
 from kohort.runtime.loader import load
+from kohort.runtime.observers import GroupStates, Observer
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 from kohort.wire import batch
 
 BATCH_LIMIT_BYTES = 512 * 1024
 RETRY_MS = 1000
-
-Observer = Callable[[str], None]
 
 
 class Condition(Enum):
@@ -53,6 +52,7 @@ class PartitionDriver:
         self.shard = new_shard()
         self._new_shard = new_shard
         self._observe = observe
+        self._states = GroupStates(observe)
         self._inbox: deque[Call[Any]] = deque()
         self._parked: deque[tuple[Offset, Reply]] = deque()
         self._unanswered: dict[int, Call[Any]] = {}
@@ -113,6 +113,7 @@ class PartitionDriver:
                     self._remember(call, effects)
                 steps.append(effects)
             self._write(steps, now)
+            self._states.stepped(self.shard, calls, steps)
         except StorageError as error:
             self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now)
         except Exception as error:  # noqa: BLE001  (whatever it is, the shard's state is not to be trusted)
@@ -164,6 +165,7 @@ class PartitionDriver:
                     return True
             self._loading = None
             self.condition = Condition.ACTIVE
+            self._states.loaded(self.shard)
             self._write([self.shard.start(now)], now)
         except KohortError as error:
             self._loading = None

@@ -17,7 +17,8 @@ from kohort.coordinator.effects import Call
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, StorageError
-from kohort.runtime.driver import Condition, Observer, PartitionDriver
+from kohort.runtime.driver import Condition, PartitionDriver
+from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
 from kohort.server.connection import Connection, Token
 from kohort.server.fetch_sessions import FetchSessions

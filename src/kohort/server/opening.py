@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kohort.config import BrokerConfig
-from kohort.runtime.driver import Observer
+from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, MemoryStore, Topic
 from kohort.server.cluster import Cluster
 from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
