@@ -173,7 +173,7 @@ def desk() -> Desk:
         ("x", 3, 9, commit_of(orders=[0]), ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_commit(  # noqa: PLR0917
+def test_who_may_commit(
     desk: Desk, member_id: str, epoch: int, version: int, topics: Any, code: ErrorCode
 ) -> None:
     """KIP-1251: an older epoch will do for partitions that a member has had since then."""

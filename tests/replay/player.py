@@ -379,9 +379,12 @@ class Story:
                 return
             for one, other in zip(theirs, ours, strict=True):
                 self.compare(one, other, inner, varies, out)
-        elif theirs != ours and path + "[]" not in varies:
-            if not any(path.startswith(one[:-2]) for one in varies if one.endswith("[]")):
-                out.append(told(path, theirs, ours))
+        elif theirs != ours and path + "[]" not in varies and not _masked(path, varies):
+            out.append(told(path, theirs, ours))
+
+
+def _masked(path: str, varies: set[str]) -> bool:
+    return any(path.startswith(one[:-2]) for one in varies if one.endswith("[]"))
 
 
 def told(path: str, theirs: Any, ours: Any) -> str:

@@ -1,5 +1,7 @@
 """Round trips of every message in every version, and what hostile bytes may not do."""
 
+import contextlib
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -81,10 +83,8 @@ def test_a_message_cut_at_any_byte_is_refused(frame):
 )
 def test_any_bytes_are_a_message_or_a_wire_error(versioned, data):
     cls, version = versioned
-    try:
+    with contextlib.suppress(WireError):
         codec.decode(cls, version, data)
-    except WireError:
-        pass
 
 
 @settings(max_examples=300, deadline=None)
@@ -99,10 +99,8 @@ def test_a_damaged_message_is_a_message_or_a_wire_error(frame, data):
     for _ in range(data.draw(st.integers(1, 4))):
         where = data.draw(st.integers(start, len(raw) - 1))
         raw[where] = data.draw(st.sampled_from([0, 1, 2, 127, 128, 255]))
-    try:
+    with contextlib.suppress(WireError):
         codec.decode(api.request, version, bytes(raw), start)
-    except WireError:
-        pass
 
 
 @pytest.mark.parametrize(
