@@ -1,4 +1,4 @@
-"""Two codecs that others wrote read what ours writes, and write the same bytes: kio and kafka-python."""
+"""Two codecs that others wrote, kio and kafka-python, read ours and write the same bytes."""
 
 import io
 from importlib import import_module
@@ -25,6 +25,8 @@ FRAMES = [
     and frame["response"].get("ErrorCode") != 35  # in the layout of another version
 ]
 NAMES = sorted({frame["api"] for frame in FRAMES})
+# kafka-python reads ApiVersions by trial over its versions, not in the one it is told.
+READ_BY_TRIAL = {"ApiVersions"}
 KAFKA_PYTHON = [
     kafka.protocol.admin,
     kafka.protocol.consumer,
@@ -88,8 +90,15 @@ def kafka_python_class(name: str) -> Any:
     return None
 
 
+KAFKA_PYTHON_NAMES = [
+    name
+    for name in NAMES
+    if name not in READ_BY_TRIAL and kafka_python_class(f"{name}Request") is not None
+]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", [one for one in NAMES if kafka_python_class(f"{one}Request")])
+@pytest.mark.parametrize("name", KAFKA_PYTHON_NAMES)
 def test_kafka_python_agrees(name):
     agreed = 0
     for side, version, body in bodies(name):
