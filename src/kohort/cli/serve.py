@@ -7,6 +7,7 @@ touched. stdout carries one line, when clients may connect; all else goes to std
 import errno
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kohort.server.broker import Broker
 
 STOP_SECONDS = 2.0
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; a warning is given)
+OPEN_FILES = 100_000
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -79,17 +80,10 @@ class Serve(Command):
             config = _config(args)
             listen = args.listen or _listener(config)
             data_dir = _data_dir(args, config)
+            _check_advertised(config)
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
             return USAGE
-        log = logging.getLogger("kohort")
-        if config.ignored:
-            log.warning("settings that mean nothing here: %s", ", ".join(sorted(config.ignored)))
-        if not _is_loopback(listen[0]):
-            log.warning(
-                "listening on %s, beyond this machine, without encryption or authentication",
-                listen[0],
-            )
         return _run(config, listen, data_dir, args.nodes)
 
 
@@ -106,20 +100,15 @@ def _config(args: Namespace) -> "BrokerConfig":
 
 
 def _listener(config: "BrokerConfig") -> tuple[str, int]:
-    """The first listener that is not a controller's. Raises ValueError for one we cannot open."""
-    protocols = dict(one.split(":", 1) for one in config.listener_security_protocol_map)
-    for listener in config.listeners:
-        name, found, address = listener.partition("://")
-        if name in config.controller_listener_names:
-            continue
-        protocol = protocols.get(name, name)
-        if not found or protocol != "PLAINTEXT":
-            raise ValueError(f"listeners has {listener!r}, expected PLAINTEXT://HOST:PORT")
-        try:
-            return _address(f"{ANY_ADDRESS}{address}" if address.startswith(":") else address)
-        except ArgumentTypeError as error:
-            raise ValueError(f"listeners has {listener!r}: {error}") from None
-    raise ValueError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
+    from kohort.config.listeners import listening_address  # noqa: PLC0415
+
+    return listening_address(config)
+
+
+def _check_advertised(config: "BrokerConfig") -> None:
+    from kohort.config.listeners import advertised_address  # noqa: PLC0415
+
+    advertised_address(config)
 
 
 def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
@@ -143,15 +132,32 @@ def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None,
         try:
             await broker.start()
         except OSError as error:
-            complain(f"serve: {_os_reason(error, listen, data_dir)}")
+            host, port = listen
+            tried = host, port + len(broker.addresses) if port else 0
+            complain(f"serve: {_os_reason(error, tried, data_dir)}")
             return FAILED
         except KohortError as error:
             complain(f"serve: {error}")
             return FAILED
+        _warn(config, listen)
         return await _until_stopped(broker, data_dir)
 
+    _allow_many_files()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(serve())
+
+
+def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
+    import logging  # noqa: PLC0415
+
+    log = logging.getLogger("kohort")
+    if config.ignored:
+        log.warning("settings that mean nothing here: %s", ", ".join(sorted(config.ignored)))
+    if not _is_loopback(listen[0]):
+        log.warning(
+            "listening on %s, beyond this machine, without encryption or authentication",
+            listen[0],
+        )
 
 
 async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
@@ -180,6 +186,17 @@ async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
         complain(f"serve: {broker.failure}")
         return FAILED
     return OK
+
+
+def _allow_many_files() -> None:
+    """Each connection and each segment holds a file open; the usual soft limit is for shells."""
+    import resource  # noqa: PLC0415  (start-up time)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # a system with a lower limit of its own: then it stays
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _loop_factory() -> "Callable[[], AbstractEventLoop] | None":
@@ -212,11 +229,12 @@ def _address_text(host: str, port: int) -> str:
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, found, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not found or not host or not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ArgumentTypeError(f"{text!r} is not an address, expected HOST:PORT")
-    return host, int(port)
+    from kohort.config.listeners import host_and_port  # noqa: PLC0415  (start-up time)
+
+    try:
+        return host_and_port(text)
+    except KohortError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _count(text: str) -> int:

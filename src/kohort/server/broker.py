@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from kohort.config import BrokerConfig
+from kohort.config.listeners import advertised_address
 from kohort.errors import KohortError
 from kohort.server.cluster import Cluster
 from kohort.server.connection import Connection
@@ -120,14 +121,13 @@ class Broker:
         """What clients are told to connect to: `advertised.listeners`, or where the nodes
         listen.
         """
+        told = advertised_address(self.config)
         nodes = []
         for index, (host, port) in enumerate(self.addresses):
             shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-            told = self.config.advertised_listeners
-            if told:
-                name, _, number = told[0].rpartition(":")
-                shown = name.split("//", 1)[-1].strip("[]") or shown
-                port = int(number) + index if int(number) else port  # noqa: PLW2901
+            if told is not None:
+                shown, number = told
+                port = number + index if number else port  # noqa: PLW2901
             nodes.append((self.config.node_id + index, shown, port))
         return nodes
 

@@ -1,0 +1,52 @@
+"""Addresses in settings: which listener is for clients, and where it is."""
+
+from kohort.config.broker import BrokerConfig
+from kohort.config.settings import ConfigError
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError."""
+    host, found, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not found or not host or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ConfigError(f"{text!r} is not an address, expected HOST:PORT")
+    return host, int(port)
+
+
+def listening_address(config: BrokerConfig) -> tuple[str, int]:
+    """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
+    or when it wants more than plain text.
+    """
+    protocols = dict(one.split(":", 1) for one in config.listener_security_protocol_map)
+    for listener in config.listeners:
+        name, found, address = listener.partition("://")
+        if name in config.controller_listener_names:
+            continue
+        if not found or protocols.get(name, name) != "PLAINTEXT":
+            raise ConfigError(f"listeners has {listener!r}, expected PLAINTEXT://HOST:PORT")
+        try:
+            return host_and_port(f"{ANY_ADDRESS}{address}" if address[:1] == ":" else address)
+        except ConfigError as error:
+            raise ConfigError(f"listeners has {listener!r}: {error}") from None
+    raise ConfigError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
+
+
+def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
+    """What clients are to be told: the first of `advertised.listeners` that is not a controller's.
+    None: where the broker listens. Raises ConfigError.
+    """
+    for listener in config.advertised_listeners:
+        name, found, address = listener.partition("://")
+        if name in config.controller_listener_names:
+            continue
+        if not found:
+            raise ConfigError(
+                f"advertised.listeners has {listener!r}, expected PLAINTEXT://HOST:PORT"
+            )
+        try:
+            return host_and_port(address)
+        except ConfigError as error:
+            raise ConfigError(f"advertised.listeners has {listener!r}: {error}") from None
+    return None
