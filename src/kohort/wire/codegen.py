@@ -15,7 +15,7 @@ there are bytes, and nothing recurses.
 
 import linecache
 from collections.abc import Callable, Iterator
-from itertools import count, groupby, repeat, starmap
+from itertools import count, groupby, starmap
 from struct import Struct
 from typing import Any
 
@@ -74,7 +74,6 @@ _GLOBALS: dict[str, Any] = {
     "compact_length": _compact_length,
     "read_uvarint": read_uvarint,
     "refuse": _refuse,
-    "repeat": repeat,
     "skip_tag": _skip_tag,
     "starmap": starmap,
     "uvarint": uvarint,
@@ -297,18 +296,16 @@ def _short(field: Field) -> bool:
 
 
 class _Strided:
-    """An array of structs that are all alike: fixed fields, empty strings, no tags. Then each has
-    one size,
-    and the bytes that say so stand at a fixed stride, where one comparison finds them.
+    """An array of structs that are all alike: fixed fields, then empty strings, no tags.
+
+    Then each has one size, and the bytes that say so stand at a fixed stride, where one comparison
+    finds them all.
     """
 
     def __init__(self) -> None:
         self.formats = ""
         self.size = 0
         self.marks: list[tuple[int, int]] = []  # where, and which byte
-        self.columns: list[
-            str | None
-        ] = []  # None: a fixed field; else what the marked string holds
 
     def mark(self, byte: int) -> None:
         self.marks.append((self.size, byte))
@@ -325,24 +322,10 @@ class _Strided:
         return " and ".join(tests)
 
     def build(self, source: _Decoder, cls: type[Any], count_name: str) -> str:
-        rows = (
-            f"{source.unpacker(self.formats, 'iter_unpack')}(b[p:p + {count_name} * {self.size}])"
-        )
-        build = source.constant("C", cls)
-        fixed = self.columns.count(None)
-        if all(column is None for column in self.columns[:fixed]):
-            # What follows the last fixed field is its default, or is given as such.
-            defaults = [field.default for field in fields_of(cls)][fixed:]
-            if all(repr(d) == c for d, c in zip(defaults, self.columns[fixed:], strict=True)):
-                return f"list(starmap({build}, {rows}))"
-        names = iter(range(fixed))
-        columns = source.name("c")
-        source.line(f"{columns} = tuple(zip(*{rows}))")
-        arguments = [
-            f"{columns}[{next(names)}]" if column is None else f"repeat({column})"
-            for column in self.columns
-        ]
-        return f"list(map({build}, {', '.join(arguments)}))"
+        """The expression that makes all of them: what is behind the fixed fields is the default."""
+        rows = f"b[p:p + {count_name} * {self.size}]"
+        unpack = source.unpacker(self.formats, "iter_unpack")
+        return f"list(starmap({source.constant('C', cls)}, {unpack}({rows})))"
 
 
 def _strided(source: _Source, cls: type[Any]) -> _Strided | None:
@@ -351,18 +334,22 @@ def _strided(source: _Source, cls: type[Any]) -> _Strided | None:
     if not source.flexible or tagged or not any(_fixed(field) for field in plain):
         return None
     run = _Strided()
+    constant = False  # from the first text on: a text is empty, and what follows is its default
     for field in fields_of(cls):
         if field not in plain:
-            if isinstance(field.default, list | msgspec.Struct):
-                return None
-            run.columns.append(repr(field.default))
+            constant = True
         elif _fixed(field):
-            run.formats += field.of.format
-            run.size += field.of.size
-            run.columns.append(None)
+            if constant:
+                for byte in Struct(">" + field.of.format).pack(field.default):
+                    run.mark(byte)
+            else:
+                run.formats += field.of.format
+                run.size += field.of.size
         elif not field.array and isinstance(field.of, Primitive) and field.of.name == "string":
+            if field.default != "":
+                return None
             run.mark(1)
-            run.columns.append("''")
+            constant = True
         else:
             return None
     run.mark(0)

@@ -77,6 +77,11 @@ class TopicOffsets:
         if partition >= _MOST_PARTITIONS:
             raise Broken(f"an offset is for partition {partition}, beyond {_MOST_PARTITIONS - 1}")
         missing = partition + 1 - len(self.timestamps)
+        if missing == 1:  # the common case: partitions come in order
+            self.offsets.append(0)
+            self.leader_epochs.append(-1)
+            self.timestamps.append(ABSENT)
+            return
         self.offsets.extend([0] * missing)
         self.leader_epochs.extend([-1] * missing)
         self.timestamps.extend([ABSENT] * missing)
