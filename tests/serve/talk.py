@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from kohort.wire.apis import APIS
 from kohort.wire.batch import build
@@ -56,7 +56,7 @@ class Talk:
         self._reader = FrameReader(1 << 30)
         self._frames: list[bytes] = []
 
-    def __enter__(self) -> "Talk":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

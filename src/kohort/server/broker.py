@@ -9,6 +9,7 @@ connection gets its answers in one write. There is no task, future or timer per 
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,7 @@ from kohort.terms import Millis, Offset
 log = logging.getLogger("kohort")
 
 SWEEP_SECONDS = 5.0
+LEAST_SWEEP_SECONDS = 0.25
 BUSY_SWEEP_SECONDS = 0.02  # while a log is being cleaned, slice by slice
 
 
@@ -71,7 +73,8 @@ class Broker:
         self.failure: KohortError | None = None
         self.stopped = asyncio.Event()
         self._servers: list[asyncio.Server] = []
-        self._protocols: set[_ClientProtocol] = set()
+        self._protocols: dict[_ClientProtocol, str] = {}  # the host each is from
+        self._hosts: Counter[str] = Counter()
         self._clock = Clock()
         self._sync_thread = ThreadPoolExecutor(1, thread_name_prefix="kohort-sync")
         self._turn_scheduled = False
@@ -99,7 +102,7 @@ class Broker:
             raise
         for server in self._servers:
             await server.start_serving()
-        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self._load()
         self.schedule_turn()
 
@@ -245,16 +248,29 @@ class Broker:
 
     # --- connections
 
-    def admit(self, protocol: "_ClientProtocol") -> bool:
-        """Whether one more connection fits under max.connections."""
-        if len(self._protocols) >= self.config.max_connections:
-            log.warning("a connection is refused: max.connections=%s", self.config.max_connections)
+    def admit(self, protocol: "_ClientProtocol", host: str) -> bool:
+        """Whether one more connection fits under max.connections and max.connections.per.ip."""
+        config = self.config
+        if len(self._protocols) >= config.max_connections:
+            log.warning("a connection is refused: max.connections=%s", config.max_connections)
             return False
-        self._protocols.add(protocol)
+        if self._hosts[host] >= config.max_connections_per_ip:
+            log.warning(
+                "a connection from %s is refused: max.connections.per.ip=%s",
+                host,
+                config.max_connections_per_ip,
+            )
+            return False
+        self._protocols[protocol] = host
+        self._hosts[host] += 1
         return True
 
     def forget(self, protocol: "_ClientProtocol") -> None:
-        self._protocols.discard(protocol)
+        host = self._protocols.pop(protocol, None)
+        if host is not None:
+            self._hosts[host] -= 1
+            if not self._hosts[host]:
+                del self._hosts[host]
 
     def _sweep(self) -> None:
         """Close connections that have been silent for too long; see to the logs."""
@@ -268,8 +284,15 @@ class Broker:
             more = self.cluster.housekeep(self._clock())
             self.schedule_turn()
         self._sweeper = self._loop.call_later(
-            BUSY_SWEEP_SECONDS if more else SWEEP_SECONDS, self._sweep
+            BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
         )
+
+    def _sweep_pause(self) -> float:
+        """Seconds between two looks: a silent connection is found a quarter too late at most."""
+        idle_ms = self.config.connections_max_idle_ms
+        if idle_ms < 0:
+            return SWEEP_SECONDS
+        return min(SWEEP_SECONDS, max(idle_ms / 4000, LEAST_SWEEP_SECONDS))
 
 
 def _sync_all(logs: Sequence[Log]) -> list[Offset]:
@@ -292,14 +315,15 @@ class _ClientProtocol(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)
         broker = self._broker
         cluster = broker.cluster
-        if cluster is None or not broker.admit(self):
+        peer = transport.get_extra_info("peername")
+        host = peer[0] if peer else "unknown"
+        if cluster is None or not broker.admit(self, host):
             transport.abort()
             return
-        peer = transport.get_extra_info("peername")
         self._heard = asyncio.get_running_loop().time()
         self._connection = Connection(
             cluster.nodes[self._node],
-            peer[0] if peer else "unknown",
+            host,
             broker.config.socket_request_max_bytes,
             cluster.touched_by,
         )
@@ -325,8 +349,13 @@ class _ClientProtocol(asyncio.Protocol):
             return
         connection.go_on(now)
         self._broker.schedule_turn()
+        self._read_on(connection)
+
+    def _read_on(self, connection: Connection) -> None:
         transport = self._transport
-        if transport is not None and not transport.is_closing() and not connection.crowded:
+        if transport is None or transport.is_closing():
+            return
+        if not (connection.crowded or connection.unread):
             transport.resume_reading()
 
     def write(self, data: bytes) -> None:
@@ -335,12 +364,14 @@ class _ClientProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """A client that does not read its answers gets no more of its requests handled."""
-        if self._transport is not None:
+        if self._connection is not None and self._transport is not None:
+            self._connection.unread = True
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if self._connection is not None:
+            self._connection.unread = False
+            self.go_on(self._broker.now())
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._broker.forget(self)

@@ -16,6 +16,7 @@ from kohort.terms import Millis
 from kohort.wire.frames import FrameReader, encode_response
 
 PENDING_FRAMES_MAX = 256
+PENDING_ANSWERS_MAX = 256  # answers may be large: the next requests wait until these have left
 
 
 class Token(Protocol):
@@ -125,6 +126,7 @@ class Connection:
         self.head = b""  # what stood behind the correlation id last time: it seldom changes
         self.closed = False
         self.owner: Any = None  # what holds the socket
+        self.unread = False  # the client does not take its answers: it gets no more of them
         self.busy = False  # the last request waits for somebody else's step
         self.slots: deque[Slot] = deque()
         self.frames: deque[bytes] = deque()
@@ -165,7 +167,9 @@ class Connection:
         """Hand over the frames that may be handled now."""
         frames = self.frames
         try:
-            while frames and not self.busy and not self.closed:
+            while frames and not (self.busy or self.unread or self.closed):
+                if len(self.slots) >= PENDING_ANSWERS_MAX:
+                    return
                 if not self.node.take(self, frames[0], now):
                     return
                 frames.popleft()

@@ -37,7 +37,8 @@ class FrameReader:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
-        self._rest = b""
+        self._rest = bytearray()  # grows in place: a long frame comes in many pieces
+        self._needed = 4  # how long the rest must be before it is worth a look
 
     @property
     def pending_bytes(self) -> int:
@@ -50,23 +51,31 @@ class FrameReader:
         Raises WireError for a size that is negative or above the limit, before anything of it is
         kept; whole frames in front of it are given first, and the next call raises.
         """
-        if self._rest:
-            data = self._rest + data
+        rest = self._rest
+        if rest:
+            rest += data
+            if len(rest) < self._needed:
+                return []
+            data = bytes(rest)
+            self._rest = bytearray()
         frames: list[bytes] = []
         position, end = 0, len(data)
+        self._needed = 4
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not 0 <= size <= self._limit:
                 if frames:
-                    self._rest = data[position : position + 4]
+                    self._rest += data[position : position + 4]
                     return frames
                 raise WireError(f"a frame of {size} bytes, expected 0 to {self._limit}")
             stop = position + 4 + size
             if stop > end:
+                self._needed = stop - position
                 break
             frames.append(data[position + 4 : stop])
             position = stop
-        self._rest = data[position:] if position else data
+        if position < end:
+            self._rest += data[position:]
         return frames
 
 
