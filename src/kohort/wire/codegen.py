@@ -15,6 +15,7 @@ there are bytes, and nothing recurses.
 
 import linecache
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import count, groupby, starmap
 from struct import Struct
 from typing import Any
@@ -23,6 +24,8 @@ import msgspec
 
 from kohort.errors import WireError
 from kohort.wire.schema import Field, Primitive, fields_of
+
+FEW = 33  # an array of fewer numbers is read by a struct of its own size
 
 Encoder = Callable[[Any], bytes]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
@@ -259,9 +262,13 @@ class _Decoder(_Source):
             self.line(f"{target} = [b[i:i + 16] for i in range(p, p + {size} * 16, 16)]")
             self.line(f"p += {size} * 16")
         elif kind.format:
-            unpack = self.unpacker(kind.format, "iter_unpack")
-            self.line(f"if {size} * {kind.size} > len(b) - p: raise refuse({field.name!r}, {size})")
-            self.line(f"{target} = [x for x, in {unpack}(b[p:p + {size} * {kind.size}])]")
+            few = self.constant("few", _unpackers(kind.format))
+            many = self.unpacker(kind.format, "iter_unpack")
+            self.line(f"if {size} < {FEW}: {target} = [*{few}[{size}](b, p)]")
+            self.line(
+                f"elif {size} * {kind.size} > len(b) - p: raise refuse({field.name!r}, {size})"
+            )
+            self.line(f"else: {target} = [x for x, in {many}(b[p:p + {size} * {kind.size}])]")
             self.line(f"p += {size} * {kind.size}")
         else:
             self.line(f"{target} = []")
@@ -293,6 +300,12 @@ class _Decoder(_Source):
 
 def _short(field: Field) -> bool:
     return not field.array and field.of.name == "string"
+
+
+@cache
+def _unpackers(formats: str) -> list[Callable[[bytes, int], tuple[Any, ...]]]:
+    """How to read 0, 1, 2, ... numbers at once: one call for a short array."""
+    return [Struct(f">{size}{formats}").unpack_from for size in range(FEW)]
 
 
 class _Strided:

@@ -78,6 +78,13 @@ def _partitions(
     offsets, epochs, timestamps = table.offsets, table.leader_epochs, table.timestamps
     metadata = table.metadata
     end = len(timestamps)
+    if not waiting and not metadata:
+        return [
+            answer(one, offsets[one], epochs[one])
+            if 0 <= one < end and timestamps[one] != ABSENT
+            else answer(one, -1)
+            for one in partitions
+        ]
     found = []
     for one in partitions:
         if waiting and (topic, one) in waiting:
