@@ -1,0 +1,47 @@
+"""A message class and a version become two straight-line functions: encode and decode.
+
+The source is made at first use and kept where tracebacks and debuggers find it. Runs of
+fixed-width fields are
+one unpack; an array of small structs whose strings are all empty, which is what a commit or a
+fetch of offsets
+looks like, is one unpack for all of them.
+
+Every byte may be hostile. Lengths and counts are checked for their sign; a slice beyond the end
+is short but
+moves the position past it, so that the next read, or the check at the end, refuses. No loop runs
+further than
+there are bytes, and nothing recurses.
+"""
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from kohort.wire.codegen import decoding, encoding
+from kohort.wire.codegen.decoding import decoder_source
+from kohort.wire.codegen.encoding import encoder_source
+from kohort.wire.codegen.varints import read_uvarint, uvarint
+
+__all__ = [
+    "Decoder",
+    "Encoder",
+    "compile_function",
+    "decoder_source",
+    "encoder_source",
+    "read_uvarint",
+    "uvarint",
+]
+
+Encoder = Callable[[Any], bytes]
+Decoder = Callable[[bytes, int], tuple[Any, int]]
+
+
+def compile_function(
+    verb: str, cls: type[Any], version: int, source: str, constants: dict[str, Any]
+) -> Any:
+    """The function, with its source where tracebacks look for it."""
+    filename = f"<kohort {verb} {cls.__name__} v{version}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace = {**decoding.GLOBALS, **encoding.GLOBALS, **constants}
+    exec(compile(source, filename, "exec"), namespace)  # noqa: S102  (our own text, made above)
+    return namespace[verb.rsplit(maxsplit=1)[-1]]

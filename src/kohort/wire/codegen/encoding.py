@@ -1,0 +1,146 @@
+"""From a class and a version to the source of an encoder."""
+
+from typing import Any
+
+from kohort.wire.codegen.source import Source, has_short_length, is_fixed, runs_of
+from kohort.wire.codegen.strided import strided
+from kohort.wire.codegen.varints import LENGTHS, compact_length, uvarint
+from kohort.wire.schema import Field, Primitive, fields_of
+
+GLOBALS: dict[str, Any] = {
+    "LENGTHS": LENGTHS,
+    "compact_length": compact_length,
+    "uvarint": uvarint,
+}
+
+
+class EncoderSource(Source):
+    def struct(self, cls: type[Any], of: str) -> None:
+        """Emit the writing of one struct, held by the variable `of`."""
+        plain, tagged = self.split(fields_of(cls))
+        closed = self.flexible and not tagged
+        runs = list(runs_of(plain))
+        for index, (fixed, run) in enumerate(runs):
+            if fixed:
+                formats = "".join(field.of.format for field in run)
+                values = [f"{of}.{field.name}" for field in run]
+                if (
+                    closed and index == len(runs) - 1
+                ):  # the empty tag section comes in the same pack
+                    formats, values, closed = formats + "B", [*values, "0"], False
+                self.line(f"w({self.unpacker(formats, 'pack')}({', '.join(values)}))")
+            else:
+                for field in run:
+                    self.value(field, f"{of}.{field.name}")
+        if tagged:
+            self.tags(tagged, of)
+        elif closed:
+            self.line('w(b"\\0")')
+
+    def tags(self, fields: list[Field], of: str) -> None:
+        held = self.name("g")
+        self.line(f"{held} = []")
+        for field in fields:
+            value = self.name("x")
+            self.line(f"{value} = {of}.{field.name}")
+            inner = not field.always
+            if inner:
+                self.line(f"if {value} != {self.constant('D', field.default)}:")
+                self.indent += 1
+            outer = self.name("w")
+            part = self.name("o")
+            self.line(f"{outer} = w; {part} = []; w = {part}.append")
+            self.value(field, value, in_tag=True)
+            self.line(f"w = {outer}; {part} = b''.join({part})")
+            tag = f"uvarint({field.tag})"
+            self.line(f"{held}.append({tag} + uvarint(len({part})) + {part})")
+            if inner:
+                self.indent -= 1
+        self.line(f"w(uvarint(len({held}))); w(b''.join({held}))")
+
+    def length(self, field: Field, size: str) -> str:
+        if self.compact(field):
+            return f"LENGTHS[{size}] if {size} < 1024 else compact_length({size})"
+        return f"{self.unpacker('h' if has_short_length(field) else 'i', 'pack')}({size})"
+
+    def null(self, field: Field) -> str:
+        if self.compact(field):
+            return "b'\\0'"
+        return repr(b"\xff\xff" if has_short_length(field) else b"\xff\xff\xff\xff")
+
+    def value(self, field: Field, of: str, *, in_tag: bool = False) -> None:
+        if is_fixed(field):
+            self.line(f"w({self.unpacker(field.of.format, 'pack')}({of}))")
+            return
+        nullable = self.nullable(field)
+        struct = not field.array and not isinstance(field.of, Primitive)
+        if not nullable and field.nullable.first <= field.nullable.last and not struct:
+            # null in newer versions (JoinGroup's ProtocolName): older ones say it with nothing
+            of = f"({of} or {'[]' if field.array else repr(field.of.default)})"
+        if nullable:
+            held = self.name("x")
+            self.line(f"{held} = {of}")
+            null = ("b'\\0'" if in_tag else "b'\\xff'") if struct else self.null(field)
+            self.line(f"if {held} is None: w({null})")
+            self.line("else:")
+            self.indent += 1
+            of = held
+        if struct:
+            if nullable:
+                self.line("w(b'\\1')")
+            self.struct(field.of, of)
+        else:
+            self.filled(field, of)
+        if nullable:
+            self.indent -= 1
+
+    def filled(self, field: Field, of: str) -> None:
+        size = self.name("n")
+        if not field.array:
+            held = self.name("y")
+            self.line(f"{held} = {of}{'.encode()' if field.of.name == 'string' else ''}")
+            self.line(f"{size} = len({held})")
+            self.line(f"w(({self.length(field, size)}) + {held})")
+            return
+        held = self.name("y")
+        self.line(f"{held} = {of}; {size} = len({held})")
+        self.line(f"w({self.length(field, size)})")
+        if isinstance(field.of, Primitive) and field.of.name == "uuid":
+            self.line(f"w(b''.join({held}))")
+            return
+        if isinstance(field.of, Primitive) and field.of.format:
+            pack = self.unpacker(field.of.format, "pack")
+            self.line(f"w(b''.join([{pack}(x) for x in {held}]))")
+            return
+        one = self.name("o")
+        self.line(f"for {one} in {held}:")
+        self.indent += 1
+        if isinstance(field.of, Primitive):
+            self.filled(field._replace(array=False), one)
+        else:
+            self.packed(field.of, one)
+            self.struct(field.of, one)
+        self.indent -= 1
+
+    def packed(self, cls: type[Any], of: str) -> None:
+        """Emit a short cut for a struct whose strings are all empty: then it is one pack."""
+        run = strided(self, cls)
+        plain, _ = self.split(fields_of(cls))
+        texts = [field for field in plain if not is_fixed(field)]
+        if run is None or not texts:
+            return
+        formats = "".join(field.of.format if is_fixed(field) else "B" for field in plain)
+        values = [f"{of}.{field.name}" if is_fixed(field) else "1" for field in plain]
+        empty = " and ".join(f"{of}.{field.name} == ''" for field in texts)
+        self.line(f"if {empty}:")
+        pack = self.unpacker(formats + "B", "pack")
+        self.line(f"    w({pack}({', '.join(values)}, 0)); continue")
+
+
+def encoder_source(cls: type[Any], version: int) -> tuple[str, dict[str, Any]]:
+    """The source of `encode(m)`, and the constants that it refers to."""
+    source = EncoderSource(version, flexible=version in cls.flexible)
+    source.line("out = []; w = out.append")
+    source.struct(cls, "m")
+    source.line("return b''.join(out)")
+    return source.text("def encode(m):"), source.constants
