@@ -2,6 +2,7 @@
 
 import os
 import struct
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -26,17 +27,13 @@ def every_frame(rounds: int, seed: int) -> None:
             continue
         for _ in range(rounds):
             data = spoil(random, bytes.fromhex(one["request_hex"]))
-            try:
+            with suppress(WireError):
                 _, start = decode_request_header(data, flexible=api.flexible(version))
                 decode(api.request, version, data, start)
-            except WireError:
-                pass
             if one["response_hex"]:
                 data = spoil(random, bytes.fromhex(one["response_hex"]))
-                try:
+                with suppress(WireError):
                     decode(api.response, version, data, 5 if api.flexible(version) else 4)
-                except WireError:
-                    pass
 
 
 def every_batch(rounds: int, seed: int) -> None:
@@ -53,13 +50,12 @@ def every_batch(rounds: int, seed: int) -> None:
             )
         if random.random() < 0.3:
             del data[random.randrange(len(data)) :]
-        struct.pack_into(">i", data, 8, len(data) - 12) if len(data) > 12 else None
-        try:
+        if len(data) > 12:
+            struct.pack_into(">i", data, 8, len(data) - 12)  # or its length gives it away
+        with suppress(WireError):
             header = batch.header_at(bytes(data))
             list(batch.records(bytes(data)))
             batch.check(bytes(data), 0, header)
-        except WireError:
-            pass
 
 
 def test_frames():

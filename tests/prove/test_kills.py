@@ -157,7 +157,7 @@ def test_many_kills(crew, seed, idempotent):
 def test_many_kills_while_segments_roll_and_are_cleaned(crew):
     small = {
         "offsets.topic.segment.bytes": "20000",
-        "log.segment.bytes": "20000",
+        "log.segment.bytes": "1048576",
         "offsets.topic.num.partitions": "2",
         "log.cleaner.min.cleanable.ratio": "0.1",
         "log.cleaner.backoff.ms": "200",
