@@ -1,0 +1,272 @@
+"""Any sequence of joins, heartbeats, lost answers, silences, changed topics and crashes keeps what
+KIP-848 promises.
+"""
+
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, note, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.coordinator.consumers import Partitions, beat, given
+from tests.coordinator.desk import Desk, topic_id
+
+from kohort.config import BrokerConfig
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.shard import Shard
+from kohort.coordinator.topics import Topic, Topics
+from kohort.errors import ErrorCode
+from kohort.records.codec import Record, decode, encode
+from kohort.terms import GroupState
+
+NAMES = ["t", "u", "v"]
+MEMBERS = ["a", "b", "c", "d"]
+SESSION_S = 45
+REJOIN = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
+
+topic_names = st.sets(st.sampled_from(NAMES)).map(sorted)
+members = st.sampled_from(MEMBERS)
+
+
+class Client:
+    """A client by the book: it believes what it was last told, and after an answer that never came
+    it tells everything about itself.
+    """
+
+    def __init__(self, desk: Desk, member_id: str) -> None:
+        self.desk, self.id = desk, member_id
+        self.alive = False
+        self.epoch = 0
+        self.owned: Partitions = {}
+        self.names: list[str] = []
+        self.assignor: str | None = None
+        self.tells_all = False
+
+    def start(self, names: list[str], assignor: str | None) -> None:
+        self.alive, self.epoch, self.owned = True, 0, {}
+        self.names, self.assignor = names, assignor
+
+    def stop(self) -> None:
+        self.alive, self.epoch, self.owned = False, 0, {}
+
+    def subscribe(self, names: list[str]) -> None:
+        self.names, self.tells_all = names, True
+
+    def beat(self, *, lost: bool = False, silent: bool = False) -> None:
+        """One heartbeat. `lost`: its answer never comes; `silent`: it does not say what it owns."""
+        fields: dict[str, Any] = {}
+        if self.epoch == 0 or self.tells_all:
+            fields = {"names": self.names, "rebalance_timeout_ms": 10_000}
+            fields["server_assignor"] = self.assignor
+        owned = None if silent and not self.tells_all else self.owned
+        if self.epoch == 0:
+            owned = {}
+        answer = beat(self.desk, self.id, self.epoch, owned=owned, **fields)
+        if lost:
+            self.tells_all = True
+            return
+        self.tells_all = False
+        if answer.error_code:
+            assert answer.error_code in REJOIN, answer
+            self.epoch, self.owned = 0, {}
+            return
+        self.epoch = answer.member_epoch
+        assignment = given(answer)
+        if assignment is not None:
+            self.owned = assignment
+
+
+def compacted(log: list[Record], upto: int, *, tombstones: bool) -> list[Record]:
+    """The last record of each key in the first part of a log, and all of the rest."""
+    last = {encode(record)[0]: number for number, record in enumerate(log[:upto])}
+    kept = [
+        record
+        for number, record in enumerate(log[:upto])
+        if last[encode(record)[0]] == number and (tombstones or record.value is not None)
+    ]
+    return kept + log[upto:]
+
+
+def digest(shard: Shard) -> dict[str, Any]:
+    """All durable state, derived state included."""
+    return {
+        group.id: {
+            "epochs": (group.group_epoch, group.target_epoch, group.target_time),
+            "hash": group.metadata_hash,
+            "targets": group.targets,
+            "members": group.members,
+            "held": group.held,
+            "state": group.state,
+            "assignor": group.assignor,
+            "names": sorted(group.topic_names((), ())),
+        }
+        for group in shard.groups
+        if isinstance(group, ConsumerGroup)
+    }
+
+
+class GroupMachine(RuleBasedStateMachine):
+    """One group, four clients, three topics."""
+
+    @initialize(interval_ms=st.sampled_from([0, 0, 5000]), assignors=st.booleans())
+    def begin(self, interval_ms: int, assignors: bool) -> None:  # noqa: FBT001
+        self.topics = {name: Topic(topic_id(name), name, 3) for name in NAMES[:2]}
+        self.desk = Desk(
+            known=Topics(self.topics.values()),
+            group_consumer_assignment_interval_ms=interval_ms,
+            group_consumer_assignors="range,uniform" if assignors else "uniform,range",
+        )
+        self.clients = {name: Client(self.desk, name) for name in MEMBERS}
+        self.made = 0
+        self.epochs: dict[str, int] = {}
+        self.group_epochs = (1, 1)
+
+    @property
+    def group(self) -> ConsumerGroup | None:
+        return self.desk.shard.groups.consumer("g")
+
+    # -- what may happen
+
+    @rule(name=members, names=topic_names, assignor=st.sampled_from([None, "range", "uniform"]))
+    def join(self, name: str, names: list[str], assignor: str | None) -> None:
+        self.clients[name].start(names, assignor)
+        self.clients[name].beat()
+
+    @rule(name=members, lost=st.booleans(), silent=st.booleans())
+    def heartbeat(self, name: str, lost: bool, silent: bool) -> None:  # noqa: FBT001
+        if self.clients[name].alive:
+            self.clients[name].beat(lost=lost, silent=silent)
+
+    @rule()
+    def everybody_heartbeats(self) -> None:
+        for client in self.clients.values():
+            if client.alive:
+                client.beat()
+
+    @rule(name=members, names=topic_names)
+    def resubscribe(self, name: str, names: list[str]) -> None:
+        client = self.clients[name]
+        if client.alive and client.epoch:
+            client.subscribe(names)
+            client.beat()
+
+    @rule(name=members)
+    def leave(self, name: str) -> None:
+        beat(self.desk, name, -1)
+        self.clients[name].stop()
+
+    @rule(name=members)
+    def die(self, name: str) -> None:
+        self.clients[name].stop()
+
+    @rule(seconds=st.integers(1, 60))
+    def wait(self, seconds: int) -> None:
+        self.desk.wait(seconds * 1000)
+
+    @rule(name=st.sampled_from(NAMES), partitions=st.integers(0, 6), renewed=st.booleans())
+    def change_topic(self, name: str, partitions: int, renewed: bool) -> None:  # noqa: FBT001
+        """A topic is made, grows, is deleted, or is deleted and made anew under another id."""
+        known = self.topics.pop(name, None)
+        if partitions and known is not None and not renewed:
+            self.topics[name] = Topic(known.id, name, max(known.partitions, partitions))
+        elif partitions:
+            self.made += 1
+            self.topics[name] = Topic(topic_id(f"{name}{self.made}"), name, partitions)
+        self.desk.known = Topics(self.topics.values())
+        effects = self.desk.shard.topics_changed(self.desk.known, self.desk.now)
+        self.desk.log += effects.records
+
+    @rule()
+    def crash_and_reload(self) -> None:
+        self.desk.restart()
+
+    @precondition(lambda self: self.desk.log)
+    @rule(data=st.data(), tombstones=st.booleans())
+    def compact_and_reload(self, data: st.DataObject, tombstones: bool) -> None:  # noqa: FBT001
+        upto = data.draw(st.integers(0, len(self.desk.log)))
+        before = digest(self.desk.shard)
+        self.desk.log = compacted(self.desk.log, upto, tombstones=tombstones)
+        self.desk.restart()
+        assert digest(self.desk.shard) == before
+
+    @rule()
+    def settle(self) -> None:
+        """Once faults stop, the group converges, and then nothing is written any more."""
+        self.desk.wait((SESSION_S + 1) * 1000)
+        for _ in range(10):
+            for client in self.clients.values():
+                if client.alive:
+                    client.beat()
+            self.desk.wait(5000)
+        group = self.group
+        if group is None:
+            return
+        note(str(digest(self.desk.shard)))
+        alive = {name: client for name, client in self.clients.items() if client.alive}
+        assert set(group.members) == set(alive)
+        assert group.state is (GroupState.STABLE if alive else GroupState.EMPTY)
+        wanted = {
+            (topic.id, partition)
+            for name, topic in self.topics.items()
+            for partition in range(topic.partitions)
+            if group.subscribes_to(name)
+        }
+        held = {(topic, one) for topic, holders in group.held.items() for one in holders}
+        assert held == wanted
+        written = len(self.desk.log)
+        for name, client in alive.items():
+            client.beat()
+            assert client.epoch == group.target_epoch
+            mine = {topic_id(topic): ones for topic, ones in client.owned.items()}
+            has = {topic: list(ones) for topic, ones in group.members[name].assigned.items()}
+            assert mine == has
+        assert len(self.desk.log) == written
+
+    # -- what always holds
+
+    @invariant()
+    def one_owner_per_partition(self) -> None:
+        """Of those whose epoch would still be accepted, no two believe that they own the same."""
+        group = self.group
+        believed: dict[tuple[str, int], str] = {}
+        for client in self.clients.values():
+            member = group.members.get(client.id) if group else None
+            if not client.alive or member is None or client.epoch == 0:
+                continue
+            if client.epoch != member.epoch and not client.tells_all:
+                continue
+            for topic, partitions in client.owned.items():
+                for partition in partitions:
+                    other = believed.setdefault((topic, partition), client.id)
+                    assert other == client.id, f"{topic}-{partition}: {other} and {client.id}"
+
+    @invariant()
+    def replay_gives_the_same_state(self) -> None:
+        shard = Shard(BrokerConfig(), lambda: bytes(16), self.desk.known)
+        shard.assignors = self.desk.shard.assignors
+        for record in self.desk.log:
+            shard.replay(decode(*encode(record)))
+        assert digest(shard) == digest(self.desk.shard)
+
+    @invariant()
+    def epochs_never_go_back(self) -> None:
+        group = self.group
+        if group is None:
+            return
+        now = (group.group_epoch, group.target_epoch)
+        assert now >= self.group_epochs
+        assert now[1] >= self.group_epochs[1]
+        assert now[1] <= now[0]
+        self.group_epochs = now
+        self.epochs = {name: one for name, one in self.epochs.items() if name in group.members}
+        for member in group.members.values():
+            assert self.epochs.get(member.id, 0) <= member.epoch <= group.target_epoch
+            self.epochs[member.id] = member.epoch
+
+
+GroupMachine.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+TestGroups = GroupMachine.TestCase
