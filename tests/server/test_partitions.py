@@ -6,7 +6,7 @@ import google_crc32c
 import pytest
 
 from kohort.config import BrokerConfig
-from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server.catalog import Topic
 from kohort.server.partitions import Partition
 from kohort.storage.memory import MemoryLog
@@ -212,6 +212,31 @@ def test_a_full_disk_is_the_producers_to_know_and_passes():
     assert code(one, sent) is ErrorCode.KAFKA_STORAGE_ERROR
     one.log.full = False
     assert one.append(sent, NOW).base_offset == 0
+
+
+class UnreadableLog(MemoryLog):
+    max_timestamp = NOW
+
+    def fetch(self, start, limit_bytes):
+        raise Broken("a bad sector")
+
+    def find_timestamp(self, timestamp):
+        raise Broken("a bad sector")
+
+
+def test_what_cannot_be_read_is_told_to_who_asks_for_it():
+    one = partition(UnreadableLog())
+    append(one, batch())
+    end = one.high_watermark
+
+    for ask in (
+        lambda: one.read(0, 100, end),
+        lambda: one.find(NOW, end),
+        lambda: one.find(-3, end),
+    ):
+        with pytest.raises(ApiError, match="a bad sector") as caught:
+            ask()
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_after_a_failed_sync_nothing_more_is_taken():

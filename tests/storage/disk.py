@@ -27,6 +27,8 @@ class MemoryFile:
         self._locked = locked
 
     def read(self, position, count):
+        if self._disk.refuses_read:
+            raise OSError(errno.EIO, "Input/output error")
         return bytes(self._content.now[position : position + count])
 
     def size(self):
@@ -80,6 +82,7 @@ class MemoryFiles:
         self.steps = 0
         self.crash_at = None
         self.room_bytes = None
+        self.refuses_read = False
         self.refuses_sync = False
         self.refuses_truncate = False
 

@@ -266,6 +266,26 @@ def test_a_failed_sync_breaks():
         log.sync()
 
 
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda log: log.fetch(0, ALL),
+        lambda log: list(log.read(0, ALL)),
+        lambda log: log.find_timestamp(1001),
+        lambda log: log.max_timestamp,
+    ],
+)
+def test_a_file_that_cannot_be_read_breaks(look):
+    disk = MemoryFiles()
+    filled(opened(disk), 30)
+    log = opened(disk)
+    disk.refuses_read = True
+    with pytest.raises(Broken, match=r"00000000000000000000\.log cannot be read.* Input/output"):
+        look(log)
+    disk.refuses_read = False
+    assert len(list(log.read(0, ALL))) == 30
+
+
 def test_an_unusable_directory_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be opened"):

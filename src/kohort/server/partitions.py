@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import ApiError, ErrorCode, StorageError, WireError
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.server.catalog import Topic
 from kohort.server.producers import Producers
 from kohort.storage.log import Log
@@ -137,26 +137,33 @@ class Partition:
             )
         if offset >= end:
             return b""
-        data = log.fetch(Offset(offset), limit_bytes)
+        try:
+            data = log.fetch(Offset(offset), limit_bytes)
+        except Broken as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return data if end >= log.end else _until(data, end)
 
     def find(self, timestamp: int, end: Offset) -> Found:
-        """The offset of a special point or of the first record at or after a time, up to `end`."""
-        match timestamp:
-            case -1:
-                return Found(end, _NO_TIMESTAMP, self.log.leader_epoch)
-            case -2 | -4:
-                return Found(self.log.start, _NO_TIMESTAMP, self.log.leader_epoch)
-            case -5 | -6:  # nothing is tiered here
-                return Found(-1, _NO_TIMESTAMP, -1)
-            case -3:
+        """The offset of a special point or of the first record at or after a time, up to `end`.
+
+        Raises ApiError when the records are not what their header says, or cannot be read.
+        """
+        if timestamp == LATEST:
+            return Found(end, _NO_TIMESTAMP, self.log.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return Found(self.log.start, _NO_TIMESTAMP, self.log.leader_epoch)
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing is tiered here
+            return Found(-1, _NO_TIMESTAMP, -1)
+        try:
+            if timestamp == MAX_TIMESTAMP:
                 timestamp = self.log.max_timestamp
                 if timestamp < 0:
                     return Found(-1, _NO_TIMESTAMP, -1)
-        try:
             found = self.log.find_timestamp(timestamp)
         except WireError as error:  # records are not looked at when they are taken
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
+        except Broken as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if found is None or found[1] >= end:
             return Found(-1, _NO_TIMESTAMP, -1)
         return Found(found[1], found[0], self.log.leader_epoch)

@@ -65,7 +65,8 @@ class Log(Protocol):
     def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
         """One batch at a time from the one that holds `start`, until the limit is used up.
 
-        The batch that crosses the limit is still given. Raises Broken for a damaged file.
+        The batch that crosses the limit is still given. Raises Broken for a file that is damaged
+        or cannot be read; so do the other ways to read.
         """
 
     def fetch(self, start: Offset, limit_bytes: int) -> bytes:

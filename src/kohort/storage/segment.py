@@ -70,7 +70,8 @@ class Segment:
     def scan(self, *, check: bool) -> tuple[int, str] | None:
         """Build the index from the headers. Where and why a batch is bad, or None.
 
-        With `check` every crc is computed. What stands before a bad batch is indexed.
+        With `check` every crc is computed. What stands before a bad batch is indexed. May raise
+        OSError: a file that cannot be read while a log is opened is not yet a broken log.
         """
         self._offsets, self._positions, self._times = [], [], []
         self._next_entry = 0
@@ -118,9 +119,16 @@ class Segment:
         return position, None
 
     def use(self) -> None:
-        """Build the index if nobody has needed it yet. Raises Broken for a damaged file."""
+        """Build the index if nobody has needed it yet.
+
+        Raises Broken for a file that is damaged or cannot be read.
+        """
         if not self.indexed:
-            bad = self.scan(check=False)
+            try:
+                bad = self.scan(check=False)
+            except OSError as error:
+                self.indexed = False
+                raise Broken(f"{self.path} cannot be read: {error}") from error
             if bad is not None:
                 position, reason = bad
                 raise Broken(f"{self.path} is damaged at byte {position}: {reason}")
@@ -162,7 +170,7 @@ class Segment:
         position = self._positions[index]
         while True:
             want = min(self.size - position, max(limit_bytes, 0) + _PEEK_BYTES)
-            data = self.file.read(position, want)
+            data = self._read(position, want)
             at = 0
             left = len(data)
             while left >= HEADER_SIZE:
@@ -196,12 +204,18 @@ class Segment:
         return data[at : at + stop]
 
     def _exactly(self, position: int, length: int) -> bytes:
-        data = self.file.read(position, length)
+        data = self._read(position, length)
         if len(data) != length:
             raise Broken(
                 f"{self.path} has {len(data)} bytes at {position}, its index says {length}"
             )
         return data
+
+    def _read(self, position: int, count: int) -> bytes:
+        try:
+            return self.file.read(position, count)
+        except OSError as error:
+            raise Broken(f"{self.path} cannot be read at byte {position}: {error}") from error
 
     def chunks(self, size_bytes: int = _SCAN_BYTES) -> Iterator[tuple[int, bytes]]:
         """The whole segment in runs of whole batches, with the position of each run."""
