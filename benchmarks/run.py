@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         servers_of(given.servers),
         rounds=3 if given.quick else given.rounds,
         seconds=1.0 if given.quick else given.seconds,
-        warm=0.2 if given.quick else 1.0,
+        warm_seconds=6.0 if given.quick else 60.0,
         pinned=not given.unpinned,
     )
     figures: list[Figure] = []

@@ -45,11 +45,11 @@ def run(bench: Bench) -> list[Figure]:
         for server in servers:
             make_topics(server.port, {TOPIC: 100})
             wait_for_coordinator(server.port)
-        for one, warm in ((few, 150_000), (many, 50_000)):
+        for one in (few, many):
             name = f"OffsetCommit of 1 partition, {one.connections:,} connections"
             figure = Figure(name, "1/CPU-s", more_is_better=True, goal=GOAL)
             loads = {server.name: one for server in servers}
-            figures.append(bench.steady(figure, servers, loads, warm))
+            figures.append(bench.steady(figure, servers, loads))
         if "kohort" in bench.names:
             figures.append(synced(bench, few, figures[0]))
     return figures
@@ -69,7 +69,7 @@ def synced(bench: Bench, load: Load, unsynced: Figure) -> Figure:
             more_is_better=True,
             note="Kafka's figure is the one without fsync",
         )
-        bench.steady(figure, [server], {"kohort": load}, 10_000)
+        bench.steady(figure, [server], {"kohort": load})
         figure.kafka = list(unsynced.kafka)
         return figure
     finally:

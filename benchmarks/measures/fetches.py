@@ -67,11 +67,11 @@ def run(bench: Bench) -> list[Figure]:
     with bench.started() as servers:
         for server in servers:
             prepare(server)
-        for connections, warm in ((50, 10_000), (1000, 2_000)):
+        for connections in (50, 1000):
             frames = [frame(request(number), VERSION) for number in range(connections)]
             load = Load(frames, connections, error_at)
             name = f"OffsetFetch of 100 groups x 10, {connections:,} connections"
             figure = Figure(name, "1/CPU-s", more_is_better=True, goal=GOAL)
             loads = {server.name: load for server in servers}
-            figures.append(bench.steady(figure, servers, loads, warm))
+            figures.append(bench.steady(figure, servers, loads))
     return figures
