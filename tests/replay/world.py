@@ -25,9 +25,8 @@ class Client:
             world.cluster.nodes[0],
             "127.0.0.1",
             world.config.socket_request_max_bytes,
-            world.cluster.touched_by,
+            lambda: world.ready.append(self),
         )
-        self._connection.owner = self
 
     def send(self, data: bytes) -> None:
         self._connection.receive(data, self.world.now)
@@ -36,11 +35,11 @@ class Client:
             self.closed = True
             self._connection.close()
 
-    def write(self, data: bytes) -> None:
-        self.answers += self._reader.feed(data)
-
-    def go_on(self, now: Millis) -> None:
-        self._connection.go_on(now)
+    def flush(self, now: Millis) -> None:
+        """Fetch the answers that may leave, and let in what was held back behind them."""
+        if not self._connection.closed:
+            self.answers += self._reader.feed(self._connection.output())
+            self._connection.go_on(now)
 
 
 class World:
@@ -57,6 +56,7 @@ class World:
         random = Random(7)
         self.now = Millis(now)
         self.lines: list[str] = []
+        self.ready: list[Client] = []
         self.config = BrokerConfig.of(settings)
         catalog = Catalog(MemoryStore(), lambda: "kohort-test-cluster-id")
         if prepare is not None:
@@ -82,15 +82,9 @@ class World:
         cluster = self.cluster
         while True:
             cluster.turn(self.now)
-            moved = bool(cluster.touched)
-            while cluster.touched:
-                touched, cluster.touched = cluster.touched, []
-                for connection in touched:
-                    data = connection.output()
-                    if data and not connection.closed:
-                        connection.owner.write(data)
-                    if connection.frames:
-                        connection.owner.go_on(self.now)
+            moved = bool(self.ready)
+            while self.ready:
+                self.ready.pop(0).flush(self.now)
             logs = cluster.begin_sync()
             if logs:
                 cluster.end_sync([log.sync() for log in logs])

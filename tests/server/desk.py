@@ -53,6 +53,7 @@ class Desk:
         self.cluster = Cluster(
             self.config, catalog, logs or MemoryLogs(), lambda: random.randbytes(16), print
         )
+        self.ready: list[tuple[Connection, FrameReader]] = []
         first = self.config.node_id
         self.cluster.start([(first + one, "localhost", 9000 + one) for one in range(nodes)], START)
         self.connections = [self._connect(node) for node in self.cluster.nodes]
@@ -60,8 +61,10 @@ class Desk:
         self.numbers = count(1)
 
     def _connect(self, node: Any) -> Connection:
-        connection = Connection(node, "127.0.0.1", 1 << 24, self.cluster.touched_by)
-        connection.owner = FrameReader(1 << 30)
+        reader = FrameReader(1 << 30)
+        connection = Connection(
+            node, "127.0.0.1", 1 << 24, lambda: self.ready.append((connection, reader))
+        )
         return connection
 
     def another(self) -> None:
@@ -94,16 +97,14 @@ class Desk:
 
     def collect(self) -> bool:
         """Take the answers that may leave; whether there were any."""
-        cluster = self.cluster
-        moved = bool(cluster.touched)
-        while cluster.touched:
-            touched, cluster.touched = cluster.touched, []
-            for connection in touched:
-                for frame in connection.owner.feed(connection.output()):
-                    asked = self.asked.pop(int.from_bytes(frame[:4]))
-                    start = 5 if asked.flexible else 4
-                    asked.answer = codec.decode(asked.response, asked.version, frame, start)
-                connection.go_on(self.now)
+        moved = bool(self.ready)
+        while self.ready:
+            connection, reader = self.ready.pop(0)
+            for frame in reader.feed(connection.output()):
+                asked = self.asked.pop(int.from_bytes(frame[:4]))
+                start = 5 if asked.flexible else 4
+                asked.answer = codec.decode(asked.response, asked.version, frame, start)
+            connection.go_on(self.now)
         return moved
 
     def settle(self, *, sync: bool = True) -> None:

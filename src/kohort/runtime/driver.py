@@ -1,14 +1,11 @@
 """The one order that matters: step, append, sync, and only then reply.
 
-This is the only place where the coordinator meets its log. A turn takes everything that has
-arrived as one
-batch; its replies are parked at the log's end and leave when the log says that so much is
-durable. A reply
-without records parks there too, so nobody ever reads what a crash could take back.
+This is the only place where the coordinator meets its log. A turn takes everything that has arrived
+as one batch; its replies are parked at the log's end and leave when the log says that so much is
+durable. A reply without records parks there too, so nobody ever reads what a crash could take back.
 
-When an append fails, nothing of the turn was stored: its calls are refused and the shard, which
-has already
-absorbed them, is loaded again from the log.
+When a step or an append fails, the shard has absorbed what the log does not hold: every call of the
+turn is refused, and the shard is read anew from the log, between the turns of the others.
 """
 
 from collections import deque
@@ -19,7 +16,7 @@ from typing import Any
 from kohort.coordinator.effects import Call, Effects, Reply
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, Broken, ErrorCode, KohortError, StorageError
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.records import codec
 from kohort.records.codec import Record
 from kohort.runtime.loader import load
@@ -28,7 +25,7 @@ from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 from kohort.wire import batch
 
-BATCH_LIMIT_BYTES = 512 * 1024
+BATCH_RECORDS = 4096  # where a turn is cut: a reader holds a batch as a whole
 RETRY_MS = 1000
 
 
@@ -59,11 +56,11 @@ class PartitionDriver:
         self._loading: Iterator[int] | None = None
         self._retry_at: Millis | None = None
         self._durable = log.end
+        self._lost = False
 
     @property
-    def quiet(self) -> bool:
-        """Nothing waits here: what is answered now may leave at once."""
-        return not self._parked and not self._inbox and self.condition is Condition.ACTIVE
+    def active(self) -> bool:
+        return self.condition is Condition.ACTIVE
 
     @property
     def waits_for_sync(self) -> bool:
@@ -91,18 +88,13 @@ class PartitionDriver:
 
     def turn(self, now: Millis) -> None:
         """Everything that is due and everything that has arrived, as one batch."""
-        if (
-            self.condition is Condition.FAILED
-            and self._retry_at is not None
-            and now >= self._retry_at
-        ):
-            self.reload(now)
+        if self._retry_at is not None and now >= self._retry_at:
+            self.start_loading()
         if self.condition is not Condition.ACTIVE:
             return
         calls = list(self._inbox)
         self._inbox.clear()
         steps: list[Effects] = []
-        call: Call[Any] | None = None
         try:
             wake = self.shard.wake_at()
             if wake is not None and wake <= now:
@@ -113,11 +105,12 @@ class PartitionDriver:
                     self._remember(call, effects)
                 steps.append(effects)
             self._write(steps, now)
-            self._states.stepped(self.shard, calls, steps)
         except StorageError as error:
             self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now)
-        except Exception as error:  # noqa: BLE001  (whatever it is, the shard's state is not to be trusted)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
+        else:
+            self._states.stepped(self.shard, calls, steps)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Bring the shard the next image of the cluster's topics."""
@@ -126,7 +119,7 @@ class PartitionDriver:
             return
         try:
             self._write([self.shard.topics_changed(topics, now)], now)
-        except StorageError as error:
+        except Exception as error:  # noqa: BLE001  (as in `turn`)
             self._fail([], ErrorCode.NOT_COORDINATOR, error, now)
 
     def synced(self, durable: Offset) -> list[Reply]:
@@ -138,23 +131,20 @@ class PartitionDriver:
             released.append(parked.popleft()[1])
         return released
 
-    def reload(self, now: Millis) -> None:
-        """Forget the shard and read it anew from its log, in slices: see `load_some`."""
+    def start_loading(self) -> None:
+        """Begin to read the shard from its log; `load_some` goes on with it."""
         topics = self.shard.topics
         self.shard = self._new_shard()
         self.shard.topics = topics
         self.condition = Condition.LOADING
         self._retry_at = None
         self._loading = load(self.log, self.shard)
-        while self.load_some(now):
-            pass
-
-    def start_loading(self) -> None:
-        """Begin to load; `load_some` goes on with it."""
-        self._loading = load(self.log, self.shard)
 
     def load_some(self, now: Millis, records: int = 1 << 62) -> bool:
-        """Read about so many records more; true while there is more to read."""
+        """Read about so many records more; true while there is more to read.
+
+        A log that cannot be read leaves the shard FAILED, unless another try may help.
+        """
         if self._loading is None:
             return False
         read = 0
@@ -164,12 +154,12 @@ class PartitionDriver:
                 if read >= records:
                     return True
             self._loading = None
-            self.condition = Condition.ACTIVE
             self._states.loaded(self.shard)
             self._write([self.shard.start(now)], now)
-        except KohortError as error:
+            self.condition = Condition.ACTIVE
+        except Exception as error:  # noqa: BLE001  (a half-read shard must never become active)
             self._loading = None
-            self._observe(f"a shard cannot be loaded: {error}")
+            self._observe(f"a shard cannot be loaded: {type(error).__name__}: {error}")
             self.condition = Condition.FAILED
             self._retry_at = Millis(now + RETRY_MS) if isinstance(error, StorageError) else None
         return False
@@ -177,7 +167,11 @@ class PartitionDriver:
     def _write(self, steps: list[Effects], now: Millis) -> None:
         end = self.log.end
         for records in _batches(steps):
-            end = self.log.append(_pack(records, now), len(records))
+            try:
+                end = self.log.append(_pack(records, now), len(records))
+            except Broken:
+                self._lost = True  # the log refuses everything from now on
+                raise
         for step in steps:
             for reply in step.replies:
                 self._parked.append((end, reply))
@@ -202,7 +196,7 @@ class PartitionDriver:
         for call in waiting.values():
             self._refuse(call, code, str(error))
         self.condition = Condition.FAILED
-        self._retry_at = Millis(now + RETRY_MS)
+        self._retry_at = None if self._lost else Millis(now + RETRY_MS)
 
 
 def _batches(steps: list[Effects]) -> Iterator[list[Record]]:
@@ -210,7 +204,7 @@ def _batches(steps: list[Effects]) -> Iterator[list[Record]]:
     together: list[Record] = []
     for step in steps:
         together += step.records
-        if len(together) > 4096:
+        if len(together) > BATCH_RECORDS:
             yield together
             together = []
     if together:
@@ -219,6 +213,3 @@ def _batches(steps: list[Effects]) -> Iterator[list[Record]]:
 
 def _pack(records: list[Record], now: Millis) -> bytes:
     return batch.build([codec.encode(record) for record in records], now, base_sequence=0)
-
-
-__all__ = ["Broken", "Condition", "PartitionDriver"]

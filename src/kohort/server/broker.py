@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from kohort.config import BrokerConfig
 from kohort.config.listeners import advertised_address
@@ -77,7 +77,9 @@ class Broker:
         self._hosts: Counter[str] = Counter()
         self._clock = Clock()
         self._sync_thread = ThreadPoolExecutor(1, thread_name_prefix="kohort-sync")
+        self._ready: list[_ClientProtocol] = []
         self._turn_scheduled = False
+        self._load_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,7 +105,6 @@ class Broker:
         for server in self._servers:
             await server.start_serving()
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
-        self._load()
         self.schedule_turn()
 
     async def _bind(self, index: int, host: str, port: int) -> None:
@@ -133,6 +134,13 @@ class Broker:
                 port = number + index if number else port  # noqa: PLW2901
             nodes.append((self.config.node_id + index, shown, port))
         return nodes
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     async def stop(self) -> None:
         """Close the ports and the connections, then make the logs durable and close them."""
@@ -175,25 +183,24 @@ class Broker:
             return
         now = self._clock()
         cluster.turn(now)
-        self._flush(cluster, now)
+        self._flush(now)
         self._sync(cluster)
         self._arm(cluster, now)
+        if cluster.loading and not self._load_scheduled:
+            self._load_scheduled = True
+            assert self._loop is not None
+            self._loop.call_soon(self._load)
 
-    def _flush(self, cluster: Cluster, now: Millis) -> None:
+    def ready(self, protocol: "_ClientProtocol") -> None:
+        """A client has answers to fetch: they leave after the turn, in one write."""
+        self._ready.append(protocol)
+
+    def _flush(self, now: Millis) -> None:
         """Send what has been answered; what was held back behind it may now be handled."""
-        while cluster.touched:
-            touched, cluster.touched = cluster.touched, []
-            for connection in touched:
-                data = connection.output()
-                if connection.closed:
-                    continue
-                protocol: _ClientProtocol = connection.owner
-                if data:
-                    protocol.write(data)
-                if connection.frames:
-                    protocol.go_on(now)
-                if connection.finished:
-                    protocol.end()
+        while self._ready:
+            ready, self._ready = self._ready, []
+            for protocol in ready:
+                protocol.flush(now)
 
     def _arm(self, cluster: Cluster, now: Millis) -> None:
         if self._timer is not None:
@@ -211,13 +218,10 @@ class Broker:
 
     def _load(self) -> None:
         """Load shards between the turns, so that everything else is answered meanwhile."""
-        cluster = self.cluster
-        if cluster is None:
-            return
-        if cluster.load_some(self._clock()):
-            assert self._loop is not None
-            self._loop.call_soon(self._load)
-        self.schedule_turn()
+        self._load_scheduled = False
+        if self.cluster is not None:
+            self.cluster.load_some(self._clock())
+            self.schedule_turn()
 
     # --- the disk
 
@@ -280,12 +284,14 @@ class Broker:
             for protocol in list(self._protocols):
                 protocol.close_if_silent_since(limit)
         more = False
-        if self.cluster is not None:
-            more = self.cluster.housekeep(self._clock())
-            self.schedule_turn()
-        self._sweeper = self._loop.call_later(
-            BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
-        )
+        try:
+            if self.cluster is not None:
+                more = self.cluster.housekeep(self._clock())
+                self.schedule_turn()
+        finally:
+            self._sweeper = self._loop.call_later(
+                BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
+            )
 
     def _sweep_pause(self) -> float:
         """Seconds between two looks: a silent connection is found a quarter too late at most."""
@@ -325,9 +331,8 @@ class _ClientProtocol(asyncio.Protocol):
             cluster.nodes[self._node],
             host,
             broker.config.socket_request_max_bytes,
-            cluster.touched_by,
+            lambda: broker.ready(self),
         )
-        self._connection.owner = self
 
     def data_received(self, data: bytes) -> None:
         connection = self._connection
@@ -341,6 +346,19 @@ class _ClientProtocol(asyncio.Protocol):
             self.end()
         if connection.crowded and self._transport is not None:
             self._transport.pause_reading()
+
+    def flush(self, now: Millis) -> None:
+        """Send the answers that may leave, and handle what was held back behind them."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return
+        data = connection.output()
+        if data and self._transport is not None:
+            self._transport.write(data)
+        if connection.frames:
+            self.go_on(now)
+        if connection.finished:
+            self.end()
 
     def go_on(self, now: Millis) -> None:
         """Handle what was held back."""
@@ -357,10 +375,6 @@ class _ClientProtocol(asyncio.Protocol):
             return
         if not (connection.crowded or connection.unread):
             transport.resume_reading()
-
-    def write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
 
     def pause_writing(self) -> None:
         """A client that does not read its answers gets no more of its requests handled."""
@@ -379,7 +393,8 @@ class _ClientProtocol(asyncio.Protocol):
         if connection is not None:
             cluster = self._broker.cluster
             if cluster is not None:
-                cluster.gone(connection)
+                for slot in connection.slots:
+                    cluster.waiting.cancel(slot)
             connection.close()
 
     def close_if_silent_since(self, limit: float) -> None:

@@ -1,55 +1,53 @@
-"""Everything that the nodes of one process share: topics, partitions, shards, and the turns they
-take.
+"""Everything that the nodes of one process share: topics, partitions, shards, and their turns.
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, `wake_at` says when to
-come again, and
-what must reach the disk first is handed out by `begin_sync` and taken back by `end_sync`. The
-asyncio side of it
-is `broker.py`; tests with a clock of their own drive this class directly.
+come again, and what must reach the disk first is handed out by `begin_sync` and taken back by
+`end_sync`. The asyncio side of it is `broker.py`; tests with a clock of their own drive this class
+directly.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
 
-from kohort.config import BrokerConfig, TopicConfig
+from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
-from kohort.errors import Broken, StorageError
+from kohort.errors import KohortError, StorageError
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
-from kohort.server.connection import Connection, Token
+from kohort.server.durability import Durability, Written
 from kohort.server.fetch_sessions import FetchSessions
 from kohort.server.housekeeping import Housekeeping, Kept
 from kohort.server.logs import Logs
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
 from kohort.server.placement import coordinator_partition
+from kohort.server.tokens import Token
 from kohort.server.waiting import Parked, Waiting
 from kohort.storage.log import Log
-from kohort.terms import GroupId, Millis, Offset, TopicId
+from kohort.terms import GroupId, Millis, Offset
 
 LOAD_SLICE_RECORDS = 20_000
 
 
-class Synced(Protocol):
-    """Something with a log that was written to, and that wants to know what of it is durable."""
-
-    log: Log
-
-    def durable(self, end: Offset) -> None: ...
+ANYTHING = 1 << 62  # bytes: as much as any fetch waits for
 
 
-class _ShardSync:
-    """A shard's log: what it makes durable releases the shard's replies."""
+class _Coordinated:
+    """The log of a shard. What of it becomes durable releases the shard's replies, and may be read
+    by consumers, who see it as a partition like any other.
+    """
 
-    def __init__(self, driver: PartitionDriver) -> None:
+    def __init__(self, driver: PartitionDriver, partition: Partition) -> None:
         self.driver = driver
+        self.partition = partition
         self.log = driver.log
 
     def durable(self, end: Offset) -> None:
+        self.partition.durable(end)
         for reply in self.driver.synced(end):
             reply.token.answer(reply.response)
 
@@ -81,17 +79,10 @@ class Cluster:
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, new_uuid
         )
-        self.touched: list[Connection] = []
-        self._syncs: dict[PartitionDriver, _ShardSync] = {}
+        self.durability = Durability(synced=config.log_sync != "none")
+        self._coordinated: dict[PartitionDriver, _Coordinated] = {}
         self._submitted: dict[PartitionDriver, None] = {}
-        self._dirty: dict[Synced, None] = {}
-        self._in_sync: list[Synced] = []
-        self._closing: list[Log] = []  # deleted while a sync has them in hand
-        self._held: deque[tuple[int, Token, Any]] = deque()
-        self._round = 0
-        self._writes = 0
-        self._written_at = Millis(0)
-        self._answered_writes = 0
+        self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[PartitionDriver] = []
 
@@ -101,9 +92,14 @@ class Cluster:
         """Open every log and begin to load the shards. `nodes` are (id, host, port)."""
         self.nodes = [Node(self, node_id, host, port) for node_id, host, port in nodes]
         self.node_ids = tuple(node.id for node in self.nodes)
-        for topic in list(self.catalog.deleting):
-            self._delete_logs(topic)
+        self._now = now
+        self._delete_leaving()
         self._open_logs(now)
+
+    @property
+    def loading(self) -> bool:
+        """Whether `load_some` has something to do."""
+        return bool(self._loading)
 
     def load_some(self, now: Millis) -> bool:
         """Go on loading shards, a slice at a time; true while there is more to load."""
@@ -116,10 +112,12 @@ class Cluster:
         return False
 
     def close(self) -> None:
+        """Make durable what is not, and release every file."""
         for partition in self.partitions.values():
+            if not partition.failed:
+                with suppress(KohortError):
+                    partition.log.sync()
             partition.log.close()
-        for driver in self.drivers:
-            driver.log.close()
         self.logs.close()
 
     # --- topics and partitions
@@ -131,32 +129,37 @@ class Cluster:
     def partition(self, name: str, index: int) -> Partition | None:
         return self.partitions.get((name, index))
 
+    def node(self, node_id: int) -> Node | None:
+        return next((node for node in self.nodes if node.id == node_id), None)
+
     def topics_changed(self, now: Millis) -> None:
         """After a change of the catalog: open what is new, drop what is gone, tell every shard."""
         known = self.catalog.by_name
         for name, index in [key for key in self.partitions if key[0] not in known]:
             partition = self.partitions.pop((name, index))
-            self._dirty.pop(partition, None)
-            if partition in self._in_sync:
-                self._closing.append(partition.log)
-            else:
-                partition.log.close()
+            self.durability.forget(partition, partition.log.close)
             for parked in self.waiting.changed((name, index)):
                 self.resume(parked, now)
-        for topic in list(self.catalog.deleting):
-            self._delete_logs(topic)
+        self._delete_leaving()
         self._open_logs(now)
         for driver in self.drivers:
             driver.topics_changed(self.topics, now)
             self._submitted[driver] = None
 
+    def _delete_leaving(self) -> None:
+        """Remove the logs of deleted topics; what cannot be removed now is tried again later."""
+        for topic in list(self.catalog.deleting):
+            try:
+                for index in range(topic.partitions):
+                    self.logs.delete(topic, index)
+                self.catalog.deleted(topic)
+            except StorageError as error:
+                self.observe(f"{topic.name} is deleted, its logs are not yet: {error}")
+
     def _open_logs(self, now: Millis) -> None:
         for topic in self.catalog.by_name.values():
             for index in range(topic.partitions):
-                if topic.name == OFFSETS_TOPIC:
-                    if index == len(self.drivers):
-                        self._add_driver(self.logs.open(topic, index, self.config, now), now)
-                elif (topic.name, index) not in self.partitions:
+                if (topic.name, index) not in self.partitions:
                     self._open_partition(topic, index, now)
 
     def _open_partition(self, topic: Topic, index: int, now: Millis) -> None:
@@ -168,22 +171,20 @@ class Cluster:
         except StorageError as error:
             self.observe(f"{topic.name}-{index} is not there yet: {error}")
             return
-        self.partitions[topic.name, index] = Partition(topic, index, log, self.config)
+        partition = Partition(topic, index, log, self.config)
+        self.partitions[topic.name, index] = partition
+        if topic.name == OFFSETS_TOPIC:
+            self._add_driver(partition, now)
 
-    def _delete_logs(self, topic: Topic) -> None:
-        for index in range(topic.partitions):
-            self.logs.delete(topic, index)
-        self.catalog.deleted(topic)
-
-    def _add_driver(self, log: Log, now: Millis) -> None:
+    def _add_driver(self, partition: Partition, now: Millis) -> None:
         def new_shard() -> Shard:
             return Shard(self.config, self.new_uuid, self.topics)
 
-        driver = PartitionDriver(log, new_shard, self.observe)
+        driver = PartitionDriver(partition.log, new_shard, self.observe)
         self.drivers.append(driver)
-        self._syncs[driver] = _ShardSync(driver)
+        self._coordinated[driver] = _Coordinated(driver, partition)
         driver.start_loading()
-        if log.end == log.start:
+        if partition.log.end == partition.log.start:
             driver.load_some(now)
         else:
             self._loading.append(driver)
@@ -202,58 +203,48 @@ class Cluster:
 
     # --- requests and answers
 
-    def submit(self, driver: PartitionDriver, call: Call[Any], now: Millis) -> None:
+    def submit(self, driver: PartitionDriver, call: Call[Any]) -> None:
         """Give a call to a shard; it is answered in this turn or a later one."""
-        del now
         driver.submit(call)
         self._submitted[driver] = None
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
-        """A partition has grown. Its answer, and its readers, wait until that is durable."""
-        self._writes += 1
+        """A partition has grown. Its readers wait until that is durable; so must its answer: see
+        `answer_behind`.
+        """
+        self._now = now
         partition.unread_bytes += size_bytes
-        if self.config.log_sync == "none":
-            partition.durable(partition.log.end)
-            self._readable(partition, now)
-        else:
-            self._dirty[partition] = None
-            self._written_at = now
+        self.durability.wrote(partition)
+        if partition.high_watermark == partition.log.end:
+            self._readable(partition)
 
-    def _readable(self, partition: Partition, now: Millis) -> None:
+    def answer_behind(self, token: Token, response: Any, partitions: Iterable[Partition]) -> None:
+        """Answer once all that these partitions hold now is durable."""
+        self.durability.answer(token, response, partitions)
+
+    def _readable(self, partition: Partition) -> None:
         """Consumers may read more of a partition than before: wake those who wait for it."""
+        size_bytes = partition.take_unread()
         if self.waiting:
             key = partition.topic.name, partition.index
-            for parked in self.waiting.arrived(key, partition.take_unread()):
-                self.resume(parked, now)
-        else:
-            partition.take_unread()
-
-    def answer(self, token: Token, response: Any) -> None:
-        """Answer now, or, when something was written since the last answer, once that is
-        durable.
-        """
-        if self.config.log_sync != "none" and self._writes != self._answered_writes:
-            self._answered_writes = self._writes
-            self._held.append((self._round + 1, token, response))
-        else:
-            token.answer(response)
+            if partition.topic.name == OFFSETS_TOPIC:
+                size_bytes = ANYTHING  # nobody counts what the coordinator writes
+            for parked in self.waiting.arrived(key, size_bytes):
+                self.resume(parked, self._now)
 
     def resume(self, parked: Parked, now: Millis) -> None:
         """Answer a fetch that has waited long enough, or for enough."""
-        parked.token.answer(parked.work(now))
-
-    def touched_by(self, connection: Connection) -> None:
-        """A connection has an answer: whoever owns the sockets fetches it after the turn."""
-        self.touched.append(connection)
-
-    def gone(self, connection: Connection) -> None:
-        """A client has left: its fetches need no longer wait."""
-        for slot in connection.slots:
-            self.waiting.cancel(slot)
+        try:
+            response = parked.work(now)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            parked.token.fail(error)
+        else:
+            parked.token.answer(response)
 
     def housekeep(self, now: Millis) -> bool:
         """What is done now and then, a slice of it; true when it should go on soon."""
         if not self._housekeeping.busy:
+            self._delete_leaving()
             self._open_logs(now)  # those that could not be opened before
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
             for partition in self.partitions.values():
@@ -261,18 +252,17 @@ class Cluster:
         return self._housekeeping.step(self._kept, now)
 
     def _kept(self) -> Iterator[Kept]:
+        """The logs that housekeeping may touch: not those that are being read back, or are lost."""
+        idle = {one.partition for one in self._coordinated.values() if not one.driver.active}
         for partition in self.partitions.values():
-            if not partition.failed:
+            if not partition.failed and partition not in idle:
                 yield Kept(str(partition), partition.log, partition.config)
-        settings = TopicConfig.of(self.config, self.offsets_topic().configs)
-        for index, driver in enumerate(self.drivers):
-            if driver.condition is Condition.ACTIVE:
-                yield Kept(f"{OFFSETS_TOPIC}-{index}", driver.log, settings)
 
     # --- turns
 
     def turn(self, now: Millis) -> None:
         """Everything that has arrived and everything that is due."""
+        self._now = now
         if self._wake is not None and self._wake <= now:
             self._wake_up(now)
         while self._submitted:
@@ -293,12 +283,15 @@ class Cluster:
                 self._wake_by(wake)
 
     def _after_turn(self, driver: PartitionDriver) -> None:
-        if self.config.log_sync == "none":
-            self._syncs[driver].durable(driver.log.end)
-        elif driver.waits_for_sync:
-            self._dirty[self._syncs[driver]] = None
+        one = self._coordinated[driver]
+        if driver.waits_for_sync:
+            self.durability.wrote(one)
         else:
-            self._syncs[driver].durable(driver.log.end)
+            one.durable(driver.log.end)
+        if self.waiting and one.partition.high_watermark == driver.log.end:
+            self._readable(one.partition)
+        if driver.condition is Condition.LOADING and driver not in self._loading:
+            self._loading.append(driver)
         self._wake_by(driver.wake_at())
 
     def _wake_by(self, at: Millis | None) -> None:
@@ -313,35 +306,15 @@ class Cluster:
     # --- the disk
 
     def begin_sync(self) -> list[Log]:
-        """The logs that must be made durable now; empty when there is none, or a sync is under
-        way.
-        """
-        if self._in_sync or not self._dirty:
-            return []
-        self._in_sync = list(self._dirty)
-        self._dirty.clear()
-        self._answered_writes = self._writes  # those without an answer hold back nobody else's
-        self._round += 1
-        return [one.log for one in self._in_sync]
+        """The logs that must be made durable now; none when a sync is under way."""
+        return self.durability.begin()
 
     def end_sync(self, ends: list[Offset]) -> None:
         """What `begin_sync` handed out is durable up to these ends: release what waited for it."""
-        if len(ends) != len(self._in_sync):
-            raise Broken(f"{len(ends)} logs were synced, expected {len(self._in_sync)}")
-        for one, end in zip(self._in_sync, ends, strict=True):
-            one.durable(end)
-            if isinstance(one, Partition):
-                self._readable(one, self._written_at)
-        self._in_sync = []
-        while self._closing:
-            self._closing.pop().close()
-        while self._held and self._held[0][0] <= self._round:
-            _, token, response = self._held.popleft()
-            token.answer(response)
-
-    @property
-    def loading(self) -> bool:
-        return any(driver.condition is Condition.LOADING for driver in self.drivers)
+        for one in self.durability.end(ends):
+            self._readable(one.partition if isinstance(one, _Coordinated) else _as_partition(one))
 
 
-__all__ = ["Cluster", "TopicId"]
+def _as_partition(one: Written) -> Partition:
+    assert isinstance(one, Partition)
+    return one

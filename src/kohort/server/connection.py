@@ -19,12 +19,6 @@ PENDING_FRAMES_MAX = 256
 PENDING_ANSWERS_MAX = 256  # answers may be large: the next requests wait until these have left
 
 
-class Token(Protocol):
-    """Where an answer goes. It is answered exactly once."""
-
-    def answer(self, response: Any) -> None: ...
-
-
 class Slot:
     """A request's place in the line of its connection."""
 
@@ -45,60 +39,21 @@ class Slot:
         self.data: bytes | None = None
 
     def answer(self, response: Any) -> None:
-        self.data = encode_response(
-            self.correlation_id, self.encode(response), flexible=self.flexible
-        )
+        try:
+            body = self.encode(response)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self.fail(error)
+            return
+        self.data = encode_response(self.correlation_id, body, flexible=self.flexible)
         self.connection.answered()
+
+    def fail(self, error: Exception) -> None:
+        self.connection.fail(error)
 
     def skip(self) -> None:
         """Leave without an answer: a Produce with acks=0."""
         self.data = b""
         self.connection.answered()
-
-
-class Mapped:
-    """A token that changes the answer on its way: another shape, or a part put back."""
-
-    __slots__ = ("change", "token")
-
-    def __init__(self, token: Token, change: Callable[[Any], Any]) -> None:
-        self.token = token
-        self.change = change
-
-    def answer(self, response: Any) -> None:
-        self.token.answer(self.change(response))
-
-
-class Gather:
-    """A token for a request that several shards answer: the last part releases the whole."""
-
-    __slots__ = ("merge", "missing", "parts", "token")
-
-    def __init__(self, token: Token, parts: int, merge: Callable[[list[Any]], Any]) -> None:
-        self.token = token
-        self.merge = merge
-        self.missing = parts
-        self.parts: list[Any] = [None] * parts
-
-    def part(self, index: int) -> "Part":
-        return Part(self, index)
-
-
-class Part:
-    """One part of a gathered answer."""
-
-    __slots__ = ("gather", "index")
-
-    def __init__(self, gather: Gather, index: int) -> None:
-        self.gather = gather
-        self.index = index
-
-    def answer(self, response: Any) -> None:
-        gather = self.gather
-        gather.parts[self.index] = response
-        gather.missing -= 1
-        if gather.missing == 0:
-            gather.token.answer(gather.merge(gather.parts))
 
 
 class Door(Protocol):
@@ -118,22 +73,22 @@ class Connection:
         node: Door,
         host: str,
         limit_bytes: int,
-        touched: Callable[["Connection"], None],
+        ready: Callable[[], None],
     ) -> None:
+        """`ready` is called once when there is something for `output` to fetch."""
         self.node = node
         self.host = "/" + host
         self.client = Client("", self.host)
         self.head = b""  # what stood behind the correlation id last time: it seldom changes
         self.closed = False
-        self.owner: Any = None  # what holds the socket
         self.unread = False  # the client does not take its answers: it gets no more of them
         self.busy = False  # the last request waits for somebody else's step
         self.slots: deque[Slot] = deque()
         self.frames: deque[bytes] = deque()
-        self.error: WireError | None = None  # bytes that are no request: this connection ends
+        self.error: Exception | None = None  # why this connection ends
         self._done: list[bytes] = []
         self._reader = FrameReader(limit_bytes)
-        self._touched = touched
+        self._call_ready = ready
         self._ready = False
 
     @property
@@ -148,7 +103,7 @@ class Connection:
 
     @property
     def finished(self) -> bool:
-        """Whether it is to be closed: what came was no request, and all before it is answered."""
+        """Whether it is to be closed: it has failed, and all that can be answered is."""
         return self.error is not None and not self.slots
 
     def receive(self, data: bytes, now: Millis) -> None:
@@ -185,14 +140,12 @@ class Connection:
     def put(self, data: bytes) -> None:
         """An answer that is ready at once. There must be no unanswered request in front of it."""
         self._done.append(data)
-        if not self._ready:
-            self._ready = True
-            self._touched(self)
+        self.answered()
 
     def answered(self) -> None:
         if not self._ready:
             self._ready = True
-            self._touched(self)
+            self._call_ready()
 
     def output(self) -> bytes:
         """The answers that may leave: those with no unanswered request in front of them."""
@@ -204,6 +157,13 @@ class Connection:
         if not slots:
             self.busy = False
         return b"".join(out) if len(out) != 1 else out[0]
+
+    def fail(self, error: Exception) -> None:
+        """A request cannot be answered, which should not happen: the connection ends."""
+        self.error = self.error or error
+        self.slots.clear()
+        self.frames.clear()
+        self.answered()
 
     def close(self) -> None:
         """Drop what is left; answers that still come find nobody."""

@@ -13,7 +13,7 @@ from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode, WireError
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.apis.groups import not_coordinator
-from kohort.server.connection import Connection, Token
+from kohort.server.connection import Connection
 from kohort.server.heartbeats import Heartbeats
 from kohort.server.routes import ROUTES, Route
 from kohort.terms import GroupId, Millis
@@ -123,7 +123,12 @@ class Node:
         connection.busy = entry.route.waits
         if key == HEARTBEAT:
             self._heartbeats.remember(connection, frame, version, request)
-        entry.route.handle(self, Call(slot, request, version, connection.client), now)
+        try:
+            entry.route.handle(self, Call(slot, request, version, connection.client), now)
+        except WireError:
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            slot.fail(error)
         return True
 
     def driver_or_none(self, group_id: GroupId) -> PartitionDriver | None:
@@ -153,10 +158,6 @@ class Node:
             for index, driver in enumerate(cluster.drivers)
             if cluster.leader(offsets, index) == self.id
         ]
-
-    def answer(self, token: Token, response: Any) -> None:
-        """Answer a request now, or, when it has written something, as soon as that is durable."""
-        self.cluster.answer(token, response)
 
     def _unknown(self, connection: Connection, frame: bytes) -> None:
         """Only ApiVersions has an answer for a version that is not there: in version 0's layout."""

@@ -74,19 +74,19 @@ def here(
         except ApiError as error:
             response = call.request.refused(error)
         if response is not None:
-            node.answer(call.token, response)
+            call.token.answer(response)
 
     return Route(handle, pipelined=pipelined, waits=waits)
 
 
-def to_shard(handler: Handle, *, waits: bool = False) -> Route:
+def to_shard(handler: Callable[["Node", Call[Any]], None], *, waits: bool = False) -> Route:
     """Passed on to the shards of the groups that it names."""
 
-    def handle(node: "Node", call: Call[Any], now: Millis) -> None:
+    def handle(node: "Node", call: Call[Any], now: Millis) -> None:  # noqa: ARG001
         try:
-            handler(node, call, now)
+            handler(node, call)
         except ApiError as error:
-            node.answer(call.token, call.request.refused(error))
+            call.token.answer(call.request.refused(error))
 
     return Route(handle, pipelined=True, waits=waits)
 

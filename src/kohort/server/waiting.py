@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-from kohort.server.connection import Token
+from kohort.server.tokens import Token
 from kohort.terms import Millis
 
 Work = Callable[[Millis], Any]

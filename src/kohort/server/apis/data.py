@@ -16,6 +16,7 @@ from kohort.server.partitions import (
     EARLIEST_PENDING_UPLOAD,
     LATEST_TIERED,
     MAX_TIMESTAMP,
+    Partition,
 )
 from kohort.terms import Millis, TopicId
 from kohort.wire.messages.delete_records import (
@@ -114,28 +115,36 @@ def init_producer_id(
 # --- Produce
 
 
-def produce(node: "Node", call: Call[ProduceRequest], now: Millis) -> ProduceResponse | None:
-    """Append each batch to its partition. With acks=0 nothing is answered, a refusal closes."""
+def produce(node: "Node", call: Call[ProduceRequest], now: Millis) -> None:
+    """Append each batch to its partition, and answer when all of them are durable: one that was
+    there already may still be on its way to the disk. With acks=0 nothing is answered, and a
+    refusal closes.
+    """
     request = call.request
+    touched: list[Partition] = []
     try:
-        response, refused = _produced(node, request, call.version, now)
+        response, refused = _produced(node, request, call.version, now, touched)
     except ApiError as error:
         if request.acks == 0:
             call.token.skip()
             raise WireError(str(error)) from error
         raise
     if request.acks != 0:
-        return response
+        node.cluster.answer_behind(call.token, response, touched)
+        return
     call.token.skip()
     if refused:
         raise WireError("a Produce with acks=0 was refused; closing is the only way to say so")
-    return None
 
 
 def _produced(
-    node: "Node", request: ProduceRequest, version: int, now: Millis
+    node: "Node",
+    request: ProduceRequest,
+    version: int,
+    now: Millis,
+    touched: list[Partition],
 ) -> tuple[ProduceResponse, bool]:
-    """The answer, and whether something in it is a refusal."""
+    """The answer, and whether something in it is a refusal. `touched` gets the partitions."""
     if request.transactional_id is not None:
         raise _no_transactions(request.transactional_id)
     if request.acks not in (-1, 0, 1):
@@ -150,7 +159,9 @@ def _produced(
         answers = []
         for data in wanted.partition_data:
             try:
-                answers.append(_append(node, topic, data, now))
+                partition = _own_partition(node, topic, data.index)
+                answers.append(_append(node, partition, data, now))
+                touched.append(partition)
             except ApiError as error:
                 refused = True
                 answers.append(_refused(node, topic, data.index, error, elsewhere))
@@ -165,15 +176,19 @@ def _produced(
     )
 
 
-def _append(
-    node: "Node", topic: Topic | ApiError, data: PartitionProduceData, now: Millis
-) -> PartitionProduceResponse:
-    partition = led_partition(node, topic, data.index)
+def _own_partition(node: "Node", topic: Topic | ApiError, index: int) -> Partition:
+    partition = led_partition(node, topic, index)
     if partition.topic.is_internal:
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"topic {partition.topic.name} is internal and takes no records from clients",
         )
+    return partition
+
+
+def _append(
+    node: "Node", partition: Partition, data: PartitionProduceData, now: Millis
+) -> PartitionProduceResponse:
     appended = partition.append(data.records, now)
     if appended.size_bytes:
         node.cluster.wrote(partition, now, appended.size_bytes)
@@ -206,9 +221,9 @@ def _refused(
         response.current_leader = LeaderIdAndEpoch(
             leader_id=leader, leader_epoch=leader_epoch(node, topic.name, index)
         )
-        for one in node.cluster.nodes:
-            if one.id == leader:
-                elsewhere[leader] = NodeEndpoint(node_id=leader, host=one.host, port=one.port)
+        one = node.cluster.node(leader)
+        if one is not None:
+            elsewhere[leader] = NodeEndpoint(node_id=leader, host=one.host, port=one.port)
     elif error.code in _START_IS_TOLD:
         partition = node.cluster.partition(topic.name, index)
         if partition is not None:

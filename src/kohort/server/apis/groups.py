@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.connection import Gather
-from kohort.terms import GroupId, Millis
+from kohort.server.tokens import Gather
+from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages import describe_groups as describe_wire
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     from kohort.server.node import Node
 
 
-def one_group(node: "Node", call: Call[Any], now: Millis) -> None:
+def one_group(node: "Node", call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
     if getattr(call.request, "group_instance_id", None) is not None:
         raise _static_membership(call.request.group_instance_id)
-    _submit(node, call.request.group_id, call, now)
+    _submit(node, call.request.group_id, call)
 
 
-def consumer_heartbeat(
-    node: "Node", call: Call[ConsumerGroupHeartbeatRequest], now: Millis
-) -> None:
+def consumer_heartbeat(node: "Node", call: Call[ConsumerGroupHeartbeatRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
@@ -46,7 +44,7 @@ def consumer_heartbeat(
             f"SubscribedTopicRegex {request.subscribed_topic_regex!r}: this release has no "
             "server-side regular expressions yet; subscribe by name",
         )
-    _submit(node, request.group_id, call, now)
+    _submit(node, request.group_id, call)
 
 
 def _static_membership(instance_id: str) -> ApiError:
@@ -56,13 +54,13 @@ def _static_membership(instance_id: str) -> ApiError:
     )
 
 
-def _submit(node: "Node", group_id: str, call: Call[Any], now: Millis) -> None:
-    node.cluster.submit(node.driver_of(GroupId(group_id)), call, now)
+def _submit(node: "Node", group_id: str, call: Call[Any]) -> None:
+    node.cluster.submit(node.driver_of(GroupId(group_id)), call)
 
 
-def list_groups(node: "Node", call: Call[ListGroupsRequest], now: Millis) -> None:
+def list_groups(node: "Node", call: Call[ListGroupsRequest]) -> None:
     """Every shard of this node; one that is still loading makes the whole answer wait."""
-    _every(node, node.drivers(), call, _merge_listings, now)
+    _every(node, node.drivers(), call, _merge_listings)
 
 
 def _merge_listings(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
@@ -77,18 +75,17 @@ def _every(
     drivers: list["PartitionDriver"],
     call: Call[Any],
     merge: Callable[[list[Any]], Any],
-    now: Millis,
 ) -> None:
     if not drivers:
-        node.answer(call.token, merge([]))
+        call.token.answer(merge([]))
         return
     gather = Gather(call.token, len(drivers), merge)
     for index, driver in enumerate(drivers):
         part = Call(gather.part(index), call.request, call.version, call.client)
-        node.cluster.submit(driver, part, now)
+        node.cluster.submit(driver, part)
 
 
-def describe_groups(node: "Node", call: Call[DescribeGroupsRequest], now: Millis) -> None:
+def describe_groups(node: "Node", call: Call[DescribeGroupsRequest]) -> None:
     request = call.request
 
     def narrowed(ids: list[str]) -> DescribeGroupsRequest:
@@ -100,12 +97,10 @@ def describe_groups(node: "Node", call: Call[DescribeGroupsRequest], now: Millis
         groups = [group for part in parts for group in part.groups]
         return describe_wire.DescribeGroupsResponse(groups=groups)
 
-    _split(node, call, request.groups, narrowed, merge, now)
+    _split(node, call, request.groups, narrowed, merge)
 
 
-def describe_consumer_groups(
-    node: "Node", call: Call[ConsumerGroupDescribeRequest], now: Millis
-) -> None:
+def describe_consumer_groups(node: "Node", call: Call[ConsumerGroupDescribeRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
@@ -119,10 +114,10 @@ def describe_consumer_groups(
         groups = [group for part in parts for group in part.groups]
         return consumer_wire.ConsumerGroupDescribeResponse(groups=groups)
 
-    _split(node, call, request.group_ids, narrowed, merge, now)
+    _split(node, call, request.group_ids, narrowed, merge)
 
 
-def delete_groups(node: "Node", call: Call[DeleteGroupsRequest], now: Millis) -> None:
+def delete_groups(node: "Node", call: Call[DeleteGroupsRequest]) -> None:
     """A group named twice is deleted, and answered, once."""
 
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
@@ -131,7 +126,7 @@ def delete_groups(node: "Node", call: Call[DeleteGroupsRequest], now: Millis) ->
     def merge(parts: list[Any]) -> Any:
         return DeleteGroupsResponse(results=[one for part in parts for one in part.results])
 
-    _split(node, call, list(dict.fromkeys(call.request.groups_names)), narrowed, merge, now)
+    _split(node, call, list(dict.fromkeys(call.request.groups_names)), narrowed, merge)
 
 
 def _split(
@@ -140,7 +135,6 @@ def _split(
     ids: list[str],
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
-    now: Millis,
 ) -> None:
     """One call per shard, with its groups; groups of other brokers are refused one by one."""
     by_driver: dict[PartitionDriver | None, list[str]] = {}
@@ -148,15 +142,15 @@ def _split(
         driver = node.driver_or_none(GroupId(group_id))
         by_driver.setdefault(driver, []).append(group_id)
     if not by_driver:
-        node.answer(call.token, merge([]))
+        call.token.answer(merge([]))
         return
     gather = Gather(call.token, len(by_driver), merge)
     for index, (driver, own) in enumerate(by_driver.items()):
         part = Call(gather.part(index), narrowed(own), call.version, call.client)
         if driver is None:
-            node.answer(part.token, part.request.refused(not_coordinator(own[0])))
+            part.token.answer(part.request.refused(not_coordinator(own[0])))
         else:
-            node.cluster.submit(driver, part, now)
+            node.cluster.submit(driver, part)
 
 
 def not_coordinator(group_id: str) -> ApiError:

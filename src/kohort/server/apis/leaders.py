@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.catalog import OFFSETS_TOPIC, Topic
+from kohort.server.catalog import Topic
 from kohort.server.partitions import Partition
 from kohort.terms import NO_TOPIC_ID, TopicId
 
@@ -31,14 +31,10 @@ def led_partition(node: "Node", topic: Topic | ApiError, index: int) -> Partitio
     cluster = node.cluster
     partition = cluster.partition(topic.name, index)
     if partition is None:
-        if topic.name == OFFSETS_TOPIC and 0 <= index < len(cluster.drivers):
-            # The coordinator's logs have a driver instead; readers may look at them all the same.
-            partition = Partition(topic, index, cluster.drivers[index].log, cluster.config)
-        else:
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"topic {topic.name} has {topic.partitions} partitions, {index} was asked for",
-            )
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {topic.name} has {topic.partitions} partitions, {index} was asked for",
+        )
     if len(cluster.node_ids) > 1 and cluster.leader(topic, index) != node.id:
         raise ApiError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,

@@ -11,8 +11,8 @@ from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.apis.groups import not_coordinator
-from kohort.server.connection import Gather, Mapped
-from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
+from kohort.server.tokens import Gather, Mapped
+from kohort.terms import NO_TOPIC_ID, GroupId, TopicId
 from kohort.wire.messages import offset_commit as commit_wire
 from kohort.wire.messages import offset_delete as delete_wire
 from kohort.wire.messages import offset_fetch as fetch_wire
@@ -30,7 +30,7 @@ TOPIC_IDS_FROM = 10
 # --- commit
 
 
-def commit_offsets(node: "Node", call: Call[OffsetCommitRequest], now: Millis) -> None:
+def commit_offsets(node: "Node", call: Call[OffsetCommitRequest]) -> None:
     request = call.request
     if request.group_instance_id is not None:
         raise ApiError(
@@ -43,10 +43,10 @@ def commit_offsets(node: "Node", call: Call[OffsetCommitRequest], now: Millis) -
     if not _all_exist(request.topics, topics):
         refused = _take_unknown(request, topics, by_id=call.version >= TOPIC_IDS_FROM)
         if not request.topics:
-            node.answer(call.token, OffsetCommitResponse(topics=refused))
+            call.token.answer(OffsetCommitResponse(topics=refused))
             return
         call.token = Mapped(call.token, lambda response: _put_back(refused, response))
-    node.cluster.submit(node.driver_of(GroupId(request.group_id)), call, now)
+    node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
 
 
 def _name_topics(requested: list[Any], topics: Topics) -> None:
@@ -121,7 +121,7 @@ def _put_back(
 # --- fetch
 
 
-def fetch_offsets(node: "Node", call: Call[OffsetFetchRequest], now: Millis) -> None:
+def fetch_offsets(node: "Node", call: Call[OffsetFetchRequest]) -> None:
     request = call.request
     if call.version < 8:
         _one_group_shape(call)
@@ -141,16 +141,15 @@ def fetch_offsets(node: "Node", call: Call[OffsetFetchRequest], now: Millis) -> 
     if len(by_driver) == 1 and None not in by_driver:
         (driver,) = by_driver
         assert driver is not None
-        node.cluster.submit(driver, call, now)
+        node.cluster.submit(driver, call)
         return
-    _fetch_from_many(node, call, by_driver, now)
+    _fetch_from_many(node, call, by_driver)
 
 
 def _fetch_from_many(
     node: "Node",
     call: Call[OffsetFetchRequest],
     by_driver: dict["PartitionDriver | None", list[int]],
-    now: Millis,
 ) -> None:
     """One call per shard with all its groups; the answer is in the order of the request."""
     request = call.request
@@ -164,7 +163,7 @@ def _fetch_from_many(
         return OffsetFetchResponse(groups=groups)
 
     if not by_driver:
-        node.answer(call.token, OffsetFetchResponse())
+        call.token.answer(OffsetFetchResponse())
         return
     gather = Gather(call.token, len(by_driver), merge)
     for number, (driver, indexes) in enumerate(by_driver.items()):
@@ -174,9 +173,9 @@ def _fetch_from_many(
         )
         part = Call(gather.part(number), own, call.version, call.client)
         if driver is None:
-            node.answer(part.token, own.refused(not_coordinator(own.groups[0].group_id)))
+            part.token.answer(own.refused(not_coordinator(own.groups[0].group_id)))
         else:
-            node.cluster.submit(driver, part, now)
+            node.cluster.submit(driver, part)
 
 
 def _one_group_shape(call: Call[OffsetFetchRequest]) -> None:
@@ -271,7 +270,7 @@ def _with_ids(
 # --- delete
 
 
-def delete_offsets(node: "Node", call: Call[OffsetDeleteRequest], now: Millis) -> None:
+def delete_offsets(node: "Node", call: Call[OffsetDeleteRequest]) -> None:
     request = call.request
     topics = node.cluster.topics
     refused: list[delete_wire.OffsetDeleteResponseTopic] = []
@@ -297,7 +296,7 @@ def delete_offsets(node: "Node", call: Call[OffsetDeleteRequest], now: Millis) -
     request.topics = accepted
     if refused:
         call.token = Mapped(call.token, lambda response: _with_refused(refused, response))
-    node.cluster.submit(node.driver_of(GroupId(request.group_id)), call, now)
+    node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
 
 
 def _with_refused(

@@ -1,0 +1,77 @@
+"""Where an answer goes. A token is answered once, or fails once; nobody needs to know more of it.
+
+What goes wrong while an answer is made (a merge, an encoding) ends the connection that asked, and
+nobody else's.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Token(Protocol):
+    """A request that wants its answer."""
+
+    def answer(self, response: Any) -> None: ...
+    def fail(self, error: Exception) -> None:
+        """There will be no answer: this should not happen, and ends the connection."""
+
+
+class Mapped:
+    """A token that changes the answer on its way: another shape, or a part put back."""
+
+    __slots__ = ("_change", "_token")
+
+    def __init__(self, token: Token, change: Callable[[Any], Any]) -> None:
+        self._token = token
+        self._change = change
+
+    def answer(self, response: Any) -> None:
+        try:
+            changed = self._change(response)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self._token.fail(error)
+        else:
+            self._token.answer(changed)
+
+    def fail(self, error: Exception) -> None:
+        self._token.fail(error)
+
+
+class Gather:
+    """A request that several shards answer: the last part releases the whole."""
+
+    __slots__ = ("_merge", "_missing", "_parts", "_token")
+
+    def __init__(self, token: Token, parts: int, merge: Callable[[list[Any]], Any]) -> None:
+        self._token = token
+        self._merge = merge
+        self._missing = parts
+        self._parts: list[Any] = [None] * parts
+
+    def part(self, index: int) -> "Part":
+        return Part(self, index)
+
+    def put(self, index: int, response: Any) -> None:
+        self._parts[index] = response
+        self._missing -= 1
+        if self._missing == 0:
+            Mapped(self._token, self._merge).answer(self._parts)
+
+    def fail(self, error: Exception) -> None:
+        self._token.fail(error)
+
+
+class Part:
+    """One part of a gathered answer."""
+
+    __slots__ = ("_gather", "_index")
+
+    def __init__(self, gather: Gather, index: int) -> None:
+        self._gather = gather
+        self._index = index
+
+    def answer(self, response: Any) -> None:
+        self._gather.put(self._index, response)
+
+    def fail(self, error: Exception) -> None:
+        self._gather.fail(error)
