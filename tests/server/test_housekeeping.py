@@ -119,9 +119,13 @@ class Sick(MemoryLogs):
         return steps()
 
 
-class FullLog(MemoryLog):
+class SickLog(MemoryLog):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
     def apply_retention(self, now, retention_ms, retention_bytes):
-        raise StorageError("no space left")
+        raise self.error
 
 
 @pytest.mark.parametrize("error", [StorageError("no room"), Broken("a bad batch")])
@@ -130,14 +134,14 @@ def test_what_cannot_be_done_is_told_and_does_not_stop_the_rest(error):
     logs = Sick(error)
     keeping = Housekeeping(BrokerConfig(), logs, told.append)
     config = TopicConfig.of(BrokerConfig(), {"cleanup.policy": "compact,delete"})
-    kept = [Kept("a-0", FullLog(), config), Kept("b-0", MemoryLog(), config)]
+    kept = [Kept("a-0", SickLog(error), config), Kept("b-0", MemoryLog(), config)]
 
     while keeping.step(lambda: kept, START):
         pass
 
     assert logs.asked == 2
     assert told == [
-        "retention of a-0: no space left",
+        f"retention of a-0: {error}",
         f"cleaning of a-0: {error}",
         f"cleaning of b-0: {error}",
     ]

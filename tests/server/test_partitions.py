@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import google_crc32c
 import pytest
+from tests.storage.disk import MemoryFiles
 
 from kohort.config import BrokerConfig
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server.catalog import Topic
 from kohort.server.partitions import Partition
+from kohort.storage.log import LogConfig
 from kohort.storage.memory import MemoryLog
+from kohort.storage.segments import SegmentLog
 from kohort.terms import TopicId
 from kohort.wire.batch import Record, build, build_marker, build_records, header_at, walk
 
@@ -239,11 +242,21 @@ def test_what_cannot_be_read_is_told_to_who_asks_for_it():
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_after_a_failed_sync_nothing_more_is_taken():
-    one = partition()
-    one.failed = True
+def test_after_a_failed_sync_nothing_more_is_taken_or_shown():
+    disk = MemoryFiles()
+    one = partition(SegmentLog("/data/orders-0", disk, LogConfig(segment_bytes=100)))
+    append(one, batch())
+    one.append(batch(), NOW)
+    disk.refuses_sync = True
 
     assert code(one, batch()) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert one.failed
+    disk.refuses_sync = False
+    assert code(one, batch()) is ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(Broken):
+        one.log.sync()
+    one.durable(one.log.end)
+    assert one.high_watermark == 1
 
 
 def test_special_points():

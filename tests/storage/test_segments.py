@@ -266,6 +266,36 @@ def test_a_failed_sync_breaks():
         log.sync()
 
 
+def refusing(disk, log):
+    """The log after a sync that failed, on a disk that would not fail again."""
+    disk.refuses_sync = True
+    with pytest.raises(Broken, match="cannot be synced"):
+        log.sync()
+    disk.refuses_sync = False
+
+
+def rolled_in_vain(disk, log):
+    disk.refuses_sync = True
+    with pytest.raises(Broken, match="cannot be synced"):
+        log.append(batch("too much for the segment", size=700), 1)
+    disk.refuses_sync = False
+
+
+@pytest.mark.parametrize("fail", [refusing, rolled_in_vain])
+def test_after_a_failed_sync_nothing_is_promised_until_it_is_opened_anew(fail):
+    disk = MemoryFiles()
+    log = opened(disk)
+    log.append(batch("a"), 1)
+    fail(disk, log)
+    for refused in (log.sync, log.roll, lambda: log.append(batch("b"), 1)):
+        with pytest.raises(Broken, match=r"cannot be synced: .* Input/output error"):
+            refused()
+    assert values(log) == [(0, "a")]
+    again = opened(disk)
+    again.append(batch("b"), 1)
+    assert again.sync() == 2
+
+
 @pytest.mark.parametrize(
     "look",
     [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import KohortError, StorageError
+from kohort.errors import KohortError
 from kohort.server.logs import Logs
 from kohort.storage.compaction import CleaningRules
 from kohort.storage.log import Log
@@ -58,7 +58,7 @@ class Housekeeping:
             return
         try:
             one.log.apply_retention(now, one.config.retention_ms, one.config.retention_bytes)
-        except StorageError as error:
+        except KohortError as error:
             self._observe(f"retention of {one.name}: {error}")
 
     def _clean_some(self, now: Millis) -> None:

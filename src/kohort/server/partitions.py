@@ -77,8 +77,9 @@ class Partition:
         return self.high_watermark
 
     def durable(self, end: Offset) -> None:
-        """So much is on the disk: consumers may read it."""
-        self.high_watermark = end
+        """So much is on the disk: consumers may read it. Of a failed partition nobody knows."""
+        if not self.failed:
+            self.high_watermark = end
 
     def take_unread(self) -> int:
         """How many bytes have become readable since the last time.
@@ -117,6 +118,9 @@ class Partition:
         base_offset = self.log.end
         try:
             self.log.append(records, header.last_offset_delta + 1)
+        except Broken as error:  # a sync has failed, in here or while nobody looked
+            self.failed = True
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if producers is not None:

@@ -59,7 +59,8 @@ class Log(Protocol):
     def sync(self) -> Offset:
         """Make durable what was appended before the call: the end up to which that is true.
 
-        Raises Broken when the disk refuses: nobody knows then what is on it.
+        Raises Broken when the disk refuses: nobody knows then what is on it. From then on append()
+        and sync() raise it too, until the log is opened anew.
         """
 
     def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:

@@ -57,6 +57,7 @@ class SegmentLog:
         self._bases: list[Offset] = []
         self._unsynced: dict[Segment, None] = {}
         self._torn = False
+        self._unknown = ""  # why nobody knows what is on the disk, once a sync has failed
         self.cleaned_end = Offset(0)  # compaction has seen what is before
         try:
             files.make_directory(directory)
@@ -182,6 +183,8 @@ class SegmentLog:
     # ---- writing
 
     def append(self, batch: bytes, count: int) -> Offset:
+        if self._unknown:
+            raise Broken(self._unknown)
         if self._torn:
             self._mend()
         segment = self._segments[-1]
@@ -233,15 +236,12 @@ class SegmentLog:
         """Close the last segment and begin a new one, so that retention and cleaning may have it.
 
         The closed one is synced first: recovery relies on it. Raises StorageError, and then goes on
-        with the old one.
+        with the old one; or Broken, and then it does not.
         """
         last = self._segments[-1]
         if not last.size:
             return last
-        try:
-            last.file.sync()
-        except OSError as error:
-            raise Broken(f"{last.path} cannot be synced: {error}") from error
+        self._sync_segment(last)
         try:
             segment = self._opened(self.end)
             self._files.sync_directory(self.directory)
@@ -252,13 +252,25 @@ class SegmentLog:
 
     def sync(self) -> Offset:
         end = self.end
+        if self._unknown:
+            raise Broken(self._unknown)
         waiting, self._unsynced = self._unsynced, {}
         for segment in waiting:
-            try:
-                segment.file.sync()
-            except OSError as error:
-                raise Broken(f"{segment.path} cannot be synced: {error}") from error
+            self._sync_segment(segment)
         return end
+
+    def _sync_segment(self, segment: Segment) -> None:
+        """Raises Broken, from then on for good.
+
+        The system tells of a failed write once and then forgets it with the pages: a second sync
+        would succeed, and promise what is not there.
+        """
+        try:
+            segment.file.sync()
+        except OSError as error:
+            self._unknown = f"{segment.path} cannot be synced: {error}"
+        if self._unknown:
+            raise Broken(self._unknown)
 
     # ---- reading
 
