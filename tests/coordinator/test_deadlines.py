@@ -1,0 +1,113 @@
+"""Keyed deadlines: set, moved, cancelled, met in order, and nothing left behind."""
+
+from random import Random
+
+import pytest
+
+from kohort.coordinator.deadlines import Deadlines
+
+
+def run(*arguments):
+    """What a deadline does; here it is only told apart by its arguments."""
+
+
+def due(deadlines, now):
+    """The arguments of everything that is due, in order."""
+    found = []
+    while (one := deadlines.pop_due(now)) is not None:
+        assert one[0] is run
+        found.append(*one[1])
+    return found
+
+
+def test_deadlines_are_met_in_the_order_of_their_times_then_as_they_were_set():
+    deadlines = Deadlines()
+    for key, at in [("c", 30), ("a", 10), ("b", 20), ("a2", 10)]:
+        deadlines.set(key, at, run, key)
+
+    assert deadlines.wake_at() == 10
+    assert due(deadlines, 9) == []
+    assert due(deadlines, 20) == ["a", "a2", "b"]
+    assert ("a" in deadlines, "c" in deadlines, len(deadlines)) == (False, True, 1)
+    assert due(deadlines, 1000) == ["c"]
+    assert deadlines.wake_at() is None
+
+
+def test_a_moved_deadline_is_met_at_its_later_time_alone():
+    deadlines = Deadlines()
+    deadlines.set("a", 10, run, "a")
+    deadlines.move("a", 50)
+
+    assert deadlines.at("a") == 50
+    assert due(deadlines, 49) == []
+    assert deadlines.wake_at() == 50
+    assert due(deadlines, 50) == ["a"]
+    assert due(deadlines, 1000) == []
+
+
+def test_setting_a_deadline_again_replaces_it():
+    deadlines = Deadlines()
+    deadlines.set("a", 10, run, "first")
+    deadlines.set("a", 5, run, "earlier")
+    assert due(deadlines, 7) == ["earlier"]
+    deadlines.set("a", 10, run, "first")
+    deadlines.set("a", 20, run, "later")
+    assert due(deadlines, 19) == []
+    assert due(deadlines, 20) == ["later"]
+
+
+def test_a_cancelled_deadline_is_never_met():
+    deadlines = Deadlines()
+    deadlines.set("a", 10, run, "a")
+    deadlines.cancel("a")
+    deadlines.cancel("never set")
+
+    assert deadlines.at("a") is None
+    assert deadlines.wake_at() is None
+    assert due(deadlines, 1000) == []
+
+
+@pytest.mark.parametrize("anew", ["cancelled", "earlier"])
+def test_what_is_left_in_the_heap_goes_when_it_is_met(anew):
+    deadlines = Deadlines()
+    for turn in range(100):
+        if anew == "cancelled":
+            deadlines.cancel("a")
+            deadlines.set("a", 1000 + turn, run, "a")
+        else:
+            deadlines.set("a", 1000 - turn, run, "a")
+    deadlines.move("a", 5000)
+
+    assert due(deadlines, 1100) == []
+    assert len(deadlines) == 1
+    assert len(deadlines._heap) == 1  # growth shows nowhere else
+    assert due(deadlines, 5000) == ["a"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_mixture_is_as_a_plain_table_would_have_it(seed):
+    chance = Random(seed)
+    deadlines, table, now = Deadlines(), {}, 0
+    for step in range(400):
+        key = chance.choice("abcdef")
+        match chance.randrange(4):
+            case 0:
+                at = now + chance.randrange(1, 50)
+                deadlines.set(key, at, run, (key, step))
+                table[key] = at, step
+            case 1 if key in table:
+                at = table[key][0] + chance.randrange(20)
+                deadlines.move(key, at)
+                table[key] = at, table[key][1]
+            case 2:
+                deadlines.cancel(key)
+                table.pop(key, None)
+            case _:
+                now += chance.randrange(20)
+                met = sorted((at, one, step) for one, (at, step) in table.items() if at <= now)
+                if met:
+                    assert deadlines.wake_at() <= met[0][0]
+                assert sorted(due(deadlines, now)) == sorted((one, step) for _, one, step in met)
+                for _, one, _ in met:
+                    del table[one]
+        assert len(deadlines) == len(table)
