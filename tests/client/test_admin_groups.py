@@ -8,6 +8,7 @@ from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType
 from kohort.wire.messages import consumer_group_describe as new
 from kohort.wire.messages import describe_groups as old
+from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -15,6 +16,7 @@ from kohort.wire.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 TWO = {
@@ -399,6 +401,36 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
         deleted = await admin.delete_groups(["g"])
     assert deleted.errors["g"].code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("DeleteGroups")) == 1
+
+
+@asynchronous
+async def test_a_deletion_whose_look_up_was_lost_is_looked_up_again():
+    """Only what was lost itself may have been done: a look-up changes nothing."""
+    answers = {DeleteGroupsRequest: deletion({})}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        look_up = scripted.answers[FindCoordinatorRequest]
+        scripted.answers[FindCoordinatorRequest] = in_turn(CLOSE, look_up)
+        deleted = await admin.delete_groups(["g"])
+    assert deleted["g"] is None
+    assert scripted.names() == ["FindCoordinator", "FindCoordinator", "DeleteGroups"]
+
+
+@asynchronous
+async def test_a_deletion_whose_connection_never_stood_is_sent():
+    """The coordinator closes during the handshake: the request itself was never on its way."""
+    async with Scripted(2, {DeleteGroupsRequest: deletion({})}) as scripted:
+        scripted.coordinators["g"] = 1
+        shake = scripted.answers[ApiVersionsRequest]
+        closes = [True]
+
+        def once(asked):
+            return CLOSE if asked.node == 1 and closes and closes.pop() else shake(asked)
+
+        scripted.answers[ApiVersionsRequest] = once
+        async with scripted.admin() as admin:
+            deleted = await admin.delete_groups(["g"])
+    assert deleted["g"] is None
+    assert [one.node for one in scripted.sent("DeleteGroups")] == [1]
 
 
 @asynchronous

@@ -135,6 +135,10 @@ class Connection(asyncio.Protocol):
             ) from None
         try:
             await connection.handshake(deadline)
+        except ConnectionFailedError as error:
+            await connection.close()
+            # Only the handshake was on its way: what the connection was opened for was not.
+            raise ConnectionFailedError(error.message, sent=False) from None
         except BaseException:
             await connection.close()
             raise

@@ -104,6 +104,8 @@ async def _round(
     if missing:
         try:
             found = await locate(missing, deadline)
+        except ConnectionFailedError as error:  # a question was lost, not what it was for
+            found = dict.fromkeys(missing, ConnectionFailedError(error.message, sent=False))
         except (ApiError, UnsupportedVersionError, WireError) as error:
             found = dict.fromkeys(missing, failure(error))
         for key in missing:
