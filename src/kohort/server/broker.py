@@ -27,6 +27,7 @@ from kohort.terms import Millis, Offset
 log = logging.getLogger("kohort")
 
 SWEEP_SECONDS = 5.0
+FREE_PORT_TRIES = 20
 LEAST_SWEEP_SECONDS = 0.25
 BUSY_SWEEP_SECONDS = 0.02  # while a log is being cleaned, slice by slice
 
@@ -96,8 +97,7 @@ class Broker:
         host, port = self.listen
         self.cluster = open_cluster(self.config, self.data_dir, log.info)
         try:
-            for index in range(self.node_count):
-                await self._bind(index, host, port + index if port else 0)
+            await self._bind_all(host, port)
             self.cluster.start(self._advertised(), self._clock())
         except BaseException:
             await self.stop()
@@ -106,6 +106,28 @@ class Broker:
             await server.start_serving()
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
+
+    async def _bind_all(self, host: str, port: int) -> None:
+        """Take a port and those behind it, so that a restart that names the first finds them all.
+
+        Of free ports not every one has free ones behind it: then another is tried.
+        """
+        if port + self.node_count > 65536:
+            raise KohortError(f"{self.node_count} nodes from port {port} on end beyond port 65535")
+        for left in reversed(range(FREE_PORT_TRIES)):
+            try:
+                await self._bind(0, host, port)
+                for index in range(1, self.node_count):
+                    await self._bind(index, host, self.addresses[0][1] + index)
+            except (OSError, OverflowError):
+                if port or not left:
+                    raise
+                for server in self._servers:
+                    server.close()
+                self._servers.clear()
+                self.addresses.clear()
+            else:
+                return
 
     async def _bind(self, index: int, host: str, port: int) -> None:
         assert self._loop is not None

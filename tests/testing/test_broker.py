@@ -1,0 +1,165 @@
+"""`kohort.testing.Broker`: what a test may rely on."""
+
+import os
+import socket
+
+import pytest
+from tests.serve.talk import Talk
+
+from kohort import AdminClient
+from kohort.errors import KohortError
+from kohort.testing import Broker
+from kohort.wire.messages.api_versions import ApiVersionsRequest
+
+ASK = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_start_and_stop():
+    broker = Broker()
+    with pytest.raises(KohortError, match="does not run"):
+        _ = broker.pid
+    broker.start()
+    pid, directory = broker.pid, broker.data_dir
+    with Talk(broker.bootstrap) as client:
+        assert client.ask(ASK).error_code == 0
+    assert directory.is_dir()
+    broker.stop()
+    assert not alive(pid)
+    assert not directory.exists()
+    broker.stop()  # twice is fine
+
+
+def test_it_ends_with_its_block_whatever_happens_in_it():
+    with pytest.raises(ZeroDivisionError), Broker(in_memory=True) as broker:
+        pid = broker.pid
+        _ = 1 / 0
+    assert not alive(pid)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop in order"])
+def test_a_restart_keeps_address_and_data(how):
+    with Broker() as broker:
+        before = broker.bootstrap
+        with Talk(before) as client:
+            client.create_topic("t")
+            assert client.produce("t", b"x").error_code == 0
+            assert client.commit("g", "t", 1) == 0
+        if how == "kill":
+            broker.kill()
+            with pytest.raises(OSError), socket.create_connection(("127.0.0.1", _port(before)), 1):
+                pass
+        broker.restart()
+        assert broker.bootstrap == before
+        with Talk(before) as client:
+            assert client.committed("g") == {("t", 0): 1}
+            assert client.produce("t", b"y").base_offset == 1
+
+
+def _port(bootstrap: str) -> int:
+    return int(bootstrap.rpartition(":")[2])
+
+
+def test_all_nodes_keep_their_addresses():
+    with Broker(nodes=3) as broker:
+        before = broker.bootstrap
+        assert len(before.split(",")) == 3
+        first = _port(before.split(",")[0])
+        assert [_port(one) for one in before.split(",")] == [first, first + 1, first + 2]
+        broker.kill()
+        broker.restart()
+        assert broker.bootstrap == before
+
+
+def test_in_memory_a_restart_forgets():
+    with Broker(in_memory=True) as broker:
+        assert broker.data_dir is None
+        with Talk(broker.bootstrap) as client:
+            client.create_topic("t")
+            assert client.commit("g", "t", 1) == 0
+        broker.restart()
+        with Talk(broker.bootstrap) as client:
+            assert client.committed("g") == {}
+
+
+def test_a_directory_of_the_caller_is_kept(tmp_path):
+    with Broker(data_dir=tmp_path / "mine") as broker, Talk(broker.bootstrap) as client:
+        client.create_topic("t")
+    assert (tmp_path / "mine" / "t-0").is_dir()
+
+
+def test_what_it_says_when_it_does_not_come_up(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KohortError, match="did not come up") as raised:
+        Broker(data_dir=tmp_path / "file").start()
+    assert str(tmp_path / "file") in str(raised.value)
+    with pytest.raises(KohortError, match="num.partitions"):
+        Broker({"num.partitions": "0"}, in_memory=True).start()
+
+
+def test_its_log_has_a_line_per_change_of_a_groups_state():
+    from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+    with Broker(in_memory=True) as broker, Talk(broker.bootstrap) as client:
+        client.create_topic("t")
+        joining = {
+            "member_id": "m",
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": ["t"],
+            "topic_partitions": [],
+        }
+        join = ConsumerGroupHeartbeatRequest(group_id="told", member_epoch=0, **joining)
+        epoch = client.ask(join).member_epoch
+        for _ in range(5):
+            beat = ConsumerGroupHeartbeatRequest(group_id="told", member_id="m", member_epoch=epoch)
+            assert client.ask(beat).error_code == 0
+        leave = ConsumerGroupHeartbeatRequest(group_id="told", member_id="m", member_epoch=-1)
+        assert client.ask(leave).error_code == 0
+        lines = [line for line in broker.log().splitlines() if "group told:" in line]
+    assert [line.partition("group told: ")[2] for line in lines] == [
+        "new -> consumer Stable",
+        "consumer Stable -> consumer Empty",
+    ]
+    assert all(" INFO " in line for line in lines)
+
+
+def test_lower_versions_are_offered():
+    limits = {"OffsetFetch": 7, "FindCoordinator": 3, "ConsumerGroupHeartbeat": 0}
+    with Broker(in_memory=True, versions=limits) as broker, Talk(broker.bootstrap) as client:
+        offered = {one.api_key: one.max_version for one in client.ask(ASK).api_keys}
+        assert (offered[9], offered[10], offered[68]) == (7, 3, 0)
+        assert offered[8] == 10  # the others as ever
+        client.send(ASK)
+        assert client.answer()
+
+
+async def _offsets(bootstrap: str):
+    async with AdminClient(bootstrap) as admin:
+        found = await admin.list_group_offsets({"a": None, "b": None, "never": None})
+        return {
+            group: {place: one.offset for place, one in found[group].items()}
+            if not isinstance(found[group], Exception)
+            else found[group]
+            for group in ("a", "b", "never")
+        }
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, {"OffsetFetch": 7}, {"OffsetFetch": 7, "FindCoordinator": 3}]
+)
+def test_the_admin_client_falls_back(limits):
+    import asyncio
+
+    with Broker(in_memory=True, versions=limits) as broker, Talk(broker.bootstrap) as client:
+        client.create_topic("t", 2)
+        assert client.commit("a", "t", 3) == 0
+        assert client.commit("b", "t", 4, index=1) == 0
+        found = asyncio.run(_offsets(broker.bootstrap))
+    assert found == {"a": {("t", 0): 3}, "b": {("t", 1): 4}, "never": {}}
