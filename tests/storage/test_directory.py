@@ -152,7 +152,8 @@ def test_a_start_that_kafka_has_noted_for_the_directory(disk):
     for name in "abc":
         log.append(batch(name), 1)
     replace_whole(disk, "/data", checkpoints.START_OFFSETS, b"0\n1\norders 0 2\n")
-    assert directory.open_log("orders", 0, ORDERS).start == 2
+    directory.close()
+    assert opened(disk).open_log("orders", 0, ORDERS).start == 2
 
 
 def test_a_directory_that_cannot_be_written(tmp_path):

@@ -44,6 +44,7 @@ class LogDirectory:
         try:
             self._read_meta(node_id)
             self._tidy()
+            self._starts = checkpoints.start_offsets(files, self.path)  # Kafka's, never ours
         except OSError as error:
             self.close()
             raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
@@ -123,15 +124,15 @@ class LogDirectory:
                     f"{folder} belongs to topic id {uuid_text(found)}, "
                     f"{topic} has {uuid_text(topic_id)}"
                 )
-            starts = checkpoints.start_offsets(self._files, self.path)
         except OSError as error:
             raise StorageError(f"{folder} cannot be opened: {error}") from error
-        known_start = starts.get((topic, index), Offset(0))
+        known_start = self._starts.get((topic, index), Offset(0))
         return SegmentLog(folder, self._files, config, known_start=known_start)
 
     def delete(self, topic: str, index: int) -> None:
         """Remove a partition whose log is closed; fine when there is none. Raises StorageError."""
         folder = f"{topic}-{index}"
+        self._starts.pop((topic, index), None)  # the next topic of that name begins at 0
         if folder in self._files.names(self.path):
             delete_partition(self._files, f"{self.path}/{folder}", self._new_uuid().hex())
 
