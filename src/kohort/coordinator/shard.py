@@ -109,12 +109,18 @@ class Shard:
         before, self.topics = self.topics, topics
         changed, deleted = metadata.changes(before, topics)
         metadata.touch(self, changed)
-        return self._absorb(Effects(offsets.topics_deleted(self, deleted) if deleted else []))
+        effects = self._absorb(Effects(offsets.topics_deleted(self, deleted) if deleted else []))
+        effects.extend(self._absorb(Effects(offsets.of_former_topics(self, changed))))
+        return effects
 
     def start(self, now: Millis) -> Effects:
-        """The log has been read: from here on time counts."""
+        """The log has been read: from here on time counts.
+
+        What the end of a topic should have written while nobody was here is written now.
+        """
         self.loading = False
         effects = self._absorb(classic_heartbeat.start(self, now))
+        effects.extend(self._absorb(Effects(offsets.of_former_topics(self, self.topics.by_name))))
         fencing.start(self, now)
         return effects
 

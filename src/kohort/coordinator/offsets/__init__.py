@@ -5,7 +5,12 @@ written.
 """
 
 from kohort.coordinator.offsets.commit import commit
-from kohort.coordinator.offsets.delete import delete, of_group_deleted, topics_deleted
+from kohort.coordinator.offsets.delete import (
+    delete,
+    of_former_topics,
+    of_group_deleted,
+    topics_deleted,
+)
 from kohort.coordinator.offsets.fetch import fetch
 from kohort.coordinator.offsets.store import Offsets, replay, replay_marker
 
@@ -14,6 +19,7 @@ __all__ = [
     "commit",
     "delete",
     "fetch",
+    "of_former_topics",
     "of_group_deleted",
     "replay",
     "replay_marker",

@@ -88,3 +88,21 @@ def topics_deleted(shard: Shard, names: Collection[str]) -> list[Record]:
         for topic, partition in offsets.partitions_of(group_id)
         if topic in names
     ]
+
+
+def of_former_topics(shard: Shard, names: Collection[str]) -> list[Record]:
+    """The tombstones of offsets for topics that are called as one of these, and are gone.
+
+    An offset names its topic's id: when the topic of that name has another one, it was deleted and
+    made anew while nobody was here to write the tombstones. Offsets of a topic that no topic is
+    called after stay: the directory may be a part of somebody's cluster.
+    """
+    by_name = shard.topics.by_name
+    ids = {name: by_name[name].id for name in names if name in by_name}
+    if not ids:
+        return []
+    return [
+        tombstone(group_id, topic, partition)
+        for group_id in shard.offsets.group_ids()
+        for topic, partition in shard.offsets.of_other_ids(group_id, ids)
+    ]

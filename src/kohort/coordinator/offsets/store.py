@@ -20,7 +20,7 @@ from kohort.records.schemas import (
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kohort.coordinator.shard import Shard
 
@@ -77,6 +77,23 @@ class Offsets:
                 yield topic, partition
         for topic, partition in self.open_partitions(group_id):
             if topic not in tables or partition not in tables[topic]:
+                yield topic, partition
+
+    def of_other_ids(self, group_id: GroupId, ids: Mapping[str, TopicId]) -> Iterator[Partition]:
+        """The partitions whose offset was committed for a topic of the same name, but not of the
+        id that it has here. Names that are not here, and offsets that name no id, are left out.
+        """
+        tables = self.of(group_id)
+        for topic, table in tables.items():
+            if table.topic_id not in (NO_TOPIC_ID, ids.get(topic, table.topic_id)):
+                for partition in table.partitions():
+                    yield topic, partition
+        for (topic, partition), producers in self.open_partitions(group_id).items():
+            if topic not in ids or (topic in tables and partition in tables[topic]):
+                continue
+            if any(
+                one.value.topic_id not in (NO_TOPIC_ID, ids[topic]) for one in producers.values()
+            ):
                 yield topic, partition
 
     # -- written by replay alone
