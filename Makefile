@@ -21,7 +21,7 @@ demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a r
 	@$(BIN)/python examples/demo.py
 
 test: lint types $(STAMP)  ## ruff, mypy and every test
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -m "not prove"
 
 fast: $(STAMP)  ## the tests that need no server and no Java, in under a minute
 	@$(BIN)/python -m pytest -q -m "not clients and not java and not prove"

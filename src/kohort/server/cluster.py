@@ -8,6 +8,7 @@ directly.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from kohort.config import BrokerConfig
@@ -31,8 +32,7 @@ from kohort.storage.log import Log
 from kohort.terms import GroupId, Millis, Offset
 
 LOAD_SLICE_RECORDS = 20_000
-
-
+OPEN_SLICE_LOGS = 64
 ANYTHING = 1 << 62  # bytes: as much as any fetch waits for
 
 
@@ -82,6 +82,7 @@ class Cluster:
         self.durability = Durability(synced=config.log_sync != "none")
         self._coordinated: dict[PartitionDriver, _Coordinated] = {}
         self._submitted: dict[PartitionDriver, None] = {}
+        self._to_open: dict[tuple[str, int], None] = {}
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[PartitionDriver] = []
@@ -95,21 +96,24 @@ class Cluster:
         self._now = now
         self._delete_leaving()
         self._open_logs(now)
+        while self._to_open:
+            self._open_some(now)
 
     @property
     def loading(self) -> bool:
         """Whether `load_some` has something to do."""
-        return bool(self._loading)
+        return bool(self._loading or self._to_open)
 
     def load_some(self, now: Millis) -> bool:
-        """Go on loading shards, a slice at a time; true while there is more to load."""
+        """Go on opening logs and loading shards, a slice at a time; true while there is more."""
+        self._open_some(now)
         while self._loading:
             driver = self._loading[0]
             if driver.load_some(now, LOAD_SLICE_RECORDS):
                 return True
             self._loading.pop(0)
             self._submitted[driver] = None
-        return False
+        return self.loading
 
     def close(self) -> None:
         """Make durable what is not, and release every file."""
@@ -157,10 +161,19 @@ class Cluster:
                 self.observe(f"{topic.name} is deleted, its logs are not yet: {error}")
 
     def _open_logs(self, now: Millis) -> None:
+        """Open what is not open yet: a handful at once, the rest between the turns."""
         for topic in self.catalog.by_name.values():
             for index in range(topic.partitions):
                 if (topic.name, index) not in self.partitions:
-                    self._open_partition(topic, index, now)
+                    self._to_open[topic.name, index] = None
+        self._open_some(now)
+
+    def _open_some(self, now: Millis) -> None:
+        for name, index in list(islice(self._to_open, OPEN_SLICE_LOGS)):
+            del self._to_open[name, index]
+            topic = self.catalog.by_name.get(name)
+            if topic is not None and (name, index) not in self.partitions:
+                self._open_partition(topic, index, now)
 
     def _open_partition(self, topic: Topic, index: int, now: Millis) -> None:
         """A log that cannot be opened now (no room) is tried again later; until then its

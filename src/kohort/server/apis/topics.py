@@ -33,7 +33,7 @@ from kohort.wire.messages.delete_topics import (
 if TYPE_CHECKING:
     from kohort.server.node import Node
 
-_PARTITIONS_MAX = 100_000
+_PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 
 
 def create_by_default(node: "Node", name: str, now: Millis) -> None:
