@@ -144,7 +144,6 @@ def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None,
         return await _until_stopped(broker, data_dir)
 
     _allow_many_files()
-    _allow_many_files()
     # A thread that syncs must not wait for a busy loop to pause of its own accord.
     sys.setswitchinterval(0.0005)
     # Requests and answers hold no cycles. To look for some after every 700 objects costs a seventh
@@ -204,16 +203,6 @@ def _allow_many_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):  # a system with a lower limit of its own: then it stays
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _allow_many_files() -> None:
-    """Every partition keeps a file open, every client a socket: take what the system allows."""
-    import resource  # noqa: PLC0415  (start-up time)
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with suppress(ValueError, OSError):  # macOS says unlimited and means less
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _loop_factory() -> "Callable[[], AbstractEventLoop] | None":

@@ -1,0 +1,109 @@
+"""Answers leave when what they tell of is durable, whoever else writes meanwhile."""
+
+import pytest
+
+from kohort.server.durability import Durability
+from kohort.storage.memory import MemoryLog
+from kohort.wire import batch
+
+
+class One:
+    """A log that is written to, and what it was told."""
+
+    def __init__(self):
+        self.log = MemoryLog()
+        self.told = []
+
+    def durable(self, end):
+        self.told.append(end)
+
+    def write(self, durability):
+        self.log.append(batch.build([(b"k", b"v")], 1000), 1)
+        durability.wrote(self)
+
+
+class Answered:
+    def __init__(self):
+        self.response = None
+
+    def answer(self, response):
+        self.response = response
+
+    def fail(self, error):
+        raise error
+
+
+def asked(durability, behind):
+    token = Answered()
+    durability.answer(token, "done", behind)
+    return token
+
+
+def sync(durability):
+    durability.end([log.sync() for log in durability.begin()])
+
+
+def test_an_answer_waits_for_everything_it_tells_of():
+    durability, one, two = Durability(synced=True), One(), One()
+    one.write(durability)
+    two.write(durability)
+
+    token = asked(durability, [one, two])
+    before = token.response
+    sync(durability)
+
+    assert (before, token.response) == (None, "done")
+    assert (one.told, two.told) == ([1], [1])
+
+
+def test_what_is_written_during_a_sync_waits_for_the_next():
+    durability, one = Durability(synced=True), One()
+    one.write(durability)
+    first = asked(durability, [one])
+    ends = [log.sync() for log in durability.begin()]
+    one.write(durability)
+    second = asked(durability, [one])
+
+    durability.end(ends)
+    between = (first.response, second.response)
+    sync(durability)
+
+    assert between == ("done", None)
+    assert second.response == "done"
+
+
+def test_a_second_answer_waits_for_what_another_wrote():
+    """A producer that tries again is not told of a batch that is still on its way to the disk."""
+    durability, one = Durability(synced=True), One()
+    one.write(durability)
+    durability.begin()
+
+    again = asked(durability, [one])
+
+    assert again.response is None
+
+
+def test_nothing_waits_without_syncs():
+    durability, one = Durability(synced=False), One()
+    one.write(durability)
+
+    assert asked(durability, [one]).response == "done"
+    assert one.told == [1]
+    assert durability.begin() == []
+
+
+@pytest.mark.parametrize("in_hand", [False, True])
+def test_what_is_gone_holds_nobody_back(in_hand):
+    durability, one = Durability(synced=True), One()
+    left = []
+    one.write(durability)
+    token = asked(durability, [one])
+    logs = durability.begin() if in_hand else []
+
+    durability.forget(one, lambda: left.append("closed"))
+    assert token.response == "done"
+    assert left == ([] if in_hand else ["closed"])
+    if in_hand:
+        durability.end([log.sync() for log in logs])
+
+    assert left == ["closed"]
