@@ -58,6 +58,22 @@ def test_nothing_is_acknowledged_before_it_is_durable(desk):
     assert asked.answer.responses[0].partition_responses[0].base_offset == 0
 
 
+def test_a_batch_that_is_sent_again_waits_for_the_first(desk):
+    desk.create()
+    first = desk.send_batch(producer_id=7, producer_epoch=0)
+    desk.settle(sync=False)
+    again = desk.send_batch(producer_id=7, producer_epoch=0)
+    desk.settle(sync=False)
+    assert (first.answer, again.answer) == (None, None)
+    desk.settle()
+
+    for asked in (first, again):
+        assert asked.answer.responses[0].partition_responses[0].base_offset == 0
+    third = desk.send_batch(producer_id=7, producer_epoch=0)
+    desk.settle(sync=False)
+    assert third.answer is not None
+
+
 def test_without_acks_nothing_is_answered_and_nobody_waits(desk):
     desk.create()
     asked = desk.send_batch(acks=0)
