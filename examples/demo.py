@@ -1,10 +1,9 @@
 """The main job, told step by step: real consumer groups on a Kohort broker, through a kill and a
 restart.
 
-Run it with `make demo`. It starts everything in processes of its own on the loopback interface
-and in a temporary
-directory, checks what it tells, ends by itself, and leaves nothing behind. The exit code is 0
-when every check held.
+Run it with `make demo`. It starts everything in processes of its own on the loopback interface and
+in a temporary directory, checks what it tells, ends by itself, and leaves nothing behind. The exit
+code is 0 when every check held.
 """
 
 import atexit

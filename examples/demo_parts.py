@@ -3,8 +3,7 @@ be killed.
 
     python demo_parts.py produce BOOTSTRAP TOPIC JOURNAL
     python demo_parts.py consumer BOOTSTRAP TOPIC GROUP NAME JOURNAL     (KIP-848, confluent-kafka)
-    python demo_parts.py classic BOOTSTRAP TOPIC GROUP NAME JOURNAL      (classic protocol,
-    kafka-python)
+    python demo_parts.py classic BOOTSTRAP TOPIC GROUP NAME JOURNAL      (kafka-python)
 
 Everything that happens goes into the journal, one JSON object a line: the demo's checks read
 nothing else.

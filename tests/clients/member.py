@@ -1,10 +1,8 @@
 """A group member in a process of its own: python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL.
 
 Kinds: confluent-classic, confluent-consumer, kafka-python, aiokafka. It reads, commits about four
-times a second,
-and writes what happens into the journal, a JSON object a line: `owns` (all its partitions),
-`read` (partition,
-offset, number), `committed` (partition, offset), `failed`.
+times a second, and writes what happens into the journal, a JSON object a line: `owns` (all its
+partitions), `read` (partition, offset, number), `committed` (partition, offset), `failed`.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Answers that differ from upstream's, and why: a feature that is not there yet, or a decision.
 
-Patterns of frame names. COUNTS pins how many answers of each scenario differ, so that an entry
-that is no longer
-needed is found.
+Patterns of frame names. COUNTS pins how many answers of each scenario differ, so that an entry that
+is no longer needed is found.
 """
 
 _STATIC = "static membership (KIP-345)"

@@ -1,9 +1,8 @@
 """Plays a captured scenario against a `World` and compares every answer, field by field.
 
 Ids that a broker makes (members, topics, producers, sessions) are known by two names, that of the
-capture and that
-of this run; error texts and the order of hash maps are left out; `varies` masks what two captures
-did not share.
+capture and that of this run; error texts and the order of hash maps are left out; `varies` masks
+what two captures did not share.
 """
 
 import json

@@ -39,8 +39,7 @@ class Condition(Enum):
 
 class PartitionDriver:
     """Drives one shard. `turn` may be called at any time; `synced` must follow with what the log
-    has made
-    durable. Nothing here waits, and nothing here knows what a socket is.
+    has made durable. Nothing here waits, and nothing here knows what a socket is.
     """
 
     def __init__(self, log: Log, new_shard: Callable[[], Shard], observe: Observer) -> None:

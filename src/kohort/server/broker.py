@@ -1,9 +1,8 @@
 """The asyncio side of the broker: sockets, the clock, the thread that syncs. Everything else is
 `cluster.py`.
 
-One turn of the cluster per iteration of the loop: whatever all connections have sent is one
-batch, and every
-connection gets its answers in one write. There is no task, future or timer per request.
+One turn of the cluster per iteration of the loop: whatever all connections have sent is one batch,
+and every connection gets its answers in one write. There is no task, future or timer per request.
 """
 
 import asyncio

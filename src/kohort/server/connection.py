@@ -1,9 +1,8 @@
 """One client: requests in order in, answers in order out. No sockets here; `broker.py` has them.
 
-A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too
-little) holds back
-everything behind it on its connection, as upstream does. Requests that wait only for the disk do
-not.
+A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too little)
+holds back everything behind it on its connection, as upstream does. Requests that wait only for the
+disk do not.
 """
 
 from collections import deque

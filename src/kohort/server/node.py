@@ -1,8 +1,7 @@
 """One broker of the cluster, as its clients see it: a node id, an address, and what it answers.
 
 A process may hold several nodes. They share everything but what makes them different to a client:
-which
-partitions and which groups each of them serves.
+which partitions and which groups each of them serves.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,8 +1,7 @@
 """From a data directory, or from nothing, to a cluster that can be started.
 
-Folders that the catalog does not know are taken in: the directory may be a copy of a real
-Kafka's, or a part of
-one. Their topics keep the id that `partition.metadata` names.
+Folders that the catalog does not know are taken in: the directory may be a copy of a real Kafka's,
+or a part of one. Their topics keep the id that `partition.metadata` names.
 """
 
 from collections.abc import Callable

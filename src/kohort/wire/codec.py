@@ -29,9 +29,8 @@ def encoder(cls: Any, version: int) -> Encoder:
 
 @cache
 def decoder(cls: Any, version: int) -> Decoder:
-    """The compiled decoder: (bytes, start) -> (message, end). It raises what hostile bytes make
-    it raise;
-    use `decode` unless you catch all of `HOSTILE` yourself and check the end.
+    """The compiled decoder: (bytes, start) -> (message, end). It raises what hostile bytes make it
+    raise; use `decode` unless you catch all of `HOSTILE` yourself and check the end.
     """
     _check(cls, version)
     function: Decoder = compile_function("decode", cls, version, *decoder_source(cls, version))

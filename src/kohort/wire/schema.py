@@ -1,10 +1,8 @@
 """How a message is written down: a class with typed fields, each with the versions that have it.
 
 The class is the only source: `codegen` makes encoders and decoders from it, type checkers read it
-as a
-dataclass, and a test holds it against upstream's layouts. Fields stand in wire order, under
-upstream's names
-in snake_case.
+as a dataclass, and a test holds it against upstream's layouts. Fields stand in wire order, under
+upstream's names in snake_case.
 """
 
 from collections.abc import Callable
@@ -187,8 +185,7 @@ def _build(cls: type[Message], attributes: dict[str, Any]) -> type[Message]:
     dataclass.
 
     Every field has its protocol default, so that a decoder and a test may leave out what does not
-    matter; that
-    a field was forgotten is the type checker's to find.
+    matter; that a field was forgotten is the type checker's to find.
     """
     annotations: dict[str, Any] = cls.__annotations__
     fields = tuple(

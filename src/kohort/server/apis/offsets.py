@@ -1,8 +1,8 @@
 """OffsetCommit, OffsetFetch, OffsetDelete on their way to the shards.
 
 The broker, not the coordinator, knows which topics exist: unknown ones are answered here and only
-the rest is
-passed on. OffsetFetch reaches the shards in the shape of version 8, whatever it came in (KIP-709).
+the rest is passed on. OffsetFetch reaches the shards in the shape of version 8, whatever it came in
+(KIP-709).
 """
 
 from typing import TYPE_CHECKING, Any
