@@ -7,6 +7,7 @@ from tests.client.members import ConsumerMember, commit, coordinator, join_class
 from tests.client.scripted import Scripted, asynchronous
 from tests.client.test_admin_groups import listing
 from tests.client.test_admin_offsets import saying
+from tests.client.test_admin_topics import found
 
 from kohort.cli.main import main
 from kohort.client.admin import AdminClient, NewTopic
@@ -231,3 +232,29 @@ async def test_what_is_unknown_of_a_partition_is_said_and_the_rest_is_shown(caps
     assert any(
         "orders:1: end offset: partition orders:1 does not exist" in one for one in complaints
     )
+
+
+@asynchronous
+async def test_a_partition_without_a_leader_has_an_unknown_lag(capsys):
+    """The rest of the group is shown, and nobody waits for the timeout."""
+    answers = {
+        DescribeGroupsRequest: lambda asked: old.DescribeGroupsResponse(
+            groups=[
+                old.DescribedGroup(group_id=one, group_state="Empty", protocol_type="consumer")
+                for one in asked.request.groups
+            ]
+        ),
+        OffsetFetchRequest: saying(),
+        ListOffsetsRequest: found,
+    }
+    async with Scripted(1, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        scripted.topics = {"orders": [-1, 0]}
+        code = await against(scripted, "groups", "describe", "a", "--timeout", "600")
+    captured = capsys.readouterr()
+    assert code == 1
+    lines = captured.out.splitlines()
+    assert lines[-2].split() == ["orders", "0", "10", "-", "-", "-"]
+    assert lines[-1].split() == ["orders", "1", "11", "100", "89", "-"]
+    told = "end offset: partition orders:0 has no leader (LEADER_NOT_AVAILABLE)"
+    assert captured.err == f"kohort: group a, orders:0: {told}\n"

@@ -189,6 +189,37 @@ async def test_each_leader_is_asked_once_for_all_that_it_leads():
 
 
 @asynchronous
+async def test_a_partition_without_a_leader_keeps_the_others_waiting_for_a_moment_only():
+    """It has its error after a few look-ups, long before the deadline, and alone."""
+    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin(600) as admin:
+        scripted.topics = {"orders": [0, -1]}
+        ends = await admin.end_offsets([("orders", 0), ("orders", 1)])
+    assert ends["orders", 0].offset == 100
+    error = ends.errors[TopicPartition("orders", 1)]
+    assert (error.code, error.message) == (
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        "partition orders:1 has no leader",
+    )
+    assert len(scripted.sent("Metadata")) == 5
+    assert len(scripted.sent("ListOffsets")) == 1
+
+
+@asynchronous
+async def test_a_leader_that_is_elected_meanwhile_is_asked():
+    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+        look_up = scripted.answers[MetadataRequest]
+
+        def elect(asked):
+            scripted.topics = {"orders": [0]}
+            return look_up(asked)
+
+        scripted.topics = {"orders": [-1]}
+        scripted.answers[MetadataRequest] = in_turn(look_up, look_up, elect)
+        ends = await admin.end_offsets([("orders", 0)])
+    assert ends["orders", 0].offset == 100
+
+
+@asynchronous
 async def test_points_and_times():
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:

@@ -6,6 +6,7 @@ and go round again for the rest only. One thing's failure is that thing's alone.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -31,7 +32,8 @@ _MOVED = frozenset(
     }
 )
 _BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT})
-CONNECTION_ATTEMPTS = 3
+# What may stay so for hours is not worth the whole of the caller's time: how often it is tried.
+_ATTEMPTS = {ErrorCode.NETWORK_EXCEPTION: 3, ErrorCode.LEADER_NOT_AVAILABLE: 5}
 
 
 async def settle(
@@ -47,15 +49,16 @@ async def settle(
     """One outcome for each key, in the order given: what its broker answered, or why there is none.
 
     Codes that pass (a coordinator that loads or moves) are tried again until the deadline; a broker
-    that cannot be reached, three times. Not `repeatable` is what must not be done twice: it is not
-    sent again once it may have arrived. `unfinished` says of a value that it is worth asking again.
+    that cannot be reached, three times; a partition that has no leader, five times, which is most
+    of a second. Not `repeatable` is what must not be done twice: it is not sent again once it may
+    have arrived. `unfinished` says of a value that it is worth asking again.
 
     Raises the error when the cluster could not be reached at all, so that nothing was looked up.
     """
     outcomes: dict[Key, Value | ApiError] = dict.fromkeys(keys, unanswered("it", ""))
     waiting = list(outcomes)
     located: dict[Key, Node] = {}
-    unreachable: dict[Key, int] = {}
+    tried: Counter[tuple[Key, ErrorCode]] = Counter()
     reached = False
     attempt = 0
     while waiting:
@@ -68,11 +71,10 @@ async def settle(
                 if unfinished is not None and unfinished(outcome):
                     again.append(key)
                 continue
-            if isinstance(outcome, ConnectionFailedError):
-                unreachable[key] = unreachable.get(key, 0) + 1
-                lost = outcome.sent and not repeatable
-                if lost or unreachable[key] >= CONNECTION_ATTEMPTS:
-                    continue
+            tried[key, outcome.code] += 1
+            lost = isinstance(outcome, ConnectionFailedError) and outcome.sent and not repeatable
+            if lost or tried[key, outcome.code] == _ATTEMPTS.get(outcome.code):
+                continue
             if outcome.code in _MOVED:
                 located.pop(key, None)
                 again.append(key)
