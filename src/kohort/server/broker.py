@@ -81,6 +81,7 @@ class Broker:
         self._turn_scheduled = False
         self._load_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = Millis(0)
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -224,14 +225,18 @@ class Broker:
                 protocol.flush(now)
 
     def _arm(self, cluster: Cluster, now: Millis) -> None:
+        """Have a turn taken when the cluster wants one. A timer that is set too early stays: moving
+        it at every turn would cost more than waking for nothing.
+        """
+        at = cluster.wake_at()
+        if at is None or (self._timer is not None and self._timer_at <= at):
+            return
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        at = cluster.wake_at()
-        if at is not None:
-            assert self._loop is not None
-            delay = max(at - now, 0) / 1000
-            self._timer = self._loop.call_later(delay + 0.0005, self._turn_by_timer)
+        assert self._loop is not None
+        delay = max(at - now, 0) / 1000
+        self._timer_at = at
+        self._timer = self._loop.call_later(delay + 0.0005, self._turn_by_timer)
 
     def _turn_by_timer(self) -> None:
         self._timer = None
