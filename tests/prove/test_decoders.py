@@ -15,7 +15,7 @@ from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
 from kohort.wire.frames import decode_request_header
 
-ROUNDS = int(os.environ.get("KOHORT_FUZZ_FRAMES", "60"))
+ROUNDS = int(os.environ.get("KOHORT_FUZZ_FRAMES", "400"))
 
 
 def every_frame(rounds: int, seed: int) -> None:

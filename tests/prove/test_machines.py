@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.coordinator.test_classic_machine import ClassicGroups
 from tests.properties.test_consumer_groups import GroupMachine
 
-EXAMPLES = int(os.environ.get("KOHORT_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("KOHORT_EXAMPLES", "2000"))
 
 
 @pytest.mark.prove

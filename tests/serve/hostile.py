@@ -14,7 +14,7 @@ from kohort.wire.codec import decode, encode
 from kohort.wire.frames import decode_request_header
 from kohort.wire.schema import fields_of
 
-NUMBERS = [-(2**63), -(2**31), -32768, -129, -2, -1, 0, 1, 2, 127, 32767, 2**31 - 1, 2**63 - 1]
+NUMBERS = [-(2**63), -(2**31), -32768, -129, -2, -1, 0, 1, 2, 127, 300, 2**31 - 1, 2**63 - 1]
 TEXTS = ["", " ", "t", "orders", "__consumer_offsets", "x" * 250, "\N{SNOWMAN}", "../..", "\0"]
 
 

@@ -54,7 +54,7 @@ def test_a_live_broker(seed, tmp_path):
 @pytest.mark.prove
 @pytest.mark.timeout(600)
 def test_a_live_broker_for_long(tmp_path):
-    rounds = int(os.environ.get("KOHORT_FUZZ_ROUNDS", "1500"))
+    rounds = int(os.environ.get("KOHORT_FUZZ_ROUNDS", "4000"))
     with serving("--data-dir", str(tmp_path), "-X", "log.sync=none") as broker:
         assault(broker, Random(rounds), rounds)
         assert broker.end() == 0
@@ -89,4 +89,4 @@ def test_a_broker_without_sockets(seed):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_a_broker_without_sockets_for_long(seed):
-    flood(Random(seed), int(os.environ.get("KOHORT_FUZZ_STREAMS", "3000")))
+    flood(Random(seed), int(os.environ.get("KOHORT_FUZZ_STREAMS", "12000")))
