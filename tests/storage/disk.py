@@ -79,6 +79,7 @@ class MemoryFiles:
         self.synced_names = {}  # the same, as of the last sync of each directory
         self.directories = {"": None}
         self.locked = {}
+        self.listed = {}  # how often each directory was
         self.steps = 0
         self.crash_at = None
         self.room_bytes = None
@@ -103,6 +104,7 @@ class MemoryFiles:
         return MemoryFile(self, self.files[path])
 
     def names(self, directory):
+        self.listed[directory] = self.listed.get(directory, 0) + 1
         paths = [*self.files, *self.directories]
         inside = [path for path in paths if path.rpartition("/")[0] == directory and path]
         return sorted(path.rpartition("/")[2] for path in inside)
@@ -113,12 +115,16 @@ class MemoryFiles:
             path = path.rpartition("/")[0]
 
     def remove_directory(self, path):
+        if path not in self.directories:
+            raise FileNotFoundError(path)
         self.crash_or_go()
         if self.names(path):
             raise OSError(errno.ENOTEMPTY, "Directory not empty")
         del self.directories[path]
 
     def rename(self, old, new):
+        if old not in self.directories and old not in self.files:
+            raise FileNotFoundError(old)
         self.crash_or_go()
         if old in self.directories:
             moved = {new + path[len(old) :]: path for path in self.directories if path == old}

@@ -137,6 +137,31 @@ def test_delete(disk):
     assert disk.names("/data") == [".lock", "meta.properties"]
 
 
+def test_many_partitions_are_opened_and_deleted_without_a_look_at_the_others(disk):
+    directory = opened(disk)
+    before = disk.listed["/data"]
+    for index in range(20):
+        directory.open_log("orders", index, ORDERS).close()
+    for index in range(20):
+        directory.delete("orders", index)
+    assert disk.listed["/data"] == before
+    assert disk.names("/data") == [".lock", "meta.properties"]
+
+
+def test_a_topic_made_anew_does_not_begin_where_kafka_said_of_the_old_one(disk):
+    opened(disk).close()
+    noted = b"0\n2\norders 0 2\npayments 1 7\n"
+    replace_whole(disk, "/data", checkpoints.START_OFFSETS, noted)
+    directory = opened(disk)
+    directory.open_log("orders", 0, ORDERS).close()
+    directory.delete("orders", 0)
+    directory.open_log("orders", 0, bytes(16)).append(batch("new"), 1)
+    directory.close()
+    directory = opened(disk)
+    assert values(directory.open_log("orders", 0, bytes(16))) == [(0, "new")]
+    assert directory.open_log("payments", 1, ORDERS).start == 7
+
+
 def test_opening_finishes_deletions_and_forgets_kafkas_clean_stop(disk):
     opened(disk).close()
     disk.make_directory(f"/data/orders-0.{'a' * 32}-delete")

@@ -109,5 +109,12 @@ def _other_process(path):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def test_what_is_not_there_is_neither_renamed_nor_removed(files, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        files.rename(f"{tmp_path}/a", f"{tmp_path}/b")
+    with pytest.raises(FileNotFoundError):
+        files.remove_directory(f"{tmp_path}/a")
+
+
 def test_there_is_a_sync_on_every_system():
     assert files_module._sync_data in {getattr(os, "fdatasync", os.fsync), os.fsync}

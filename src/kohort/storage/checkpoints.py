@@ -5,6 +5,8 @@
 partition offset` a line), which Kafka keeps once per directory of logs and we once per partition.
 """
 
+from collections.abc import Mapping
+
 from kohort.errors import Broken
 from kohort.storage.files import Files, read_whole, replace_whole
 from kohort.terms import Offset, TopicId, uuid_bytes, uuid_text
@@ -43,7 +45,14 @@ def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
     """Beside a partition's segments; nothing to say when the folder is not named as a partition."""
     folder = directory.rpartition("/")[2]
     topic, index = split_name(folder) or (folder, 0)
-    _write_rows(files, directory, START_OFFSETS, [f"{topic} {index} {offset}"])
+    write_start_offsets(files, directory, {(topic, index): offset})
+
+
+def write_start_offsets(
+    files: Files, directory: str, starts: Mapping[tuple[str, int], Offset]
+) -> None:
+    lines = [f"{topic} {index} {offset}" for (topic, index), offset in starts.items()]
+    _write_rows(files, directory, START_OFFSETS, lines)
 
 
 def topic_id(files: Files, directory: str) -> TopicId | None:

@@ -130,11 +130,24 @@ class LogDirectory:
         return SegmentLog(folder, self._files, config, known_start=known_start)
 
     def delete(self, topic: str, index: int) -> None:
-        """Remove a partition whose log is closed; fine when there is none. Raises StorageError."""
-        folder = f"{topic}-{index}"
-        self._starts.pop((topic, index), None)  # the next topic of that name begins at 0
-        if folder in self._files.names(self.path):
-            delete_partition(self._files, f"{self.path}/{folder}", self._new_uuid().hex())
+        """Remove a partition whose log is closed; fine when there is none. Raises StorageError.
+
+        A loss of power may bring its folder back until names in the directory are next made
+        durable, as the catalog's next save does: ask again as long as that has not happened.
+        """
+        folder = f"{self.path}/{topic}-{index}"
+        self._forget_start(topic, index)
+        delete_partition(self._files, folder, self._new_uuid().hex())
+
+    def _forget_start(self, topic: str, index: int) -> None:
+        """The next topic of that name begins at 0, also after a restart."""
+        if self._starts.pop((topic, index), None) is not None:
+            try:
+                checkpoints.write_start_offsets(self._files, self.path, self._starts)
+            except OSError as error:
+                raise StorageError(
+                    f"{self.path}: the start of {topic}-{index} is not forgotten: {error}"
+                ) from error
 
     def close(self) -> None:
         """Release the lock. Logs are closed by whoever opened them."""

@@ -33,8 +33,12 @@ class Files(Protocol):
     def make_directory(self, path: str) -> None:
         """With its parents; fine when it is there."""
 
-    def remove_directory(self, path: str) -> None: ...
-    def rename(self, old: str, new: str) -> None: ...
+    def remove_directory(self, path: str) -> None:
+        """Of an empty one. FileNotFoundError: there is none."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Of a file or a directory. FileNotFoundError: there is none."""
+
     def unlink(self, path: str) -> None:
         """Fine when it is gone already."""
 

@@ -11,6 +11,7 @@ place of the segments it covers.
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from struct import Struct
 
 from kohort.errors import Broken, StorageError
@@ -401,18 +402,19 @@ class SegmentLog:
 
 
 def delete_partition(files: Files, directory: str, unique: str) -> None:
-    """Remove a partition that is not open. Raises StorageError.
+    """Remove a partition that is not open; fine when there is none. Raises StorageError.
 
     The folder is renamed first, as Kafka does, so that a crash leaves nothing that looks like a
-    partition; `unique` keeps two deletions of one name apart.
+    partition; `unique` keeps two deletions of one name apart. The parent is neither listed nor
+    synced, for a topic may have thousands of partitions.
     """
     parent, _, name = directory.rpartition("/")
     suffix = f".{unique}-delete"
     going = f"{parent}/{name[: _LONGEST_NAME - len(suffix)]}{suffix}"
     try:
         remove_folder(files, going)
-        files.rename(directory, going)
-        files.sync_directory(parent)
+        with suppress(FileNotFoundError):
+            files.rename(directory, going)
         remove_folder(files, going)
     except OSError as error:
         raise StorageError(f"{directory} cannot be removed: {error}") from error
@@ -420,8 +422,7 @@ def delete_partition(files: Files, directory: str, unique: str) -> None:
 
 def remove_folder(files: Files, directory: str) -> None:
     """Remove a folder and the files in it; fine when there is none."""
-    parent, _, name = directory.rpartition("/")
-    if name in files.names(parent):
-        for inside in files.names(directory):
-            files.unlink(f"{directory}/{inside}")
+    for inside in files.names(directory):
+        files.unlink(f"{directory}/{inside}")
+    with suppress(FileNotFoundError):
         files.remove_directory(directory)
