@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -26,7 +27,8 @@ KILLS = int(os.environ.get("KOHORT_KILLS", "25"))
 class Writer:
     """Produces numbers for as long as it runs; `acknowledged` is what the broker has promised."""
 
-    def __init__(self, bootstrap: str, *, idempotent: bool) -> None:
+    def __init__(self, bootstrap: str, *, idempotent: bool, size: int) -> None:
+        self._size = size
         self.acknowledged: set[int] = set()
         self.sent = 0
         self._ending = threading.Event()
@@ -47,7 +49,10 @@ class Writer:
             number = self.sent
             try:
                 self._producer.produce(
-                    "t", str(number), key=str(number), on_delivery=self._delivered
+                    "t",
+                    str(number).rjust(self._size),
+                    key=str(number),
+                    on_delivery=self._delivered,
                 )
                 self.sent += 1
             except (BufferError, KafkaException):
@@ -64,6 +69,34 @@ class Writer:
         assert self._producer.flush(60) == 0
 
 
+class Committer:
+    """Commits for a group without members as fast as it may, with long texts: the log of its group
+    grows by a segment in a second.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self.last = 0
+        self._bootstrap = bootstrap
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._ending.is_set():
+            with suppress(OSError, EOFError), Talk(self._bootstrap, 5) as client:
+                while not self._ending.is_set():
+                    number += 1
+                    if client.commit("busy", "t", number, metadata="x" * 4000) == 0:
+                        self.last = number
+                    time.sleep(0.002)
+            time.sleep(0.05)
+
+    def end(self) -> None:
+        self._ending.set()
+        self._thread.join(30)
+
+
 def promised(members: list[Member]) -> dict[tuple[str, int], int]:
     """The highest offset of each partition that some member was told is committed."""
     highest: dict[tuple[str, int], int] = {}
@@ -76,7 +109,13 @@ def promised(members: list[Member]) -> dict[tuple[str, int], int]:
 
 
 def killed_again_and_again(
-    crew: Crew, kills: int, seed: int, *, idempotent: bool, settings: dict[str, str] | None = None
+    crew: Crew,
+    kills: int,
+    seed: int,
+    *,
+    idempotent: bool,
+    settings: dict[str, str] | None = None,
+    size: int = 0,
 ) -> None:
     random = Random(seed)
     with Broker(SETTINGS | (settings or {})) as broker:
@@ -87,14 +126,18 @@ def killed_again_and_again(
         }
         for members in groups.values():
             settled(members, PARTITIONS)
-        writer = Writer(broker.bootstrap, idempotent=idempotent)
+        writer = Writer(broker.bootstrap, idempotent=idempotent, size=size)
+        committer = Committer(broker.bootstrap)
         last: dict[str, dict[tuple[str, int], int]] = {group: {} for group in groups}
         try:
             for _ in range(kills):
                 time.sleep(random.uniform(0.05, 2.5))
                 broker.kill()
                 told = {group: promised(members) for group, members in groups.items()}
+                busy = committer.last
                 broker.restart()
+                with Talk(broker.bootstrap) as client:
+                    assert client.committed("busy").get(("t", 0), 0) >= busy
                 for group in groups:
                     with Talk(broker.bootstrap) as client:
                         found = client.committed(group)
@@ -102,6 +145,7 @@ def killed_again_and_again(
                         assert found.get(key, -1) >= offset, (group, key, offset, found)
                     last[group] = found
         finally:
+            committer.end()
             writer.end()
         assert len(writer.acknowledged) > 10 * kills
         for members in groups.values():
@@ -156,11 +200,9 @@ def test_many_kills(crew, seed, idempotent):
 @pytest.mark.timeout(900)
 def test_many_kills_while_segments_roll_and_are_cleaned(crew):
     small = {
-        "offsets.topic.segment.bytes": "20000",
+        "offsets.topic.segment.bytes": "1048576",
         "log.segment.bytes": "1048576",
         "offsets.topic.num.partitions": "2",
-        "log.cleaner.min.cleanable.ratio": "0.1",
         "log.cleaner.backoff.ms": "200",
-        "log.retention.check.interval.ms": "1000",
     }
-    killed_again_and_again(crew, KILLS, 4, idempotent=True, settings=small)
+    killed_again_and_again(crew, KILLS, 4, idempotent=True, settings=small, size=4000)

@@ -110,9 +110,13 @@ class Talk:
             topics=[FetchTopic(topic=topic, partitions=[partition])],
         )
 
-    def commit(self, group: str, topic: str, offset: int, index: int = 0) -> int:
+    def commit(
+        self, group: str, topic: str, offset: int, index: int = 0, metadata: str | None = ""
+    ) -> int:
         """The error code of a commit from outside the group."""
-        place = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+        place = OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=offset, committed_metadata=metadata
+        )
         topics = [OffsetCommitRequestTopic(name=topic, partitions=[place])]
         answer = self.ask(OffsetCommitRequest(group_id=group, topics=topics), 8)
         return answer.topics[0].partitions[0].error_code

@@ -73,7 +73,8 @@ def flood(random: Random, streams: int) -> None:
         client.send(data[:cut])
         if not client.closed:
             client.send(data[cut:])
-        world.cluster.gone(client._connection)
+        for slot in client._connection.slots:
+            world.cluster.waiting.cancel(slot)
         client._connection.close()
         if number % 50 == 0:
             world.advance(1000)
