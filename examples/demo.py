@@ -95,7 +95,7 @@ class Stage:
         for part in self.parts:
             if part.process.poll() is None:
                 part.kill()
-        self.broker.stop()
+        self.broker.close()
         self.errors.close()
 
     def kohort(self, *words: str) -> str:

@@ -1,7 +1,11 @@
 """`kohort.testing.Broker`: what a test may rely on."""
 
 import os
+import signal
 import socket
+import subprocess
+import sys
+import tempfile
 
 import pytest
 from tests.serve.talk import Talk
@@ -22,19 +26,66 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_start_and_stop():
+def test_from_start_to_close():
     broker = Broker()
     with pytest.raises(KohortError, match="does not run"):
         _ = broker.pid
     broker.start()
-    pid, directory = broker.pid, broker.data_dir
+    pid, directory, said = broker.pid, broker.data_dir, broker._errors
     with Talk(broker.bootstrap) as client:
         assert client.ask(ASK).error_code == 0
     assert directory.is_dir()
     broker.stop()
+    assert not broker.is_running
     assert not alive(pid)
-    assert not directory.exists()
+    assert directory.is_dir()
     broker.stop()  # twice is fine
+    broker.close()
+    assert not directory.exists()
+    assert not said.exists()
+    assert (broker.bootstrap, broker.data_dir, broker.log()) == ("", None, "")
+    broker.close()
+
+
+def test_it_runs_once():
+    with Broker(in_memory=True) as broker:
+        pid = broker.pid
+        with pytest.raises(KohortError, match=f"runs already as process {pid}"):
+            broker.start()
+        assert broker.pid == pid
+        with Talk(broker.bootstrap) as client:
+            assert client.ask(ASK).error_code == 0
+
+
+def test_one_that_died_by_itself_may_be_started_again():
+    with Broker(in_memory=True) as broker:
+        before, pid = broker.bootstrap, broker.pid
+        os.kill(pid, signal.SIGKILL)
+        broker._process.wait(10)
+        with pytest.raises(KohortError, match="does not run"):
+            _ = broker.pid
+        assert broker.start().bootstrap == before
+        assert broker.pid != pid
+
+
+def test_nothing_is_left_behind_when_it_does_not_come_up(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(KohortError, match=r"num\.partitions"), Broker({"num.partitions": "0"}):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_behind_when_nobody_closes_it(tmp_path):
+    program = "from kohort.testing import Broker; print(Broker().start().pid)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert not alive(int(done.stdout))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_ends_with_its_block_whatever_happens_in_it():
@@ -51,7 +102,7 @@ def test_it_ends_with_its_block_whatever_happens_in_it():
     assert not alive(pid)
 
 
-@pytest.mark.parametrize("how", ["kill", "stop in order"])
+@pytest.mark.parametrize("how", ["kill", "stop", "restart alone"])
 def test_a_restart_keeps_address_and_data(how):
     with Broker() as broker:
         before = broker.bootstrap
@@ -63,6 +114,8 @@ def test_a_restart_keeps_address_and_data(how):
             broker.kill()
             with pytest.raises(OSError), socket.create_connection(("127.0.0.1", _port(before)), 1):
                 pass
+        if how == "stop":
+            broker.stop()
         broker.restart()
         assert broker.bootstrap == before
         with Talk(before) as client:

@@ -1,5 +1,6 @@
 """A broker in a `with` block: another process, so that it can be killed as a real one dies."""
 
+import atexit
 import select
 import shutil
 import signal
@@ -29,19 +30,25 @@ _SETTINGS = {
 class Broker:
     """A Kohort broker on a free port of the loopback interface.
 
+        with Broker() as broker:
+            ...  # a client on broker.bootstrap
+            broker.kill()
+            broker.restart()
+
+    What it keeps lives from `start` to `close`: the address, and a directory of its own unless
+    `data_dir` says where. `stop` and `kill` only end the process, so that `start` or `restart` goes
+    on with the same log. The end of the `with` block, or of the interpreter, closes it.
+
     Args:
         settings: Kafka's configuration names to texts, on top of what suits tests (short session
-        timeouts are
-            allowed, the first rebalance does not wait).
-        data_dir: where the log is kept; a temporary directory, removed at the end, when None.
+            timeouts are allowed, the first rebalance does not wait).
+        data_dir: where the log is kept, and left; None makes a directory that `close` removes.
         in_memory: keep nothing on the disk. A restart then starts empty.
         nodes: how many nodes of one cluster, each on a port of its own.
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
 
-    Use it as a context manager, or call `start` and `stop`. After `start`, `bootstrap` is what
-    clients connect to.
-    A restart keeps the address. Raises KohortError, with what the process said, when it does not
-    come up.
+    After `start`, `bootstrap` is what clients connect to. Raises KohortError, with what the process
+    said, when it does not come up.
     """
 
     def __init__(
@@ -62,19 +69,31 @@ class Broker:
         self.bootstrap = ""
         self._own_dir = data_dir is None and not in_memory
         self.data_dir = data_dir
-        self._address = "127.0.0.1:0"
+        self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self._errors: Path | None = None
 
     @property
+    def is_running(self) -> bool:
+        """Whether the process lives. One that died by itself has told why in `log`."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         """The id of the broker's process. Raises KohortError when it does not run."""
-        if self._process is None:
+        if self._process is None or not self.is_running:
             raise KohortError("the broker does not run, start it first")
         return self._process.pid
 
     def start(self) -> Self:
-        """Start the process and wait for its ready line."""
+        """Start the process and wait for its ready line: empty, or on what an earlier one has left.
+
+        Raises KohortError when it runs already.
+        """
+        if self.is_running:
+            raise KohortError(f"the broker runs already as process {self.pid}, stop it first")
+        self._end(signal.SIGTERM)  # what is left of a process that died by itself
+        atexit.register(self.close)
         if self._own_dir and self.data_dir is None:
             self.data_dir = Path(tempfile.mkdtemp(prefix="kohort-"))
         if self._errors is None:
@@ -89,34 +108,47 @@ class Broker:
             )
         line = self._ready_line()
         self.bootstrap = line.split(" on ", 1)[1].split()[0]
-        self._address = self.bootstrap.split(",")[0]
+        self._port = int(self.bootstrap.split(",")[0].rpartition(":")[2])
         return self
 
     def stop(self) -> None:
-        """End the process as SIGTERM does, and remove what it kept in a directory of its own."""
+        """End the process as SIGTERM does. Its log is kept; nothing happens when none runs."""
         self._end(signal.SIGTERM)
-        if self._own_dir and self.data_dir is not None:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
-            self.data_dir = None
-        if self._errors is not None:
-            self._errors.unlink(missing_ok=True)
-            self._errors = None
 
     def kill(self) -> None:
         """End the process as `kill -9` does: nothing is written, nobody is told."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> Self:
-        """Start again on the same directory and the same address, after a stop of any kind."""
-        self._end(signal.SIGTERM)
+        """Stop it if it runs, and start it again on the same log and the same address."""
+        self.stop()
         return self.start()
+
+    def close(self) -> None:
+        """Stop it and forget: a directory of its own, the address and what it said are gone.
+
+        May be called at any time and again. A `start` afterwards begins anew.
+        """
+        self.stop()
+        if self._own_dir and self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+            self.data_dir = None
+        if self._errors is not None:
+            self._errors.unlink(missing_ok=True)
+            self._errors = None
+        self.bootstrap, self._port = "", 0
+        atexit.unregister(self.close)
 
     def log(self) -> str:
         """What the broker has said on its standard error since the first start."""
         return self._errors.read_text(encoding="utf-8") if self._errors is not None else ""
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self,
@@ -124,13 +156,13 @@ class Broker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.close()
 
     def _command(self) -> list[str]:
         where = ["--in-memory"] if self.in_memory else ["--data-dir", str(self.data_dir)]
         settings = [part for item in self.settings.items() for part in ("-X", "=".join(item))]
         return [
-            *(sys.executable, "-m", "kohort", "serve", "--listen", self._address),
+            *(sys.executable, "-m", "kohort", "serve", "--listen", f"127.0.0.1:{self._port}"),
             *where,
             *("--nodes", str(self.nodes)),
             *settings,
