@@ -198,6 +198,17 @@ def test_producers_are_read_from_the_log_after_a_restart():
     assert one.append(gap, NOW).base_offset == 3
 
 
+def test_producers_that_have_been_silent_for_long_are_not_looked_for():
+    log = MemoryLog()
+    append(partition(log), batch(producer_id=1, producer_epoch=0))
+    again = partition(log)
+    assert again.append(batch(producer_id=1, producer_epoch=0), NOW).size_bytes == 0
+    late = NOW + BrokerConfig().producer_id_expiration_ms + 1
+    again = partition(log)
+    sent = batch(producer_id=1, producer_epoch=0)
+    assert again.append(sent, late).base_offset == 1
+
+
 class FullLog(MemoryLog):
     full = False
 

@@ -136,6 +136,16 @@ class LogContract:
         log.truncate_before(2)
         assert log.find_timestamp(6) == (20, 2)
 
+    def test_headers(self, log):
+        written = filled(log, 40)  # at 1000, 1001, … 1039
+        every = [batches.header_at(data) for data in written]
+        assert list(log.headers(0)) == every
+        recent = list(log.headers(1035))
+        assert recent == every[-len(recent) :]
+        assert 5 <= len(recent) < 40
+        log.truncate_before(30)
+        assert [one.last_offset >= 30 for one in log.headers(0)].count(False) == 0
+
     def test_truncate_before(self, log):
         filled(log, 30)
         before = values(log)

@@ -29,7 +29,9 @@ class MemoryFile:
     def read(self, position, count):
         if self._disk.refuses_read:
             raise OSError(errno.EIO, "Input/output error")
-        return bytes(self._content.now[position : position + count])
+        data = bytes(self._content.now[position : position + count])
+        self._disk.read_bytes += len(data)
+        return data
 
     def size(self):
         return len(self._content.now)
@@ -83,6 +85,7 @@ class MemoryFiles:
         self.steps = 0
         self.crash_at = None
         self.room_bytes = None
+        self.read_bytes = 0
         self.refuses_read = False
         self.refuses_sync = False
         self.refuses_truncate = False

@@ -52,6 +52,36 @@ def test_everything_is_there_after_opening_again():
     assert log.find_timestamp(1030) is not None
 
 
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda log: log.max_timestamp == 1039,
+        lambda log: log.find_timestamp(5000) is None,
+        lambda log: len(list(log.headers(0))) == 40,
+        lambda log: log.apply_retention(1039, 1039, -1) == 0,
+    ],
+)
+def test_the_records_of_large_batches_are_not_read_for_what_headers_tell(look):
+    disk = MemoryFiles()
+    config = LogConfig(segment_bytes=3_000_000, index_interval_bytes=4096)
+    filled(opened(disk, config), 40, size=100_000)
+    log = opened(disk, config)
+    closed_bytes = sum(segment.size for segment in log.closed)
+    assert closed_bytes > 4_000_000
+    disk.read_bytes = 0
+    assert look(log)
+    assert disk.read_bytes <= (len(log.closed) + 1) * 8192 + 40 * batches.HEADER_SIZE
+
+
+def test_headers_go_back_only_as_far_as_they_are_asked_for():
+    disk = MemoryFiles()
+    filled(opened(disk, LogConfig(segment_bytes=30_000)), 40, size=10_000)
+    log = opened(disk, LogConfig(segment_bytes=30_000))
+    disk.read_bytes = 0
+    assert [one.max_timestamp for one in log.headers(1038)][-1] == 1039
+    assert disk.read_bytes < log.size_bytes / 5
+
+
 # ---- segments
 
 

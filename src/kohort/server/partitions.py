@@ -4,7 +4,6 @@ Batches are stored as they came: a look at the header, the crc, and off to the l
 what is durable: with log.sync=group the high watermark follows the sync after the turn.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
@@ -46,6 +45,7 @@ class Partition:
     """One partition. A failed sync leaves it failed: what is on the disk is then unknown."""
 
     __slots__ = (
+        "_producer_expiration_ms",
         "_producers",
         "config",
         "failed",
@@ -65,6 +65,7 @@ class Partition:
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
         self._producers: Producers | None = None
+        self._producer_expiration_ms = broker.producer_id_expiration_ms
 
     @property
     def leader_epoch(self) -> int:
@@ -273,19 +274,19 @@ class Partition:
     def _known_producers(self, now: Millis) -> Producers:
         """The producers, read from the log when the first of them writes after a start.
 
-        Most partitions of most brokers never see one, so a start does not pay for it.
+        Most partitions of most brokers never see one, so a start does not pay for it. Those that
+        have been silent for producer.id.expiration.ms are not looked for.
         """
         if self._producers is None:
             producers = Producers()
-            for header in self._headers():
-                if header.producer_id >= 0:
-                    producers.written(header, Offset(header.base_offset), now)
+            try:
+                for header in self.log.headers(Millis(now - self._producer_expiration_ms)):
+                    if header.producer_id >= 0:
+                        producers.written(header, Offset(header.base_offset), now)
+            except Broken as error:
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
             self._producers = producers
         return self._producers
-
-    def _headers(self) -> Iterator[BatchHeader]:
-        for data in self.log.read(self.log.start, self.log.size_bytes):
-            yield batches.header_at(data)
 
 
 def _until(data: bytes, end: Offset) -> bytes:

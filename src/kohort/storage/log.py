@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kohort.terms import Millis, Offset
+from kohort.wire.batch import BatchHeader
 
 NO_TIMESTAMP = -1
 
@@ -74,6 +75,12 @@ class Log(Protocol):
         """Contiguous batches from the one that holds `start`: at least one, b"" at the end.
 
         May be fewer than the limit allows: a fetch stays within a segment.
+        """
+
+    def headers(self, since: Millis) -> Iterator[BatchHeader]:
+        """The header of every batch that is not older than `since`, first to last.
+
+        Some that are older may be among them. Records are not read where that can be helped.
         """
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:

@@ -7,6 +7,7 @@ from struct import Struct
 from kohort.storage.log import NO_TIMESTAMP
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
+from kohort.wire.batch import BatchHeader
 
 _MAX_TIMESTAMP = Struct(">q")
 _MAX_TIMESTAMP_AT = 35
@@ -64,6 +65,11 @@ class MemoryLog:
                 break
             last += 1
         return b"".join(self._batches[first:last])
+
+    def headers(self, since: Millis) -> Iterator[BatchHeader]:
+        for data, time in zip(list(self._batches), list(self._times), strict=True):
+            if time >= since:
+                yield batches.peek(data)
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
         for index in range(bisect_right(self._next, self.start), len(self._batches)):

@@ -15,7 +15,7 @@ from kohort.storage.files import File, Files
 from kohort.storage.log import NO_TIMESTAMP
 from kohort.terms import Offset
 from kohort.wire import batch as batches
-from kohort.wire.batch import HEADER_SIZE, PREFIX_SIZE
+from kohort.wire.batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
@@ -70,31 +70,75 @@ class Segment:
     def scan(self, *, check: bool) -> tuple[int, str] | None:
         """Build the index from the headers. Where and why a batch is bad, or None.
 
-        With `check` every crc is computed. What stands before a bad batch is indexed. May raise
-        OSError: a file that cannot be read while a log is opened is not yet a broken log.
+        With `check` everything is read and every crc computed. What stands before a bad batch is
+        indexed. May raise OSError: a file that cannot be read while a log is opened is not yet a
+        broken log.
         """
         self._offsets, self._positions, self._times = [], [], []
         self._next_entry = 0
         self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
         self.end = self.base_offset
         self.indexed = True
+        return self._scan_whole() if check else self._scan_headers()
+
+    def _scan_headers(self) -> tuple[int, str] | None:
+        following = 0
+        try:
+            for position, header in self.headers():
+                problem = self._take(position, header)
+                if problem is not None:
+                    return position, problem
+                following = position + header.length
+        except WireError as error:
+            return following, str(error)
+        return None
+
+    def headers(self) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch; of large batches nothing else is read.
+
+        Raises WireError for what is no batch, OSError for what cannot be read.
+        """
+        data, begin, position = b"", 0, 0
+        stride = _PEEK_BYTES
+        while position < self.size:
+            left = self.size - position
+            at = position - begin
+            if at + HEADER_SIZE > len(data):
+                data, begin, at = self.file.read(position, min(stride, left)), position, 0
+            header = batches.peek(data, at)
+            if header.length > left:
+                raise WireError(f"batch of {header.length} bytes, {left} are left")
+            yield position, header
+            stride = HEADER_SIZE if header.length > _PEEK_BYTES else _SCAN_BYTES
+            position += header.length
+
+    def _take(self, position: int, header: BatchHeader) -> str | None:
+        """Index a batch that was found in the file; or what is wrong with its place."""
+        if header.base_offset < self.end:
+            return f"base offset {header.base_offset} comes after {self.end - 1}"
+        end = Offset(header.last_offset + 1)
+        self.note(end, header.base_offset, position, header.max_timestamp)
+        self.last_epoch = header.partition_leader_epoch
+        return None
+
+    def _scan_whole(self) -> tuple[int, str] | None:
         position = 0
         while position < self.size:
             data = self.file.read(position, min(_SCAN_BYTES, self.size - position))
-            taken, problem = self._scan_chunk(data, position, check=check)
+            taken, problem = self._scan_chunk(data, position)
             if taken == 0 and problem is None:
                 length = _PLACE.unpack_from(data)[1] + PREFIX_SIZE
                 if length > self.size - position:
                     return position, f"batch of {length} bytes, {self.size - position} are left"
                 data = self.file.read(position, length)
-                taken, problem = self._scan_chunk(data, position, check=check)
+                taken, problem = self._scan_chunk(data, position)
             position += taken
             if problem is not None:
                 return position, problem
         return None
 
-    def _scan_chunk(self, data: bytes, start: int, *, check: bool) -> tuple[int, str | None]:
-        """Index the batches that are whole in `data`: how many bytes they take, and what is bad."""
+    def _scan_chunk(self, data: bytes, start: int) -> tuple[int, str | None]:
+        """Check and index what is whole in `data`: how many bytes that takes, and what is bad."""
         position = 0
         left = len(data)
         while left >= HEADER_SIZE:
@@ -102,16 +146,12 @@ class Segment:
                 header = batches.peek(data, position)
                 if header.length > left:
                     return position, None
-                if header.base_offset < self.end:
-                    problem = f"base offset {header.base_offset} comes after {self.end - 1}"
-                    return position, problem
-                if check:
-                    batches.check(data, position, header)
+                batches.check(data, position, header)
             except WireError as error:
                 return position, str(error)
-            end = Offset(header.last_offset + 1)
-            self.note(end, header.base_offset, start + position, header.max_timestamp)
-            self.last_epoch = header.partition_leader_epoch
+            problem = self._take(start + position, header)
+            if problem is not None:
+                return position, problem
             position += header.length
             left -= header.length
         if left and start + len(data) == self.size:

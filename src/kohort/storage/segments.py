@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from struct import Struct
 
-from kohort.errors import Broken, StorageError
+from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
 from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, file_stem
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
-from kohort.wire.batch import PREFIX_SIZE
+from kohort.wire.batch import PREFIX_SIZE, BatchHeader
 
 CLEANED_SUFFIX = ".log.cleaned"
 SWAP_SUFFIX = ".log.swap"
@@ -317,6 +317,18 @@ class SegmentLog:
                 at += length
                 yield one
             start = Offset(batches.peek(data, last).last_offset + 1)
+
+    def headers(self, since: Millis) -> Iterator[BatchHeader]:
+        recent: list[list[BatchHeader]] = []
+        for segment in reversed(self._segments):
+            try:
+                recent.append([header for _, header in segment.headers()])
+            except (OSError, WireError) as error:
+                raise Broken(f"{segment.path} cannot be read: {error}") from error
+            if recent[-1] and max(one.max_timestamp for one in recent[-1]) < since:
+                break  # what is before is older
+        for headers in reversed(recent):
+            yield from (one for one in headers if one.last_offset >= self.start)
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
         for segment in self._segments:
