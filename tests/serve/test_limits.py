@@ -1,5 +1,6 @@
 """Limits of connections and requests, and clients that are slow, silent, or do not read."""
 
+import resource
 import socket
 import struct
 import time
@@ -179,3 +180,26 @@ def test_hundreds_of_connections_come_and_go():
                 client.socket.close()
         with broker.talk() as last:
             assert last.ask(ASK).error_code == 0
+
+
+def test_no_more_files_may_be_open():
+    """Those who are connected are served on, and others again once some have left."""
+
+    def few_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+
+    with serving("--in-memory", prepare=few_files) as broker, broker.talk() as first:
+        assert first.ask(ASK).error_code == 0
+        clients = [broker.talk() for _ in range(80)]
+        assert first.ask(ASK).error_code == 0
+        for client in clients:
+            client.socket.close()
+        deadline = time.monotonic() + 10
+        while True:
+            with broker.talk() as again:
+                try:
+                    assert again.ask(ASK).error_code == 0
+                    break
+                except (EOFError, ConnectionError):
+                    assert time.monotonic() < deadline
+        assert broker.end() == 0
