@@ -1,15 +1,18 @@
 """The Java client as a member of a group on our broker, under both protocols."""
 
+import asyncio
+
 import pytest
 from tests.peers.java_client import JavaConsumer, produce
 from tests.peers.kafka import unavailable
 
+from kohort.client.admin import AdminClient
 from kohort.testing import Broker
 
 pytestmark = [pytest.mark.clients, pytest.mark.java, pytest.mark.timeout(600)]
 
 SETTINGS = {
-    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "3000",
     "group.consumer.heartbeat.interval.ms": "300",
     "num.partitions": "6",
 }
@@ -26,8 +29,31 @@ def broker():
 def member(broker, group, topic, protocol):
     properties = {}
     if protocol == "classic":  # it notices a change at its heartbeat
-        properties = {"heartbeat.interval.ms": 300, "session.timeout.ms": 6000}
+        properties = {"heartbeat.interval.ms": 300, "session.timeout.ms": 3000}
     return JavaConsumer(broker.bootstrap, group, topic, protocol=protocol, properties=properties)
+
+
+def until_described(broker, group, protocol, state, owned):
+    """Wait until the group is described so: what members have said arrives at heartbeats."""
+    wanted = protocol, state, sorted(sorted(one) for one in owned)
+
+    async def met():
+        async with AdminClient(broker.bootstrap) as admin:
+            for _ in range(200):
+                view = (await admin.describe_groups([group]))[group]
+                has = [
+                    sorted(
+                        (name, index) for name, all_of in one.assignment.items() for index in all_of
+                    )
+                    for one in view.members
+                ]
+                shown = view.type, view.state, sorted(has)
+                if shown == wanted:
+                    break
+                await asyncio.sleep(0.1)
+            assert shown == wanted
+
+    asyncio.run(met())
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -47,18 +73,25 @@ def test_java_members_share_leave_crash_and_go_on(broker, protocol):
             for one in (first, second, third):
                 one.until(lambda it: len(it.assigned) == 2)
             assert first.assigned | second.assigned | third.assigned == everything
+            until_described(
+                broker, group, protocol, "Stable", [it.assigned for it in (first, second, third)]
+            )
             second.leave()
             third.until(lambda it: len(it.assigned) == 3)
             first.until(lambda it: it.assigned == everything - third.assigned)
             third.kill()
             first.until(lambda it: it.assigned == everything)
+            until_described(broker, group, protocol, "Stable", [everything])
             assert not second.records
             assert not third.records
+        first.leave()
 
     produce(broker.bootstrap, topic, 30)
     with member(broker, group, topic, protocol) as heir:
         heir.until(lambda it: len(it.records) == 30)
         assert sorted(map(int, heir.values())) == list(range(30))
+        heir.leave()
+    until_described(broker, group, protocol, "Empty", [])
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
