@@ -14,6 +14,7 @@ from kohort import AdminClient
 from kohort.errors import KohortError
 from kohort.testing import Broker
 from kohort.wire.messages.api_versions import ApiVersionsRequest
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 ASK = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
 
@@ -165,8 +166,6 @@ def test_what_it_says_when_it_does_not_come_up(tmp_path):
 
 
 def test_its_log_has_a_line_per_change_of_a_groups_state():
-    from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-
     with Broker(in_memory=True) as broker, Talk(broker.bootstrap) as client:
         client.create_topic("t")
         joining = {
@@ -188,6 +187,22 @@ def test_its_log_has_a_line_per_change_of_a_groups_state():
         "consumer Stable -> consumer Empty",
     ]
     assert all(" INFO " in line for line in lines)
+
+
+def test_a_name_with_a_line_break_stays_in_its_line():
+    with Broker(in_memory=True) as broker, Talk(broker.bootstrap) as client:
+        assert client.commit("a\nb", "no-such-topic", 1) == 3
+        join = ConsumerGroupHeartbeatRequest(
+            group_id="a\n2026-01-01 CRITICAL all is lost",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+        assert client.ask(join).error_code == 0
+        (line,) = [one for one in broker.log().splitlines() if "all is lost" in one]
+    assert " INFO group a\\x0a2026" in line
 
 
 def test_lower_versions_are_offered():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 2.0
 OPEN_FILES = 100_000
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -69,13 +70,7 @@ class Serve(Command):
         )
 
     def main(self, args: Namespace) -> int:
-        import logging  # noqa: PLC0415  (start-up time)
-
-        logging.basicConfig(
-            stream=sys.stderr,
-            level=args.log_level.upper(),
-            format="%(asctime)s %(levelname)s %(message)s",
-        )
+        _log_to_stderr(args.log_level)
         try:
             config = _config(args)
             listen = args.listen or _listener(config)
@@ -85,6 +80,21 @@ class Serve(Command):
             complain(f"serve: {error}")
             return USAGE
         return _run(config, listen, data_dir, args.nodes)
+
+
+def _log_to_stderr(level: str) -> None:
+    import logging  # noqa: PLC0415  (start-up time)
+
+    class OneLine(logging.Formatter):
+        """Names come from clients: what they hold must not look like a line of ours."""
+
+        def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
+            record.message = record.message.translate(CONTROLS)
+            return super().formatMessage(record)
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 def _config(args: Namespace) -> "BrokerConfig":
