@@ -7,8 +7,6 @@ import asyncio
 import sys
 
 import kohort
-from kohort.client.admin import NewTopic
-from kohort.testing.broker import Broker
 
 
 async def report(bootstrap: str) -> None:
@@ -19,16 +17,16 @@ async def report(bootstrap: str) -> None:
             print(f"node {node} did not answer: {error}")
 
         described = await admin.describe_groups(group.group_id for group in listings)
-        for group in described.values.values():
+        for group in described.succeeded.values():
             print(f"{group.group_id}: {group.state}, {len(group.members)} members")
             for member in group.members:
                 print(f"  {member.client_id} owns {member.assignment}")
 
         # One OffsetFetch per coordinator, however many groups there are (KIP-709).
-        offsets = await admin.list_group_offsets(dict.fromkeys(described.values))
-        partitions = {one for committed in offsets.values.values() for one in committed}
-        ends = (await admin.end_offsets(sorted(partitions))).values
-        for group_id, committed in offsets.values.items():
+        offsets = await admin.list_group_offsets(dict.fromkeys(described.succeeded))
+        partitions = {one for committed in offsets.succeeded.values() for one in committed}
+        ends = (await admin.end_offsets(sorted(partitions))).succeeded
+        for group_id, committed in offsets.succeeded.items():
             for partition, at in committed.items():
                 if isinstance(at, kohort.ApiError):
                     print(f"{group_id} {partition}: {at}")
@@ -36,20 +34,20 @@ async def report(bootstrap: str) -> None:
                     print(f"{group_id} {partition}: lag {ends[partition].offset - at.offset}")
 
 
-async def try_it(bootstrap: str) -> None:
-    async with kohort.AdminClient(bootstrap) as admin:
-        created = await admin.create_topics([NewTopic("orders", partitions=3)])
-        print(f"created {created['orders'].name} with {created['orders'].partitions} partitions")
-        try:
-            (await admin.delete_groups(["nobody"])).all()
-        except kohort.ApiError as error:
-            print(f"as expected: {error}")
-    await report(bootstrap)
+async def try_it() -> None:
+    """The same on a broker inside this program, with a topic and a refusal besides."""
+    async with kohort.Broker() as broker:
+        host, port = broker.addresses[0]
+        async with kohort.AdminClient(f"{host}:{port}") as admin:
+            created = await admin.create_topics([kohort.NewTopic("orders", partitions=3)])
+            orders = created["orders"]
+            print(f"created {orders.name} with {orders.partitions} partitions")
+            try:
+                (await admin.delete_groups(["nobody"])).all()
+            except kohort.ApiError as error:
+                print(f"as expected: {error}")
+        await report(f"{host}:{port}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        asyncio.run(report(sys.argv[1]))
-    else:
-        with Broker(in_memory=True) as broker:
-            asyncio.run(try_it(broker.bootstrap))
+    asyncio.run(report(sys.argv[1]) if len(sys.argv) > 1 else try_it())

@@ -1,33 +1,86 @@
 """Kohort: consumer groups for the Kafka protocol.
 
-`AdminClient` administers the groups of any cluster, `Broker` is a cluster in this process. Both are
-imported when they are first named, so `import kohort` costs next to nothing.
+`AdminClient` administers the groups of any cluster, `Broker` is a cluster inside an asyncio program
+(one in a process of its own, for tests, is `kohort.testing.Broker`). Every name is imported when it
+is first used, so `import kohort` costs next to nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient as AdminClient
-    from kohort.errors import ApiError as ApiError
-    from kohort.errors import ErrorCode as ErrorCode
-    from kohort.server.broker import Broker as Broker
+    from kohort.client.admin import (
+        AdminClient,
+        Assignment,
+        CommittedOffset,
+        CreatedTopic,
+        FoundOffset,
+        GroupDescription,
+        GroupListing,
+        GroupOffsets,
+        Listings,
+        MemberDescription,
+        NewTopic,
+        NodeDescription,
+        Outcomes,
+        PartitionDescription,
+        TopicDescription,
+        TopicListing,
+        TopicPartition,
+    )
+    from kohort.config import BrokerConfig
+    from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
+    from kohort.server.broker import Broker
+    from kohort.terms import GroupState, GroupType
 
+__all__ = [
+    "AdminClient",
+    "ApiError",
+    "Assignment",
+    "Broker",
+    "BrokerConfig",
+    "CommittedOffset",
+    "CreatedTopic",
+    "ErrorCode",
+    "FoundOffset",
+    "GroupDescription",
+    "GroupListing",
+    "GroupOffsets",
+    "GroupState",
+    "GroupType",
+    "KohortError",
+    "Listings",
+    "MemberDescription",
+    "NewTopic",
+    "NodeDescription",
+    "Outcomes",
+    "PartitionDescription",
+    "TopicDescription",
+    "TopicListing",
+    "TopicPartition",
+    "UnsupportedVersionError",
+]
+
+# Where a name is at home; all others are views of the admin client.
 _HOMES = {
-    "AdminClient": "kohort.client.admin",
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",
+    "BrokerConfig": "kohort.config",
     "ErrorCode": "kohort.errors",
+    "GroupState": "kohort.terms",
+    "GroupType": "kohort.terms",
+    "KohortError": "kohort.errors",
+    "UnsupportedVersionError": "kohort.errors",
 }
-
-__all__ = ["AdminClient", "ApiError", "Broker", "ErrorCode"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_HOMES.get(name, "kohort.client.admin")), name)
+    globals()[name] = value  # from now on it is found without this function
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

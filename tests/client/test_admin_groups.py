@@ -288,8 +288,8 @@ async def test_an_unknown_group_is_not_found_whatever_the_brokers_age(newest, co
     assert described["classic"].members[0].assignment == {"orders": (1, 2)}
     with pytest.raises(ApiError, match="GROUP_ID_NOT_FOUND: Group nobody not found"):
         described["nobody"]
-    assert list(described.errors) == ["nobody"]
-    assert list(described.values) == ["classic"]
+    assert list(described.failed) == ["nobody"]
+    assert list(described.succeeded) == ["classic"]
 
 
 @asynchronous
@@ -339,8 +339,8 @@ async def test_a_broker_without_describe_is_refused_by_name():
         scripted.offer("DescribeGroups", None)
         scripted.offer("ConsumerGroupDescribe", None)
         described = await admin.describe_groups(["g"])
-    assert described.errors["g"].code is ErrorCode.UNSUPPORTED_VERSION
-    assert "does not offer DescribeGroups (KIP-40" in described.errors["g"].message
+    assert described.failed["g"].code is ErrorCode.UNSUPPORTED_VERSION
+    assert "does not offer DescribeGroups (KIP-40" in described.failed["g"].message
 
 
 # --- delete
@@ -365,13 +365,13 @@ async def test_each_group_is_deleted_or_refused_by_itself():
         scripted.coordinators = {"busy": 1, "denied": 1}
         deleted = await admin.delete_groups(["empty", "busy", "nobody", "denied", "empty"])
     assert list(deleted) == ["empty", "busy", "nobody", "denied"]
-    assert deleted.values == {"empty": None}
-    assert {name: error.code for name, error in deleted.errors.items()} == {
+    assert deleted.succeeded == {"empty": None}
+    assert {name: error.code for name, error in deleted.failed.items()} == {
         "busy": ErrorCode.NON_EMPTY_GROUP,
         "nobody": ErrorCode.GROUP_ID_NOT_FOUND,
         "denied": ErrorCode.GROUP_AUTHORIZATION_FAILED,
     }
-    assert "group busy has members, expected none" in deleted.errors["busy"].message
+    assert "group busy has members, expected none" in deleted.failed["busy"].message
     shares = {one.node: one.request.groups_names for one in scripted.sent("DeleteGroups")}
     assert shares == {0: ["empty", "nobody"], 1: ["busy", "denied"]}
 
@@ -391,7 +391,7 @@ async def test_a_broker_without_delete_is_refused_by_name():
     async with Scripted() as scripted, scripted.admin() as admin:
         scripted.offer("DeleteGroups", None)
         deleted = await admin.delete_groups(["g"])
-    assert "does not offer DeleteGroups (KIP-229" in deleted.errors["g"].message
+    assert "does not offer DeleteGroups (KIP-229" in deleted.failed["g"].message
 
 
 @asynchronous
@@ -399,7 +399,7 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
     answers = {DeleteGroupsRequest: lambda _: CLOSE}
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:
         deleted = await admin.delete_groups(["g"])
-    assert deleted.errors["g"].code is ErrorCode.NETWORK_EXCEPTION
+    assert deleted.failed["g"].code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("DeleteGroups")) == 1
 
 

@@ -122,7 +122,7 @@ async def test_a_hundred_groups_are_one_request_per_coordinator():
     async with Scripted(2, FETCH) as scripted, scripted.admin() as admin:
         scripted.coordinators = {f"g{index}": index % 2 for index in range(100)}
         result = await admin.list_group_offsets({f"g{index}": None for index in range(100)})
-    assert [one["t", 0].offset for one in result.values.values()] == list(range(100))
+    assert [one["t", 0].offset for one in result.succeeded.values()] == list(range(100))
     assert [one.name for one in scripted.asked].count("OffsetFetch") == 2
     assert len(scripted.sent("FindCoordinator")) == 1
 
@@ -176,7 +176,7 @@ async def test_v1_writes_a_groups_error_into_each_partition():
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", "1-1")
         result = await admin.list_group_offsets({"a": [("orders", 0), ("orders", 1)]})
-    assert result.errors["a"].code is ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert result.failed["a"].code is ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 @asynchronous
@@ -185,7 +185,7 @@ async def test_v1_cannot_tell_all_partitions_and_says_so():
         scripted.offer("OffsetFetch", "1-1")
         result = await admin.list_group_offsets({"a": None, "b": [("orders", 0)]})
     assert "offers OffsetFetch v1; fetching the offsets of all partitions needs v2" in str(
-        result.errors["a"]
+        result.failed["a"]
     )
     assert result["b"][TopicPartition("orders", 0)].offset == 20
 
@@ -205,7 +205,7 @@ async def test_what_the_answer_lacks_is_an_error_not_a_gap():
     answers = {OffsetFetchRequest: lambda _: OffsetFetchResponse()}
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None})
-    assert "lacks an entry for a" in result.errors["a"].message
+    assert "lacks an entry for a" in result.failed["a"].message
 
 
 # --- require_stable
@@ -238,7 +238,7 @@ async def test_require_stable_is_never_dropped_in_silence():
     async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", "1-6")
         result = await admin.list_group_offsets({"a": None}, require_stable=True)
-    assert "offers OffsetFetch v1-6; require_stable needs v7 (KIP-447" in result.errors["a"].message
+    assert "offers OffsetFetch v1-6; require_stable needs v7 (KIP-447" in result.failed["a"].message
     assert scripted.sent("OffsetFetch") == []
 
 
@@ -286,8 +286,8 @@ async def test_one_that_loads_for_ever_is_told_when_time_is_up():
     async with Scripted(1, answers) as scripted, scripted.admin(0.1) as admin:
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["b"] == EXPECTED["b"]
-    assert result.errors["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert "still so when time was up" in result.errors["a"].message
+    assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert "still so when time was up" in result.failed["a"].message
 
 
 @asynchronous
@@ -297,7 +297,7 @@ async def test_one_coordinator_that_is_down_leaves_the_groups_of_the_others():
         await scripted.stop(1)
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["a"] == EXPECTED["a"]
-    assert f"127.0.0.1:{scripted.nodes[1].port}: refused" in result.errors["b"].message
+    assert f"127.0.0.1:{scripted.nodes[1].port}: refused" in result.failed["b"].message
 
 
 @asynchronous

@@ -49,7 +49,7 @@ async def test_topics_are_created_by_the_controller_each_by_itself():
         outcomes = await admin.create_topics(topics, validate_only=True)
     assert outcomes["new"].partitions == 3
     assert outcomes["new"].topic_id == b"1" * 16
-    assert outcomes.errors["old"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert outcomes.failed["old"].code is ErrorCode.TOPIC_ALREADY_EXISTS
     (asked,) = scripted.sent("CreateTopics")
     assert asked.node == 0
     assert asked.request.validate_only
@@ -81,7 +81,7 @@ async def test_the_brokers_defaults_need_a_broker_that_has_them():
     async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
         scripted.offer("CreateTopics", "2-3")
         outcomes = await admin.create_topics([NewTopic("new", 3)])
-        assert "needs v4 (KIP-464" in outcomes.errors["new"].message
+        assert "needs v4 (KIP-464" in outcomes.failed["new"].message
         assert scripted.sent("CreateTopics") == []
         outcomes = await admin.create_topics([NewTopic("new", 3, 1)])
     assert (outcomes["new"].topic_id, outcomes["new"].partitions) == (None, None)
@@ -101,8 +101,8 @@ async def test_topics_are_deleted_by_name_in_both_layouts(newest):
     async with Scripted(1, {DeleteTopicsRequest: deleted}) as scripted, scripted.admin() as admin:
         scripted.offer("DeleteTopics", f"1-{newest}")
         outcomes = await admin.delete_topics(["t", "nope"])
-    assert outcomes.values == {"t": None}
-    assert outcomes.errors["nope"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert outcomes.succeeded == {"t": None}
+    assert outcomes.failed["nope"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @asynchronous
@@ -112,7 +112,7 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
         scripted.admin() as admin,
     ):
         outcomes = await admin.delete_topics("t")
-    assert outcomes.errors["t"].code is ErrorCode.NETWORK_EXCEPTION
+    assert outcomes.failed["t"].code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("DeleteTopics")) == 1
 
 
@@ -147,7 +147,7 @@ async def test_topics_are_described_and_unknown_ones_named(newest):
         described = await admin.describe_topics(["orders", "nope"])
     assert [one.leader for one in described["orders"].partitions] == [0, 1, None]
     assert list(described) == ["orders", "nope"]
-    assert described.errors["nope"].message == "topic nope does not exist"
+    assert described.failed["nope"].message == "topic nope does not exist"
 
 
 # --- offsets by time
@@ -179,12 +179,12 @@ async def test_each_leader_is_asked_once_for_all_that_it_leads():
     async with Scripted(2, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
         scripted.topics = {"orders": [0, 1], "pay": [0]}
         ends = await admin.end_offsets([("orders", 0), ("orders", 1), ("pay", 0), ("pay", 9)])
-    assert {key: one.offset for key, one in ends.values.items()} == {
+    assert {key: one.offset for key, one in ends.succeeded.items()} == {
         TopicPartition("orders", 0): 100,
         TopicPartition("orders", 1): 100,
         TopicPartition("pay", 0): 7,
     }
-    assert ends.errors[TopicPartition("pay", 9)].message == "partition pay:9 does not exist"
+    assert ends.failed[TopicPartition("pay", 9)].message == "partition pay:9 does not exist"
     assert sorted(one.node for one in scripted.sent("ListOffsets")) == [0, 1]
 
 
@@ -195,7 +195,7 @@ async def test_a_partition_without_a_leader_keeps_the_others_waiting_for_a_momen
         scripted.topics = {"orders": [0, -1]}
         ends = await admin.end_offsets([("orders", 0), ("orders", 1)])
     assert ends["orders", 0].offset == 100
-    error = ends.errors[TopicPartition("orders", 1)]
+    error = ends.failed[TopicPartition("orders", 1)]
     assert (error.code, error.message) == (
         ErrorCode.LEADER_NOT_AVAILABLE,
         "partition orders:1 has no leader",
@@ -273,4 +273,4 @@ async def test_the_latest_timestamp_needs_a_broker_that_has_it():
         scripted.offer("ListOffsets", "1-6")
         scripted.topics = {"t": [0]}
         outcome = await admin.list_offsets({("t", 0): "max_timestamp"})
-    assert "needs v7 (KIP-734" in outcome.errors["t", 0].message
+    assert "needs v7 (KIP-734" in outcome.failed["t", 0].message

@@ -75,17 +75,17 @@ async def test_topics_live_and_die(bootstrap):
             [NewTopic("short", 2, 1, {"retention.ms": "60000"}), NewTopic("bad name", 1, 1)]
         )
         assert created["short"].partitions == 2
-        assert created.errors["bad name"].code is ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert created.failed["bad name"].code is ErrorCode.INVALID_TOPIC_EXCEPTION
         assert "short" in [one.name for one in await admin.list_topics()]
         described = await admin.describe_topics(["short", "missing"])
         assert [one.partition for one in described["short"].partitions] == [0, 1]
         assert described["short"].topic_id == created["short"].topic_id
-        assert described.errors["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert described.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         again = await admin.create_topics([NewTopic("short", 2, 1)])
-        assert again.errors["short"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+        assert again.failed["short"].code is ErrorCode.TOPIC_ALREADY_EXISTS
         deleted = await admin.delete_topics(["short", "missing"])
-        assert deleted.values == {"short": None}
-        assert deleted.errors["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert deleted.succeeded == {"short": None}
+        assert deleted.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @asynchronous
@@ -108,7 +108,7 @@ async def test_a_group_of_the_new_protocol(bootstrap, topic):
         assert shown.assignment == shown.target_assignment == {topic: (0, 1, 2)}
 
         refused = await admin.delete_groups(["new"])
-        assert refused.errors["new"].code is ErrorCode.NON_EMPTY_GROUP
+        assert refused.failed["new"].code is ErrorCode.NON_EMPTY_GROUP
         offsets = (await admin.list_group_offsets({"new": None}))["new"]
         assert offsets[partition].offset == 0
         assert offsets[partition].metadata == "test"
@@ -134,7 +134,7 @@ async def test_a_group_of_the_classic_protocol(bootstrap, topic):
         assert (await admin.describe_groups(["classic"]))["classic"].state == "Empty"
         (await admin.delete_groups(["classic"])).all()
         described = await admin.describe_groups(["classic"])
-        assert described.errors["classic"].code is ErrorCode.GROUP_ID_NOT_FOUND
+        assert described.failed["classic"].code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 @asynchronous
@@ -161,16 +161,16 @@ async def test_offsets_of_many_groups(bootstrap, topic):
         assert set(names) <= {one.group_id for one in listed}
         assert listed.errors == {}
         deleted = await admin.delete_groups([*names, "nobody"])
-        assert list(deleted.values) == names
-        assert deleted.errors["nobody"].code is ErrorCode.GROUP_ID_NOT_FOUND
+        assert list(deleted.succeeded) == names
+        assert deleted.failed["nobody"].code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 @asynchronous
 async def test_ends_of_an_empty_topic(bootstrap, topic):
     async with AdminClient(bootstrap) as admin:
         ends = await admin.end_offsets([(topic, index) for index in range(4)])
-        assert [one.offset for one in ends.values.values()] == [0, 0, 0]
-        assert list(ends.errors) == [(topic, 3)]
+        assert [one.offset for one in ends.succeeded.values()] == [0, 0, 0]
+        assert list(ends.failed) == [(topic, 3)]
         late = await admin.list_offsets({(topic, 0): 0, (topic, 1): "earliest"})
         assert late[topic, 0].offset is None
         assert late[topic, 1].offset == 0

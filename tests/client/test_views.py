@@ -27,8 +27,8 @@ def test_all_of_them_by_sort():
     assert "bad" in outcomes
     assert "other" not in outcomes
     assert dict(outcomes.items()) == {"good": 1, "bad": BAD}
-    assert outcomes.values == {"good": 1}
-    assert outcomes.errors == {"bad": BAD}
+    assert outcomes.succeeded == {"good": 1}
+    assert outcomes.failed == {"bad": BAD}
     with pytest.raises(ApiError, match="has members"):
         outcomes.all()
     assert Outcomes({"good": 1}).all() == {"good": 1}

@@ -104,9 +104,9 @@ def complain(text: str) -> None:
 
 def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:
     """A line for each of them that failed, and the exit code that follows from it."""
-    for name, error in outcomes.errors.items():
+    for name, error in outcomes.failed.items():
         complain_about(thing, name, error)
-    return FAILED if outcomes.errors else OK
+    return FAILED if outcomes.failed else OK
 
 
 def complain_about(thing: str, name: object, error: ApiError) -> None:

@@ -111,20 +111,20 @@ class DescribeGroups(AdminCommand):
             ids = [one.group_id for one in listings if one.type in DESCRIBABLE]
             skipped = [one for one in listings if one.type not in DESCRIBABLE]
         described = await admin.describe_groups(ids)
-        offsets = await admin.list_group_offsets(dict.fromkeys(described.values))
+        offsets = await admin.list_group_offsets(dict.fromkeys(described.succeeded))
         ends = await admin.end_offsets(_partitions(described, offsets))
 
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
         for one in skipped:
             complain(f"group {one.group_id} is a {one.type} group, which is listed only")
-        shown = [_Shown(group, offsets, ends) for group in described.values.values()]
+        shown = [_Shown(group, offsets, ends) for group in described.succeeded.values()]
         for group in shown:
             code = max(code, group.complain())
         if output.as_json:
             errors = [
                 {"group_id": name, **error_fields(error)}
                 for outcomes in (described, offsets)
-                for name, error in outcomes.errors.items()
+                for name, error in outcomes.failed.items()
             ]
             output.json(
                 {
@@ -147,12 +147,12 @@ def _partitions(
     """Every partition that has an offset or an owner, once."""
     owned = (
         (topic, index)
-        for group in described.values.values()
+        for group in described.succeeded.values()
         for member in group.members
         for topic, indexes in (member.assignment or {}).items()
         for index in indexes
     )
-    committed = (one for group in offsets.values.values() for one in group)
+    committed = (one for group in offsets.succeeded.values() for one in group)
     return sorted({*owned, *committed})
 
 
@@ -166,7 +166,7 @@ class _Shown:
         ends: "Outcomes[TopicPartition, FoundOffset]",
     ) -> None:
         self._group = group
-        self._committed: Mapping[Any, Any] = offsets.values.get(group.group_id, {})
+        self._committed: Mapping[Any, Any] = offsets.succeeded.get(group.group_id, {})
         self._owners = {
             (topic, index): member.member_id
             for member in group.members

@@ -66,7 +66,7 @@ class DeleteTopics(AdminCommand):
 
 
 def _show_results(outcomes: "Outcomes[str, Any]", done: str, output: Output) -> int:
-    errors = outcomes.errors
+    errors = outcomes.failed
     if output.as_json:
         topics = [
             {
@@ -131,10 +131,10 @@ class DescribeTopics(AdminCommand):
         if output.as_json:
             output.json(
                 {
-                    "topics": [_topic_fields(topic) for topic in described.values.values()],
+                    "topics": [_topic_fields(topic) for topic in described.succeeded.values()],
                     "errors": [
                         {"topic": name, **error_fields(error)}
-                        for name, error in described.errors.items()
+                        for name, error in described.failed.items()
                     ],
                 }
             )
@@ -151,7 +151,7 @@ class DescribeTopics(AdminCommand):
                         runs(one.in_sync),
                         one.error.code.name if one.error else None,
                     )
-                    for topic in described.values.values()
+                    for topic in described.succeeded.values()
                     for one in topic.partitions
                 ),
             )

@@ -13,12 +13,13 @@ from kohort.client.admin.views import (
     GroupOffsets,
     Listings,
     NewTopic,
+    NodeDescription,
     Outcomes,
     TopicDescription,
     TopicListing,
     TopicPartition,
 )
-from kohort.client.cluster import Cluster, Node
+from kohort.client.cluster import Cluster
 from kohort.client.connection import Address
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -79,10 +80,13 @@ class AdminClient:
         """Close all connections. A later call opens them again."""
         await self._cluster.close()
 
-    async def describe_cluster(self) -> tuple[Node, ...]:
-        """The brokers, by id."""
+    async def describe_cluster(self) -> tuple[NodeDescription, ...]:
+        """The brokers that the cluster has now, sorted by id."""
         nodes = await self._cluster.nodes(self._deadline())
-        return tuple(nodes[node_id] for node_id in sorted(nodes))
+        return tuple(
+            NodeDescription(one.id, one.host, one.port, one.rack)
+            for _, one in sorted(nodes.items())
+        )
 
     async def list_groups(
         self,

@@ -34,8 +34,8 @@ class Outcomes(Generic[Key, Value]):
 
     One failure never hides the rest, and cannot be overlooked either: `outcomes[key]` gives the
     value or raises the error of that key (KeyError for one that was not asked). `items()` gives
-    both sorts without raising, `values` and `errors` each sort alone, and `all()` everything or the
-    first error.
+    both sorts without raising, `succeeded` and `failed` each sort alone, and `all()` everything or
+    the first error.
     """
 
     __slots__ = ("_outcomes",)
@@ -66,22 +66,32 @@ class Outcomes(Generic[Key, Value]):
         return iter(self._outcomes.items())
 
     @property
-    def values(self) -> dict[Key, Value]:
-        """Those that succeeded."""
+    def succeeded(self) -> dict[Key, Value]:
+        """The values of those that succeeded."""
         return {
             key: value for key, value in self._outcomes.items() if not isinstance(value, ApiError)
         }
 
     @property
-    def errors(self) -> dict[Key, ApiError]:
-        """Those that failed."""
+    def failed(self) -> dict[Key, ApiError]:
+        """The errors of those that failed."""
         return {key: error for key, error in self._outcomes.items() if isinstance(error, ApiError)}
 
     def all(self) -> dict[Key, Value]:
         """Everything, if nothing failed. Raises the first error otherwise."""
-        for error in self.errors.values():
+        for error in self.failed.values():
             raise error
-        return self.values
+        return self.succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDescription:
+    """A broker of the cluster, and where it says that it is. `rack` is None when it has none."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
 
 
 @dataclass(frozen=True, slots=True)
