@@ -64,8 +64,8 @@ FILES = "kohort.storage.files"  # the only door to the disk
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
 LONG_FUNCTIONS = {  # module.function: why it is best read in one piece
-    "kohort.wire.batch.build": "what is written for each commit: every call in its loop would show",
-    "kohort.wire.batch.entries": "the loop over a log that is loaded: every call in it would show",
+    "kohort.wire.batch.building.build": "written for every commit: a call in its loop would show",
+    "kohort.wire.batch.reading.entries": "a log is loaded by it: every call in it would show",
 }
 UNFINISHED = ("TO" + "DO", "FIX" + "ME", "X" * 3)
 ELSEWHERE = ("/wo" + "rk/", "/ro" + "ot/", "shar" + "ed/")

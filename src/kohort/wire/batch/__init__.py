@@ -1,0 +1,44 @@
+"""Record batches, magic 2: build, look at, check and walk them."""
+
+from kohort.wire.batch.building import build, build_marker, build_records, with_append_time
+from kohort.wire.batch.header import (
+    APPEND_TIME,
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    check,
+    header_at,
+    peek,
+    stamp,
+    walk,
+)
+from kohort.wire.batch.reading import Entry, Record, entries, marker_commits, records
+
+__all__ = [
+    "APPEND_TIME",
+    "CODEC_MASK",
+    "CONTROL",
+    "DELETE_HORIZON",
+    "HEADER_SIZE",
+    "PREFIX_SIZE",
+    "TRANSACTIONAL",
+    "BatchHeader",
+    "Entry",
+    "Record",
+    "build",
+    "build_marker",
+    "build_records",
+    "check",
+    "entries",
+    "header_at",
+    "marker_commits",
+    "peek",
+    "records",
+    "stamp",
+    "walk",
+    "with_append_time",
+]

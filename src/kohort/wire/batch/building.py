@@ -1,0 +1,232 @@
+"""From records to a batch, sealed with its crc."""
+
+from collections.abc import Sequence
+from struct import Struct
+
+import google_crc32c
+
+from kohort.wire.batch.header import (
+    APPEND_TIME,
+    CODEC_MASK,
+    CONTROL,
+    CONTROL_KEY,
+    HEADER_SIZE,
+    TRANSACTIONAL,
+    header_at,
+)
+from kohort.wire.batch.reading import Record
+from kohort.wire.compression import compress
+
+_PREFIX = Struct(">qiibI")
+_COVERED = Struct(">hiqqqhii")  # the rest of the header: what the crc covers, with the records
+_CONTROL_VALUE = Struct(">hi")
+
+
+def _encoded_varint(number: int) -> bytes:
+    value = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_SMALL = 2048
+_VARINTS = [_encoded_varint(number) for number in range(_SMALL)]
+_NULL = b"\x01"  # the varint -1
+_TWO_ZEROS = b"\x00\x00"  # attributes, and no time after the batch's base timestamp
+
+
+def build(
+    entries: Sequence[tuple[bytes | None, bytes | None]],
+    timestamp: int,
+    *,
+    base_offset: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = 0,
+    transactional: bool = False,
+    control: bool = False,
+    compression: int = 0,
+    leader_epoch: int = -1,
+) -> bytes:
+    """A batch of keys and values that all happened at one time: what a coordinator writes.
+
+    The base sequence is 0 without a producer too, because that is what Kafka's coordinator writes.
+    """
+    parts: list[bytes] = []
+    varints = _VARINTS
+    delta = 0
+    for key, value in entries:
+        offset_delta = varints[delta] if delta < _SMALL else _encoded_varint(delta)
+        size = 3 + len(offset_delta)
+        if key is None:
+            key_size = _NULL
+            key_bytes = b""
+        else:
+            key_bytes = key
+            length = len(key)
+            key_size = varints[length] if length < _SMALL else _encoded_varint(length)
+            size += length
+        if value is None:
+            value_size = _NULL
+            value_bytes = b""
+        else:
+            value_bytes = value
+            length = len(value)
+            value_size = varints[length] if length < _SMALL else _encoded_varint(length)
+            size += length
+        size += len(key_size) + len(value_size)
+        parts += (
+            varints[size] if size < _SMALL else _encoded_varint(size),
+            _TWO_ZEROS,
+            offset_delta,
+            key_size,
+            key_bytes,
+            value_size,
+            value_bytes,
+            b"\x00",
+        )
+        delta += 1
+    body = b"".join(parts)
+    attributes = compression
+    if compression:
+        body = compress(compression, body)
+    if transactional:
+        attributes |= TRANSACTIONAL
+    if control:
+        attributes |= CONTROL
+    covered = (
+        _COVERED.pack(
+            attributes,
+            max(0, delta - 1),
+            timestamp,
+            timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            delta,
+        )
+        + body
+    )
+    return _sealed(covered, base_offset, leader_epoch)
+
+
+def build_records(
+    records: Sequence[Record],
+    *,
+    base_offset: int | None = None,
+    last_offset: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    attributes: int = 0,
+    base_timestamp: int | None = None,
+    max_timestamp: int | None = None,
+    leader_epoch: int = -1,
+) -> bytes:
+    """A batch of records with offsets, times and headers of their own, gaps included.
+
+    Offsets and times that are not given are those of the first and last record. With the
+    append-time attribute the records' own times are not kept, as in Kafka: all have max_timestamp.
+    """
+    if base_offset is None:
+        base_offset = records[0].offset if records else 0
+    if last_offset is None:
+        last_offset = records[-1].offset if records else base_offset
+    if base_timestamp is None:
+        base_timestamp = records[0].timestamp if records else -1
+    if max_timestamp is None:
+        max_timestamp = max((record.timestamp for record in records), default=-1)
+    body = b"".join(_encoded_record(record, base_offset, base_timestamp) for record in records)
+    if attributes & CODEC_MASK and records:
+        body = compress(attributes & CODEC_MASK, body)
+    covered = (
+        _COVERED.pack(
+            attributes,
+            last_offset - base_offset,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        )
+        + body
+    )
+    return _sealed(covered, base_offset, leader_epoch)
+
+
+def build_marker(
+    *,
+    commit: bool,
+    timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+) -> bytes:
+    """The control batch that ends a producer's transaction."""
+    entry = (CONTROL_KEY.pack(0, int(commit)), _CONTROL_VALUE.pack(0, coordinator_epoch))
+    return build(
+        [entry],
+        timestamp,
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=-1,
+        transactional=True,
+        control=True,
+        leader_epoch=leader_epoch,
+    )
+
+
+def with_append_time(batch: bytes, timestamp: int) -> bytes:
+    """The batch with the broker's time for all records (message.timestamp.type=LogAppendTime)."""
+    header = header_at(batch)
+    covered = (
+        _COVERED.pack(
+            header.attributes | APPEND_TIME,
+            header.last_offset_delta,
+            header.base_timestamp,
+            timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.count,
+        )
+        + batch[HEADER_SIZE : header.length]
+    )
+    return _sealed(covered, header.base_offset, header.partition_leader_epoch)
+
+
+def _encoded_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    parts = [
+        b"\x00",
+        _encoded_varint(record.timestamp - base_timestamp),
+        _encoded_varint(record.offset - base_offset),
+        *_encoded_nullable(record.key),
+        *_encoded_nullable(record.value),
+        _encoded_varint(len(record.headers)),
+    ]
+    for name, item in record.headers:
+        parts += _encoded_nullable(name.encode("utf-8", "surrogateescape"))
+        parts += _encoded_nullable(item)
+    body = b"".join(parts)
+    return _encoded_varint(len(body)) + body
+
+
+def _encoded_nullable(item: bytes | None) -> tuple[bytes, bytes]:
+    if item is None:
+        return _NULL, b""
+    return _encoded_varint(len(item)), item
+
+
+def _sealed(covered: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """Puts the first 21 bytes in front of what the crc covers."""
+    length = 9 + len(covered)  # leader epoch, magic and crc are counted, offset and length are not
+    return (
+        _PREFIX.pack(base_offset, length, leader_epoch, 2, google_crc32c.value(covered)) + covered
+    )

@@ -1,0 +1,195 @@
+"""From a batch to its records, decompressed: all at once and plain, or one by one with everything.
+
+Producers' bytes are read here as well: whatever is wrong with them is a WireError.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kohort.errors import WireError
+from kohort.wire.batch.header import CODEC_MASK, CONTROL_KEY, HEADER_SIZE, BatchHeader, header_at
+from kohort.wire.compression import OUTPUT_LIMIT, decompress
+
+Entry = tuple[int, int, bytes | None, bytes | None]
+"""offset, timestamp, key, value"""
+
+
+class Record(msgspec.Struct, gc=False):
+    """One record with everything it carries."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]] = []
+
+
+def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[Entry]:
+    """Offset, timestamp, key and value of each record, headers skipped: the way to load a log.
+
+    Nothing is answered unless every record is whole. `limit` bounds what decompression may unfold.
+    """
+    header = header_at(data, position)
+    body, at, end = _body(data, position, header, limit)
+    base_offset = header.base_offset
+    base_timestamp = header.base_timestamp
+    append_time = header.max_timestamp if header.is_append_time else None
+    found: list[Entry] = []
+    last_delta = -1
+    try:
+        for _ in range(header.count):
+            # One byte is the common length of every varint here, so it is tested inline.
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+            else:
+                size, at = _varint(body, at - 1)
+            record_end = at + size
+            if record_end > end or size < 0:
+                raise WireError(f"record of {size} bytes at {at}, {end - at} are left in its batch")
+            byte = body[at + 1]  # after the attributes, which have no meaning yet
+            at += 2
+            if byte < 0x80:
+                delta = (byte >> 1) ^ -(byte & 1)
+            else:
+                delta, at = _varint(body, at - 1)
+            timestamp = base_timestamp + delta if append_time is None else append_time
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                delta = (byte >> 1) ^ -(byte & 1)
+            else:
+                delta, at = _varint(body, at - 1)
+            if delta <= last_delta:
+                raise WireError(f"record at {at} has offset delta {delta} after {last_delta}")
+            last_delta = delta
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+            else:
+                size, at = _varint(body, at - 1)
+            key: bytes | None = None
+            if size >= 0:
+                key = body[at : at + size]
+                at += size
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+            else:
+                size, at = _varint(body, at - 1)
+            value: bytes | None = None
+            if size >= 0:
+                value = body[at : at + size]
+                at += size
+            if at >= record_end:  # the count of headers has a byte of its own
+                raise WireError(f"key and value reach to {at}, their record ends at {record_end}")
+            found.append((base_offset + last_delta, timestamp, key, value))
+            at = record_end
+    except IndexError:
+        raise WireError(f"a record is cut at the end of its batch of {end} bytes") from None
+    if at != end:
+        raise WireError(f"{end - at} bytes follow the {header.count} records of the batch")
+    if last_delta > header.last_offset_delta:
+        raise WireError(
+            f"last record has offset delta {last_delta}, its batch {header.last_offset_delta}"
+        )
+    return found
+
+
+def records(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
+    """Every record with its headers. Raises WireError at the first damaged one."""
+    header = header_at(data, position)
+    body, at, end = _body(data, position, header, limit)
+    last = header.base_offset - 1
+    for _ in range(header.count):
+        record, at = _record(body, at, end, header)
+        if not last < record.offset <= header.last_offset:
+            raise WireError(
+                f"record has offset {record.offset} after {last}, its batch ends at "
+                f"{header.last_offset}"
+            )
+        last = record.offset
+        yield record
+    if at != end:
+        raise WireError(f"{end - at} bytes follow the {header.count} records of the batch")
+
+
+def marker_commits(key: bytes | None) -> bool:
+    """Whether the key of a control record commits its producer's transaction, or aborts it."""
+    if key is None or len(key) < 4:
+        raise WireError(f"control record has key {key!r}, expected 4 bytes")
+    _, kind = CONTROL_KEY.unpack_from(key)
+    if kind not in {0, 1}:
+        raise WireError(f"control record is of type {kind}, expected 0 (abort) or 1 (commit)")
+    return bool(kind)
+
+
+def _body(data: bytes, position: int, header: BatchHeader, limit: int) -> tuple[bytes, int, int]:
+    """The plain records: where they are, where they begin and where they end."""
+    end = position + header.length
+    codec = header.attributes & CODEC_MASK
+    if codec and header.count:
+        body = decompress(codec, bytes(data[position + HEADER_SIZE : end]), limit)
+        return body, 0, len(body)
+    if codec:
+        return b"", 0, 0
+    return data, position + HEADER_SIZE, end
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    """A zigzag varint of up to ten bytes, and where it ends. IndexError at the end of the bytes."""
+    value = shift = 0
+    while True:
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise WireError(f"varint at {at - 10} is longer than ten bytes")
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Record, int]:
+    try:
+        size, at = _varint(body, at)
+        record_end = at + size
+        if size < 0 or record_end > end:
+            raise WireError(f"record of {size} bytes at {at}, {end - at} are left in its batch")
+        timestamp_delta, at = _varint(body, at + 1)
+        offset_delta, at = _varint(body, at)
+        key, at = _nullable(body, at, record_end)
+        value, at = _nullable(body, at, record_end)
+        count, at = _varint(body, at)
+        if not 0 <= count <= record_end - at:
+            raise WireError(f"record has {count} headers in {record_end - at} bytes")
+        headers = []
+        for _ in range(count):
+            name, at = _nullable(body, at, record_end)
+            if name is None:
+                raise WireError(f"header name at {at} is null, expected text")
+            item, at = _nullable(body, at, record_end)
+            # What is not UTF-8 must survive a rewrite of the batch.
+            headers.append((name.decode("utf-8", "surrogateescape"), item))
+    except IndexError:
+        raise WireError(f"a record is cut at the end of its batch of {end} bytes") from None
+    if at != record_end:
+        raise WireError(f"record reads up to {at}, its length says {record_end}")
+    timestamp = (
+        header.max_timestamp if header.is_append_time else header.base_timestamp + timestamp_delta
+    )
+    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), at
+
+
+def _nullable(body: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    size, at = _varint(body, at)
+    if size < 0:
+        return None, at
+    if size > end - at:
+        raise WireError(f"field of {size} bytes at {at}, {end - at} are left in its record")
+    return bytes(body[at : at + size]), at + size
