@@ -1,0 +1,62 @@
+"""Each example runs as it stands, ends well, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kohort.testing import Broker
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PARTS = {"demo_parts.py"}  # programs that another example starts
+WORDS = {
+    "admin.py": "created orders with 3 partitions",
+    "broker.py": "read after the kill: hello",
+    "demo.py": "Every check held.",
+}
+
+pytestmark = pytest.mark.clients
+
+
+def test_all_examples_are_run_here():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*WORDS, *PARTS}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_an_example_runs_and_leaves_nothing_behind(name, tmp_path):
+    done = run(tmp_path, name)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert WORDS[name] in done.stdout
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_admin_example_asks_any_cluster(tmp_path):
+    with Broker(in_memory=True) as broker:
+        done = run(tmp_path, "admin.py", broker.bootstrap)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 groups\n", "")
+
+
+def run(temporary: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The example in a process group of its own, which is empty when it has ended."""
+    with subprocess.Popen(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=100)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    with pytest.raises(ProcessLookupError):  # nobody of its group lives
+        os.killpg(process.pid, 0)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
