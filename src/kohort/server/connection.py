@@ -126,7 +126,8 @@ class Connection:
                     return
                 if not self.node.take(self, frames[0], now):
                     return
-                frames.popleft()
+                if frames:  # a request that fails takes all behind it along
+                    frames.popleft()
         except WireError as error:
             self.error = error
             frames.clear()

@@ -1,0 +1,68 @@
+"""What goes wrong for one client stays with that client."""
+
+import pytest
+from tests.replay.world import World
+
+from kohort.server.node import Node
+from kohort.wire import codec
+from kohort.wire.frames import RequestHeader, encode_request
+from kohort.wire.messages.api_versions import ApiVersionsRequest
+from kohort.wire.messages.list_groups import ListGroupsRequest
+
+
+def framed(request, version, correlation=1):
+    header = RequestHeader(
+        request_api_key=request.api_key,
+        request_api_version=version,
+        correlation_id=correlation,
+        client_id="c",
+    )
+    flexible = version in request.flexible
+    return encode_request(header, codec.encode(request, version), flexible=flexible)
+
+
+@pytest.fixture
+def broken_handler(monkeypatch):
+    """ApiVersions raises what no handler should raise."""
+    world = World({})
+    key, version = ApiVersionsRequest.api_key, 0
+    node: Node = world.cluster.nodes[0]
+    client = world.connect()
+    client.send(framed(ApiVersionsRequest(), version))
+
+    def handle(*_):
+        raise KeyError("a bug")
+
+    entry = node._entries[key, version]
+    node._entries[key, version] = entry._replace(route=entry.route._replace(handle=handle))
+    return world
+
+
+def test_a_handler_that_fails_ends_its_own_connection(broken_handler):
+    world = broken_handler
+    unlucky, other = world.connect(), world.connect()
+
+    unlucky.send(framed(ApiVersionsRequest(), 0) * 3)
+    other.send(framed(ListGroupsRequest(), 4))
+
+    assert unlucky.closed
+    assert unlucky.answers == []
+    assert len(other.answers) == 1
+
+
+def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
+    world = World({})
+    unlucky, other = world.connect(), world.connect()
+    other.send(framed(ListGroupsRequest(), 3))
+    node: Node = world.cluster.nodes[0]
+    entry = node._entries[ListGroupsRequest.api_key, 3]
+
+    def encode(_):
+        raise OverflowError("a bug")
+
+    node._entries[ListGroupsRequest.api_key, 3] = entry._replace(encode=encode)
+    unlucky.send(framed(ListGroupsRequest(), 3) * 2)
+    other.send(framed(ListGroupsRequest(), 4))
+
+    assert unlucky.closed
+    assert len(other.answers) == 2
