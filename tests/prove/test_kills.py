@@ -39,6 +39,7 @@ class Writer:
             "enable.idempotence": idempotent,
             "reconnect.backoff.max.ms": 300,
             "message.timeout.ms": 60_000,
+            "log_level": 0,  # of every lost connection it would write a line
         }
         self._producer = Producer(settings)
         self._thread = threading.Thread(target=self._run)
