@@ -1,8 +1,17 @@
 """Settings of a broker: upstream's names, checked, refused in words that help."""
 
+from pathlib import Path
+
 import pytest
 
-from kohort.config import BROKER_SETTINGS, BrokerConfig, ConfigError
+import kohort
+from kohort.config import (
+    BROKER_SETTINGS,
+    TOPIC_SETTINGS,
+    BrokerConfig,
+    ConfigError,
+    TopicConfig,
+)
 
 
 def refusal(**texts):
@@ -28,6 +37,44 @@ def test_every_default_is_valid_and_documented(name):
         assert setting.parse(str(setting.default)) == setting.default
 
 
+SOURCE = Path(kohort.__file__).parent
+READERS = "".join(
+    path.read_text(encoding="utf-8")
+    for path in sorted(SOURCE.rglob("*.py"))
+    if path.relative_to(SOURCE).as_posix() not in ("config/broker.py", "config/topic.py")
+)
+
+
+RENAMED = {  # what TopicConfig calls some settings of a topic
+    "cleanup.policy": "compacted",
+    "message.timestamp.type": "log_append_time",
+    "message.timestamp.after.max.ms": "timestamp_after_max_ms",
+    "message.timestamp.before.max.ms": "timestamp_before_max_ms",
+}
+
+
+def followers(name):
+    """The attributes of TopicConfig that follow a setting of the broker."""
+    return [
+        RENAMED.get(topic, topic.replace(".", "_"))
+        for topic, row in TOPIC_SETTINGS.items()
+        if name in [synonym.name for synonym in row.synonyms]
+    ]
+
+
+@pytest.mark.parametrize("name", BROKER_SETTINGS)
+def test_a_setting_that_nobody_reads_says_so(name):
+    attribute = name.replace(".", "_")
+    read = any(f".{one}" in READERS for one in [attribute, *followers(name)])
+    bound = attribute.startswith(("group_consumer_min_", "group_consumer_max_")) and not (
+        attribute.endswith("max_size")
+    )
+
+    assert read or bound or "without effect" in BROKER_SETTINGS[name].doc
+    if "without effect" in BROKER_SETTINGS[name].doc:
+        assert f".{attribute}" not in READERS
+
+
 def test_texts_become_values_of_their_kind():
     config = BrokerConfig.of(
         {
@@ -43,7 +90,7 @@ def test_texts_become_values_of_their_kind():
     assert config.auto_create_topics_enable is False
     assert config.log_cleaner_min_cleanable_ratio == 0.001
     assert config.log_cleanup_policy == ("compact", "delete")
-    assert config.retention_ms == -1
+    assert config.log_retention_ms == -1
     assert "node.id" in config.given
 
 
@@ -61,6 +108,7 @@ def test_texts_become_values_of_their_kind():
         ("log.sync", "always", "expected one of group, none"),
         ("log.cleanup.policy", "compact,keep", "expected a list out of compact, delete"),
         ("log.retention.hours", "0", "at least 1, or -1 for ever"),
+        ("offsets.topic.segment.bytes", "1048575", "an integer of at least 1048576"),
         (
             "group.consumer.migration.policy",
             "sideways",
@@ -166,9 +214,9 @@ def test_old_names_go_on_working():
     ],
 )
 def test_the_finest_unit_of_retention_decides(texts, expected):
-    assert BrokerConfig.of(texts).retention_ms == expected
+    assert TopicConfig.of(BrokerConfig.of(texts), {}).retention_ms == expected
 
 
 def test_segments_roll_by_the_finest_unit():
-    assert BrokerConfig().roll_ms == 168 * 3_600_000
-    assert BrokerConfig.of({"log.roll.ms": "5"}).roll_ms == 5
+    assert TopicConfig.of(BrokerConfig(), {}).segment_ms == 168 * 3_600_000
+    assert TopicConfig.of(BrokerConfig.of({"log.roll.ms": "5"}), {}).segment_ms == 5

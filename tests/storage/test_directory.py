@@ -7,7 +7,7 @@ from tests.storage.disk import MemoryFiles
 
 from kohort.errors import StorageError
 from kohort.storage import checkpoints
-from kohort.storage.directory import LogDirectory, parse_properties
+from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, replace_whole
 from kohort.storage.log import LogConfig
 from kohort.terms import uuid_text
@@ -93,21 +93,6 @@ def test_a_directory_id_is_added_where_an_older_broker_left_none(disk):
     first.close()
     assert first.directory_id
     assert opened(disk).directory_id == first.directory_id
-
-
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        ("a=b", {"a": "b"}),
-        ("  a : b ", {"a": "b"}),
-        ("# a=b\n! c=d\n\n", {}),
-        ("a\\:b=c\\=d\\\\", {"a:b": "c=d\\"}),
-        ("a=b=c", {"a": "b=c"}),
-        ("alone", {"alone": ""}),
-    ],
-)
-def test_properties(text, fields):
-    assert parse_properties(text) == fields
 
 
 def test_logs_are_made_and_found_again(disk):

@@ -37,7 +37,7 @@ _ASSIGNOR_CLASSES = {
 }
 _ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}
 _HOUR_MS = 3_600_000
-_MINUTE_MS = 60_000
+LEAST_SEGMENT_BYTES = 1_048_576
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class BrokerConfig:
     message_max_bytes: int = integer(1_048_588, "The largest batch of records.", least=0)
     compression_type: str = string(
         "producer",
-        "Batches are stored as they came, whatever this says.",
+        "Shown, and without effect: batches are stored as they came.",
         choices=COMPRESSION_NAMES,
     )
     compression_gzip_level: int = integer(-1, "Shown, and without effect.", least=-1, most=9)
@@ -104,7 +104,9 @@ class BrokerConfig:
         "Kohort's own: group syncs once per turn before answers leave, none never.",
         choices=("group", "none"),
     )
-    log_segment_bytes: int = integer(1_073_741_824, "The size of a segment file.", least=1_048_576)
+    log_segment_bytes: int = integer(
+        1_073_741_824, "The size of a segment file.", least=LEAST_SEGMENT_BYTES
+    )
     log_roll_ms: int | None = long(None, "The age at which a segment is closed.", least=1)
     log_roll_hours: int = integer(168, "The same in hours, unless log.roll.ms is set.", least=1)
     log_roll_jitter_ms: int | None = long(None, "Shown, and without effect.", least=0)
@@ -128,17 +130,21 @@ class BrokerConfig:
     )
     log_cleaner_min_compaction_lag_ms: int = long(0, "Records younger than this stay.", least=0)
     log_cleaner_max_compaction_lag_ms: int = long(
-        LONG_MAX, "Records older than this are compacted whatever the ratio.", least=1
+        LONG_MAX, "Shown, and without effect yet.", least=1
     )
     log_cleaner_delete_retention_ms: int = long(
         86_400_000, "How long tombstones are kept.", least=0
     )
     log_segment_delete_delay_ms: int = long(60_000, "Shown, and without effect.", least=0)
-    log_flush_interval_messages: int = long(LONG_MAX, "Shown; log.sync decides.", least=1)
-    log_flush_interval_ms: int | None = long(None, "Shown; log.sync decides.")
-    log_flush_scheduler_interval_ms: int = long(LONG_MAX, "Shown; log.sync decides.")
+    log_flush_interval_messages: int = long(
+        LONG_MAX, "Shown, and without effect: log.sync decides.", least=1
+    )
+    log_flush_interval_ms: int | None = long(None, "Shown, and without effect: log.sync decides.")
+    log_flush_scheduler_interval_ms: int = long(
+        LONG_MAX, "Shown, and without effect: log.sync decides."
+    )
     log_index_interval_bytes: int = integer(4096, "Bytes between two index entries.", least=0)
-    log_index_size_max_bytes: int = integer(10_485_760, "The largest index file.", least=4)
+    log_index_size_max_bytes: int = integer(10_485_760, "Shown, and without effect.", least=4)
     log_local_retention_bytes: int = long(-2, "Shown, and without effect.", least=-2)
     log_local_retention_ms: int = long(-2, "Shown, and without effect.", least=-2)
     log_message_timestamp_type: str = string(
@@ -153,23 +159,25 @@ class BrokerConfig:
     log_preallocate: bool = boolean(False, "Shown, and without effect.")
 
     offset_metadata_max_bytes: int = integer(4096, "The longest metadata of a committed offset.")
-    offsets_load_buffer_size: int = integer(5_242_880, "Read size while loading groups.", least=1)
+    offsets_load_buffer_size: int = integer(5_242_880, "Shown, and without effect.", least=1)
     offsets_retention_minutes: int = integer(
-        10_080, "How long the offsets of an empty group are kept.", least=1
+        10_080, "Shown, and without effect yet: offsets do not expire.", least=1
     )
     offsets_retention_check_interval_ms: int = long(
-        600_000, "How often expired offsets are looked for.", least=1
+        600_000, "Shown, and without effect yet.", least=1
     )
-    offsets_commit_timeout_ms: int = integer(5000, "The longest a commit may wait.", least=1)
+    offsets_commit_timeout_ms: int = integer(5000, "Shown, and without effect.", least=1)
     offsets_topic_num_partitions: int = integer(
         4, "Partitions of __consumer_offsets in a new directory (upstream 50).", least=1
     )
-    offsets_topic_replication_factor: int = short(3, "Shown, at most the number of nodes.", least=1)
+    offsets_topic_replication_factor: int = short(
+        3, "Shown, and without effect: one copy is stored.", least=1
+    )
     offsets_topic_segment_bytes: int = integer(
-        104_857_600, "The size of a segment of __consumer_offsets.", least=1
+        104_857_600, "The size of a segment of __consumer_offsets.", least=LEAST_SEGMENT_BYTES
     )
     offsets_topic_compression_codec: int = integer(
-        0, "Compression of group records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", least=0, most=4
+        0, "Shown, and without effect yet: group records are plain.", least=0, most=4
     )
 
     group_coordinator_rebalance_protocols: tuple[str, ...] = listing(
@@ -205,10 +213,10 @@ class BrokerConfig:
     )
     group_consumer_migration_policy: str = string(
         "bidirectional",
-        "Which groups may change their protocol online: " + ", ".join(MIGRATION_POLICIES),
+        "Checked, and without effect yet: " + ", ".join(MIGRATION_POLICIES) + ".",
     )
     group_consumer_regex_refresh_interval_ms: int = integer(
-        600_000, "How often subscribed expressions are resolved again.", least=10_000
+        600_000, "Checked, and without effect yet.", least=10_000
     )
     group_consumer_assignment_interval_ms: int = integer(
         0, "The shortest time between two assignments of a group (upstream 1000).", least=0
@@ -243,20 +251,6 @@ class BrokerConfig:
         found: Value = getattr(self, name.replace(".", "_"))
         return found
 
-    @property
-    def retention_ms(self) -> int:
-        """The time that records are kept: the finest unit that was set decides. -1 is for ever."""
-        if self.log_retention_ms is not None:
-            return self.log_retention_ms
-        if self.log_retention_minutes is not None:
-            return _scaled(self.log_retention_minutes, _MINUTE_MS)
-        return _scaled(self.log_retention_hours, _HOUR_MS)
-
-    @property
-    def roll_ms(self) -> int:
-        """The age at which a segment is closed."""
-        return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
-
 
 def _setting(field: Field[Any]) -> Setting:
     name = field.name.replace("_", ".")
@@ -274,10 +268,6 @@ def unknown_setting(name: str, known: Mapping[str, Setting]) -> ConfigError:
     near = get_close_matches(name, known, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return ConfigError(f"{name} is not a setting{hint}")
-
-
-def _scaled(count: int, unit: int) -> int:
-    return -1 if count < 0 else count * unit
 
 
 def _special(name: str, setting: Setting, text: str) -> Value:

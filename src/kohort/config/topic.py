@@ -11,6 +11,7 @@ from kohort.config.broker import (
     BROKER_SETTINGS,
     CLEANUP_POLICIES,
     COMPRESSION_NAMES,
+    LEAST_SEGMENT_BYTES,
     TIMESTAMP_TYPES,
     BrokerConfig,
 )
@@ -127,7 +128,7 @@ _ROWS = (
         Synonym("log.retention.hours", 3_600_000),
         least=-1,
     ),
-    _row("segment.bytes", Kind.INT, 1_073_741_824, "log.segment.bytes", least=1_048_576),
+    _row("segment.bytes", Kind.INT, 1_073_741_824, "log.segment.bytes", least=LEAST_SEGMENT_BYTES),
     _row("segment.index.bytes", Kind.INT, 10_485_760, "log.index.size.max.bytes", least=4),
     _row(
         "segment.jitter.ms",
@@ -179,7 +180,6 @@ class TopicConfig:
     segment_ms: int
     delete_retention_ms: int
     min_compaction_lag_ms: int
-    max_compaction_lag_ms: int
     min_cleanable_dirty_ratio: float
     index_interval_bytes: int
 
@@ -214,7 +214,6 @@ class TopicConfig:
             segment_ms=number("segment.ms"),
             delete_retention_ms=number("delete.retention.ms"),
             min_compaction_lag_ms=number("min.compaction.lag.ms"),
-            max_compaction_lag_ms=number("max.compaction.lag.ms"),
             min_cleanable_dirty_ratio=float(ratio),
             index_interval_bytes=number("index.interval.bytes"),
         )

@@ -6,6 +6,7 @@ of lock that Kafka uses, so the two keep each other out as well.
 
 from collections.abc import Callable
 
+from kohort.config import read_properties
 from kohort.errors import StorageError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files, read_whole, replace_whole
@@ -60,7 +61,7 @@ class LogDirectory:
             self.node_id = node_id
             self._write_meta()
             return
-        fields = parse_properties(content.decode("latin-1"))
+        fields = read_properties(content.decode("latin-1"))
         where = f"{self.path}/{META_PROPERTIES}"
         if fields.get("version") != "1":
             raise StorageError(f"{where}: version is {fields.get('version')}, expected 1")
@@ -152,25 +153,3 @@ class LogDirectory:
     def close(self) -> None:
         """Release the lock. Logs are closed by whoever opened them."""
         self._lock.close()
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Names and values of a file as Java's Properties writes it: comments, `=` or `:`, escapes."""
-    fields = {}
-    for line in text.splitlines():
-        stripped = line.lstrip()
-        if not stripped or stripped[0] in "#!":
-            continue
-        plain = []
-        separator = None
-        letters = iter(stripped)
-        for letter in letters:
-            if letter == "\\":
-                plain.append(next(letters, ""))
-            elif letter in "=:" and separator is None:
-                separator = len(plain)
-            else:
-                plain.append(letter)
-        name = "".join(plain[:separator])
-        fields[name.strip()] = "".join(plain[separator:]).strip() if separator is not None else ""
-    return fields
