@@ -7,7 +7,7 @@ when something failed, 2 when it was called wrongly; failures are one line each 
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.render import Output, printable
@@ -78,23 +78,30 @@ class AdminCommand(Command):
         except ValueError as error:
             complain(f"--bootstrap-server: {error}")
             return USAGE
-        output = Output(sys.stdout, as_json=args.format == "json")
-        try:
-            code = asyncio.run(self._with(admin, args, output))
-            sys.stdout.flush()
-        except KohortError as error:
-            complain(reason(error))
-            return FAILED
-        except BrokenPipeError:  # whoever read our output has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return FAILED
-        except KeyboardInterrupt:
-            return 130
-        return code
+        return print_result(
+            lambda output: asyncio.run(self._with(admin, args, output)),
+            as_json=args.format == "json",
+        )
 
     async def _with(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
         async with admin:
             return await self.run(admin, args, output)
+
+
+def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
+    """Let a command write to stdout, and make an exit code of whatever happens meanwhile."""
+    try:
+        code = show(Output(sys.stdout, as_json=as_json))
+        sys.stdout.flush()
+    except KohortError as error:
+        complain(reason(error))
+        return FAILED
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+    return code
 
 
 def complain(text: str) -> None:

@@ -28,6 +28,10 @@ class Output:
         """A line between tables."""
         self._stream.write(printable(text) + "\n")
 
+    def text(self, text: str) -> None:
+        """Text of our own as it is, with its line ends."""
+        self._stream.write(text)
+
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """A table; None shows as `-`, numbers stand at the right of their column."""
         all_rows = list(rows)

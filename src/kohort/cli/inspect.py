@@ -1,0 +1,115 @@
+"""`kohort inspect`: what Kohort makes of things. It asks no broker."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from kohort.cli.command import OK, USAGE, Command, complain, print_result
+from kohort.cli.render import Output
+
+
+class InspectCodec(Command):
+    """`kohort inspect codec`."""
+
+    help: ClassVar[str] = "print the functions that encode and decode a message in one version"
+
+    def configure(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "message",
+            metavar="MESSAGE",
+            help="a request, a response, or a key or value of __consumer_offsets, in any case: "
+            "OffsetCommitRequest, GroupMetadataValue",
+        )
+        parser.add_argument("version", metavar="VERSION", type=_version, help="its version")
+        parser.add_argument(
+            "--format",
+            choices=("table", "json"),
+            default="table",
+            help="table for people (default), json for programs",
+        )
+
+    def main(self, args: Namespace) -> int:
+        from kohort.wire.codegen import decoder_source, encoder_source  # noqa: PLC0415
+
+        by_name = _messages()
+        cls = by_name.get(args.message.lower())
+        if cls is None:
+            complain(_no_message(args.message, by_name))
+            return USAGE
+        if args.version not in cls.versions:
+            complain(
+                f"{cls.__name__} has no version {args.version}, expected one of {cls.versions}"
+            )
+            return USAGE
+        functions = {
+            "encode": encoder_source(cls, args.version),
+            "decode": decoder_source(cls, args.version),
+        }
+
+        def show(output: Output) -> int:
+            if output.as_json:
+                output.json(_fields(cls, args.version, functions))
+            else:
+                for index, (source, constants) in enumerate(functions.values()):
+                    output.text("\n\n" * bool(index) + source.rstrip() + "\n")
+                    output.text("".join(f"# {line}\n" for line in _meanings(constants)))
+            return OK
+
+        return print_result(show, as_json=args.format == "json")
+
+
+Functions = Mapping[str, tuple[str, dict[str, Any]]]
+
+
+def _fields(cls: type[Any], version: int, functions: Functions) -> dict[str, Any]:
+    return {
+        "message": cls.__name__,
+        "version": version,
+        "versions": str(cls.versions),
+        "flexible": version in cls.flexible,
+        **{name: source for name, (source, _) in functions.items()},
+    }
+
+
+def _messages() -> dict[str, type[Any]]:
+    """Every class that has a layout on the wire or in the log, by its name in small letters."""
+    from kohort.records import schemas  # noqa: PLC0415  (start-up time)
+    from kohort.wire.apis import APIS  # noqa: PLC0415
+
+    on_wire = [cls for api in APIS.values() for cls in (api.request, api.response)]
+    in_log = [
+        one
+        for one in vars(schemas).values()
+        if isinstance(one, type) and one.__name__.endswith(("Key", "Value"))
+    ]
+    return {cls.__name__.lower(): cls for cls in (*on_wire, *in_log)}
+
+
+def _no_message(name: str, by_name: Mapping[str, type[Any]]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(name.lower(), by_name, n=3) or ["offsetcommitrequest"]
+    return (
+        f"no message {name!r}, expected such as {', '.join(by_name[one].__name__ for one in near)}"
+    )
+
+
+def _meanings(constants: Mapping[str, Any]) -> list[str]:
+    """What the numbered names in a source stand for, a line each."""
+    return [f"{name}: {_meaning(value)}" for name, value in constants.items()]
+
+
+def _meaning(value: Any) -> str:
+    if isinstance(value, type):
+        return value.__name__
+    layout = getattr(getattr(value, "__self__", None), "format", None)
+    return f"{value.__name__} of Struct({layout!r})" if layout else repr(value)
+
+
+def _version(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ArgumentTypeError(f"{text!r} is not a version, expected a number from 0")
+    return int(text)
+
+
+COMMANDS: dict[str, Command] = {"codec": InspectCodec()}
