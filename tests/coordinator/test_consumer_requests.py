@@ -6,7 +6,6 @@ import pytest
 from tests.coordinator.consumers import beat, named, request
 from tests.coordinator.desk import Desk
 
-from kohort.coordinator.consumer.heartbeat import unsupported
 from kohort.errors import ErrorCode
 
 NO_ID = "MemberId can't be empty."
@@ -77,18 +76,6 @@ def test_a_blank_id_of_v0_is_taken_once_and_never_again() -> None:
     desk = Desk()
     assert beat(desk, " ", 0, version=0).member_id == " "
     assert beat(desk, " ", 2, version=0).error_message == NO_ID
-
-
-def test_what_is_not_built_yet_is_named() -> None:
-    assert unsupported(request("m", 0)) is None
-    assert unsupported(request("m", 0, subscribed_topic_regex="")) is None
-    static = unsupported(request("m", 0, instance_id="i-1"))
-    assert static is not None
-    assert static.code is ErrorCode.INVALID_REQUEST
-    assert "KIP-345" in static.message
-    regex = unsupported(request("m", 0, subscribed_topic_regex="a.*"))
-    assert regex is not None
-    assert "regular expression" in regex.message
 
 
 def test_partitions_named_twice_are_owned_once() -> None:

@@ -12,7 +12,6 @@ from kohort.assignors.subscriptions import (
     AssignorError,
     Plan,
     Subscription,
-    topic_order,
 )
 
 ASSIGNORS: dict[str, Assign] = {
@@ -27,5 +26,4 @@ __all__ = [
     "AssignorError",
     "Plan",
     "Subscription",
-    "topic_order",
 ]

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # Read 3, Delete 6, Describe 8, DescribeConfigs 10, AlterConfigs 11, as a bit field (KIP-430)
 EVERY_OPERATION = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-NOT_ASKED = -(1 << 31)
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1  # KIP-1099
 

@@ -3,9 +3,11 @@
 Requests come in by call(), records by replay(), time by tick(), the cluster's topics by
 topics_changed(). Nothing here reads a clock, draws a random number, or touches a file or a socket.
 
-State changes by replay alone, live and while loading: a handler reads the state and describes what
-should be written, and what it describes is replayed before the next call is looked at. Deadlines,
-and a classic rebalance under way, are soft: a reload forgets them.
+What a log can bring back changes by replay alone, live and while loading: a handler reads the state
+and describes what should be written, and what it describes is replayed before the next call is
+looked at. What no record tells is soft, and changed by the handlers themselves: deadlines, and of
+classic groups whatever belongs to a rebalance under way, a group that nobody has finished joining
+included. A reload forgets it.
 """
 
 from __future__ import annotations
@@ -125,7 +127,7 @@ class Shard:
         return effects
 
     def replay(self, record: Record | Unknown, *, producer_id: int = -1, offset: int = -1) -> None:
-        """Make true what a record says. The only way in which the state of a group changes.
+        """Make true what a record says. The only way in which anything a record tells changes.
 
         `producer_id` and `offset` are those of a record inside a transaction.
         """

@@ -16,13 +16,14 @@ from kohort.coordinator.classic.records import tombstone as classic_tombstone
 from kohort.coordinator.consumer import fencing, metadata, reconcile, target
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
 from kohort.coordinator.consumer.member import JOINING, Member
+from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
 from kohort.coordinator.consumer.records import (
     current_record,
     epoch_record,
     member_record,
     regex_tombstone,
 )
-from kohort.coordinator.consumer.requests import check, unsupported
+from kohort.coordinator.consumer.requests import check
 from kohort.coordinator.effects import Call, Client, Effects, Reply
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, GroupState, MemberId, Millis, TopicId, uuid_text
@@ -40,48 +41,19 @@ if TYPE_CHECKING:
     from kohort.coordinator.shard import Shard
     from kohort.records.codec import Record
 
-__all__ = ["heartbeat", "says_nothing", "unsupported"]
-
 
 def heartbeat(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
     """One heartbeat of one member. Nearly all of them change nothing, and are answered here."""
     request = call.request
-    group = shard.groups.get(GroupId(request.group_id))
-    if type(group) is ConsumerGroup:
-        member = group.members.get(MemberId(request.member_id))
-        if (
-            member is not None
-            and member.epoch == request.member_epoch
-            and says_nothing(request, member, call.client)
-            and group.at_rest(member)
-        ):
-            session_ends = Millis(now + shard.config.group_consumer_session_timeout_ms)
-            shard.deadlines.move((fencing.SESSION, group.id, member.id), session_ends)
-            answer = ConsumerGroupHeartbeatResponse(
-                member_id=member.id,
-                member_epoch=member.epoch,
-                heartbeat_interval_ms=shard.config.group_consumer_heartbeat_interval_ms,
-            )
-            return Effects([], [Reply(call.token, answer)])
+    member = quiet_member(shard, request, call.client)
+    if member is not None:
+        session_ends = Millis(now + shard.config.group_consumer_session_timeout_ms)
+        shard.deadlines.move((fencing.SESSION, request.group_id, member.id), session_ends)
+        return Effects([], [Reply(call.token, quiet_answer(shard, member))])
     check(request, call.version, shard.assignors)
     if request.member_epoch < JOINING:
         return fencing.leave(shard, call, now)
     return _join_or_stay(shard, call, now)
-
-
-def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
-    """Whether a request is that of a member that goes on as before."""
-    return (
-        request.subscribed_topic_names is None
-        and request.rebalance_timeout_ms == -1
-        and request.server_assignor is None
-        and request.subscribed_topic_regex is None
-        and request.instance_id is None
-        and request.rack_id is None
-        and client.host == member.client_host
-        and client.id == member.client_id
-        and not request.member_id.isspace()  # refused, though a v0 member may be called so
-    )
 
 
 def _join_or_stay(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:

@@ -2,7 +2,6 @@
 from the log.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -15,9 +14,6 @@ AWAY = -2  # a static member that has left and will be back
 
 Held = dict[TopicId, dict[int, int]]
 """Partitions that a member has: by topic, ascending, with the epoch at which it got each."""
-
-Named = Mapping[TopicId, Iterable[int]]
-"""Partitions by topic, whatever else is known about them."""
 
 
 class MemberState(IntEnum):

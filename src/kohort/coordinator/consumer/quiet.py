@@ -1,8 +1,8 @@
-"""A heartbeat that says nothing, remembered: as long as nothing changes, the next one is answered
-alike.
+"""Heartbeats that change nothing, as nearly all of them are: how they are known and answered, and
+what has to stay as it is for the next one to be answered alike.
 
-The memory is in front of the normal path, never in place of it. It holds the very objects that the
-answer was made from; a change replaces them, and then it no longer applies.
+Whoever remembers one stands in front of the normal path, never in place of it. It holds the very
+objects that the answer was made from; a change replaces them, and then it no longer applies.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kohort.coordinator.consumer import fencing
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.consumer.heartbeat import says_nothing
+from kohort.coordinator.consumer.requests import says_nothing
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
@@ -22,25 +22,45 @@ if TYPE_CHECKING:
     from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
+def quiet_member(
+    shard: Shard, request: ConsumerGroupHeartbeatRequest, client: Client
+) -> Member | None:
+    """The member whose heartbeat this is, when it changes nothing."""
+    group = shard.groups.get(GroupId(request.group_id))
+    if type(group) is not ConsumerGroup:
+        return None
+    member = group.members.get(MemberId(request.member_id))
+    if (
+        member is not None
+        and member.epoch == request.member_epoch
+        and says_nothing(request, member, client)
+        and group.at_rest(member)
+    ):
+        return member
+    return None
+
+
+def quiet_answer(shard: Shard, member: Member) -> ConsumerGroupHeartbeatResponse:
+    """Go on as before."""
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member.id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=shard.config.group_consumer_heartbeat_interval_ms,
+    )
+
+
 class Quiet:
     """What a quiet heartbeat rests on."""
 
-    __slots__ = ("_group", "_member", "_session", "_shard", "_timeout_ms")
+    __slots__ = ("_group", "_member", "_session", "_shard", "_timeout_ms", "answer")
 
     def __init__(self, shard: Shard, group: ConsumerGroup, member: Member) -> None:
+        self.answer = quiet_answer(shard, member)
         self._shard = shard
         self._group = group
         self._member = member
         self._session = (fencing.SESSION, group.id, member.id)
         self._timeout_ms = shard.config.group_consumer_session_timeout_ms
-
-    @property
-    def answer(self) -> ConsumerGroupHeartbeatResponse:
-        return ConsumerGroupHeartbeatResponse(
-            member_id=self._member.id,
-            member_epoch=self._member.epoch,
-            heartbeat_interval_ms=self._shard.config.group_consumer_heartbeat_interval_ms,
-        )
 
     def renew(self, shard: Shard, now: Millis) -> bool:
         """Take the heartbeat once more; False when it has to go the normal way."""
@@ -60,15 +80,8 @@ def quiet_or_none(
     shard: Shard, request: ConsumerGroupHeartbeatRequest, client: Client
 ) -> Quiet | None:
     """What to remember of a heartbeat, when it is one that changes nothing."""
+    member = quiet_member(shard, request, client)
     group = shard.groups.get(GroupId(request.group_id))
-    if type(group) is not ConsumerGroup:
-        return None
-    member = group.members.get(MemberId(request.member_id))
-    if (
-        member is None
-        or member.epoch != request.member_epoch
-        or not says_nothing(request, member, client)
-        or not group.at_rest(member)
-    ):
+    if member is None or not isinstance(group, ConsumerGroup):
         return None
     return Quiet(shard, group, member)

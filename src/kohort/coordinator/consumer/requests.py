@@ -13,21 +13,26 @@ from kohort.errors import ApiError, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kohort.coordinator.consumer.member import Member
+    from kohort.coordinator.effects import Client
     from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)
 
 
-def unsupported(request: ConsumerGroupHeartbeatRequest) -> ApiError | None:
-    """What this request asks for that is not built yet, as a refusal; None for nothing."""
-    missing = None
-    if request.instance_id is not None:
-        missing = f"static members (instance id {request.instance_id!r}, KIP-345)"
-    elif request.subscribed_topic_regex:
-        missing = f"subscriptions by regular expression ({request.subscribed_topic_regex!r})"
-    if missing is None:
-        return None
-    return ApiError(ErrorCode.INVALID_REQUEST, f"{missing} are not supported yet")
+def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
+    """Whether a request is that of a member that goes on as before."""
+    return (
+        request.subscribed_topic_names is None
+        and request.rebalance_timeout_ms == -1
+        and request.server_assignor is None
+        and request.subscribed_topic_regex is None
+        and request.instance_id is None
+        and request.rack_id is None
+        and client.host == member.client_host
+        and client.id == member.client_id
+        and not request.member_id.isspace()  # refused, though a v0 member may be called so
+    )
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
