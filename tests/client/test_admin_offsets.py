@@ -281,6 +281,16 @@ async def test_a_coordinator_that_loads_is_asked_again_without_a_look_up():
 
 
 @asynchronous
+async def test_a_last_question_that_nobody_answers_does_not_hide_why_it_was_asked():
+    answers = {OffsetFetchRequest: in_turn(saying(group_codes={"a": 14}), None)}
+    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+        result = await admin.list_group_offsets({"a": None, "b": None})
+    assert result["b"] == EXPECTED["b"]
+    assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert "still so when time was up" in result.failed["a"].message
+
+
+@asynchronous
 async def test_one_that_loads_for_ever_is_told_when_time_is_up():
     answers = {OffsetFetchRequest: saying(group_codes={"a": 14})}
     async with Scripted(1, answers) as scripted, scripted.admin(0.1) as admin:
