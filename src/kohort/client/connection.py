@@ -290,7 +290,10 @@ class Connection(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 self._deliver(frame)
         except WireError as error:
-            self._fail(f"{self.address} sent {error}")
+            stranger = (
+                "" if self.offered else "does not speak the Kafka protocol in plain text: it "
+            )
+            self._fail(f"{self.address} {stranger}sent {error}")
 
     def _deliver(self, frame: bytes) -> None:
         correlation_id = _INT32.unpack_from(frame)[0] if len(frame) >= 4 else -1
@@ -308,7 +311,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = f": {_reason(exc)}" if isinstance(exc, OSError) else ""
-        self._fail(f"{self.address} closed the connection{reason}")
+        stranger = "" if self.offered else " at once: it may expect TLS, or be no Kafka broker"
+        self._fail(f"{self.address} closed the connection{reason or stranger}")
         if not self._gone.done():
             self._gone.set_result(None)
 

@@ -1,0 +1,80 @@
+"""Every command that asks a cluster, against what is none: one line, code 1, nothing on stdout."""
+
+import contextlib
+import socket
+import threading
+
+import pytest
+
+COMMANDS = [
+    ("groups", "list"),
+    ("groups", "describe", "g"),
+    ("groups", "describe", "--all"),
+    ("groups", "delete", "g"),
+    ("groups", "delete", "g", "--dry-run"),
+    ("topics", "list"),
+    ("topics", "create", "t"),
+    ("topics", "describe", "t"),
+    ("topics", "delete", "t"),
+]
+HTTP = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
+TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
+
+every_command = pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+
+
+@contextlib.contextmanager
+def stranger(answer):
+    """Takes connections, says its own to the first bytes (or nothing, at once), and closes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    with client:
+                        if answer:
+                            client.recv(1000)
+                            client.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+@every_command
+@pytest.mark.parametrize("answer", [HTTP, TLS_ALERT], ids=["http", "tls"])
+def test_another_protocol(kohort, command, answer):
+    with stranger(answer) as address:
+        ran = kohort(*command, "--bootstrap-server", address)
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.complaints
+    words = f"kohort: {address} does not speak the Kafka protocol in plain text: it sent a frame of"
+    assert line.startswith(words)
+
+
+@every_command
+def test_one_that_closes_at_once(kohort, command):
+    with stranger(b"") as address:
+        ran = kohort(*command, "--bootstrap-server", address)
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.complaints
+    assert line.startswith(f"kohort: {address} closed the connection")
+
+
+@every_command
+def test_one_that_says_nothing(kohort, command):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        ran = kohort(*command, "--bootstrap-server", address, "--timeout", "0.2")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.complaints == [f"kohort: {address} did not answer ApiVersions in time"]
+
+
+@every_command
+def test_nobody_there(kohort, command):
+    ran = kohort(*command, "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.complaints == ["kohort: cannot connect to 127.0.0.1:1: refused"]
