@@ -72,3 +72,14 @@ def test_the_same_partition_named_twice_is_no_trouble():
 
     assert tokens(waiting.arrived("a", 1)) == ["f"]
     assert not waiting
+
+
+def test_answered_fetches_do_not_pile_up_until_their_time_is_over():
+    """A client may be willing to wait for weeks, and be answered at once all the same."""
+    waiting = Waiting()
+    for number in range(5000):
+        waiting.park(number, None, ["p"], missing_bytes=1, deadline=1 << 40)
+        waiting.arrived("p", 1)
+
+    assert len(waiting) == 0
+    assert len(waiting._deadlines) < 600

@@ -5,13 +5,15 @@ whoever owns the clock asks for `due` at `wake_at`; both are told which fetches 
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from kohort.server.tokens import Token
 from kohort.terms import Millis
 
 Work = Callable[[Millis], Any]
+
+_STALE_MAX = 256  # deadlines of answered fetches that may lie about before they are swept out
 
 
 class Parked:
@@ -105,6 +107,9 @@ class Waiting:
     def _forget(self, parked: Parked) -> None:
         parked.done = True
         del self._by_token[parked.token]
+        if len(self._deadlines) > 2 * len(self._by_token) + _STALE_MAX:
+            self._deadlines = [one for one in self._deadlines if not one[2].done]
+            heapify(self._deadlines)
         for key in parked.keys:
             watching = self._watching[key]
             watching.pop(parked, None)
