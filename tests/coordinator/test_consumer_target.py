@@ -79,3 +79,14 @@ def test_a_plan_that_cannot_be_made_refuses_the_heartbeat_and_writes_nothing() -
     assert answer.error_message == "assignor uniform has no assignment for group g: no room"
     assert desk.log == []
     assert len(desk.shard.groups) == 0
+
+
+def test_partitions_that_no_longer_exist_are_not_kept() -> None:
+    """A log may come from a cluster where the topic was larger."""
+    desk = Desk(known=topics(orders=4))
+    settled(desk, "a")
+    desk.shard.topics = topics(orders=2)
+    answer = beat(desk, "b", 0)
+    assert answer.error_code == 0
+    held = desk.shard.groups.consumer("g").targets
+    assert sorted(one for plan in held.values() for one in plan[topic_id("orders")]) == [0, 1]

@@ -60,7 +60,7 @@ def _assign(shard: Shard, group: ConsumerGroup, member: Member, name: str) -> Pl
         topics = topics_of.get(names)
         if topics is None:  # members that read the same share one tuple
             topics = topics_of[names] = topic_ids(names, shard.topics)
-        previous = group.targets.get(one.id, {})
+        previous = _existing(group.targets.get(one.id, {}), shard.topics)
         subscriptions[one.id] = Subscription(topics, previous, one.instance_id, one.rack_id)
     by_id = shard.topics.by_id
     partitions = {
@@ -73,6 +73,24 @@ def _assign(shard: Shard, group: ConsumerGroup, member: Member, name: str) -> Pl
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"assignor {name} has no assignment for group {group.id}: {error}",
         ) from error
+
+
+def _existing(previous: Assignment, topics: Topics) -> Assignment:
+    """A previous target without partitions that the cluster does not have: a log may come from
+    another cluster, where the topic was larger, and an assignor must not stumble over it.
+    """
+    by_id = topics.by_id
+    gone = [
+        topic
+        for topic, indexes in previous.items()
+        if topic in by_id and indexes and indexes[-1] >= by_id[topic].partitions
+    ]
+    if not gone:
+        return previous
+    return {
+        topic: tuple(one for one in indexes if topic not in gone or one < by_id[topic].partitions)
+        for topic, indexes in previous.items()
+    }
 
 
 def topic_ids(names: tuple[str, ...], topics: Topics) -> tuple[TopicId, ...]:
