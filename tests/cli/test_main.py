@@ -118,3 +118,12 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 1
+
+
+def test_a_name_that_is_no_text_is_refused(kohort):
+    """The shell hands bytes on; a name on the wire is text."""
+    for command in (("groups", "describe"), ("groups", "delete"), ("topics", "create")):
+        ran = kohort(*command, b"a\xff".decode("utf-8", "surrogateescape"))
+        assert (ran.code, ran.out) == (2, "")
+        (line,) = ran.complaints
+        assert "is not text in UTF-8" in line

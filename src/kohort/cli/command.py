@@ -8,9 +8,10 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.render import Output, printable
+from kohort.cli.render import Output, erase_progress, printable
 from kohort.errors import ApiError, ErrorCode, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
@@ -84,12 +85,16 @@ class AdminCommand(Command):
         )
 
     async def _with(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
-        async with admin:
+        from kohort.cli.progress import Progress  # noqa: PLC0415  (start-up time)
+
+        async with Progress(output), admin:
             return await self.run(admin, args, output)
 
 
 def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
     """Let a command write to stdout, and make an exit code of whatever happens meanwhile."""
+    if isinstance(sys.stdout, TextIOWrapper):  # no terminal is too old for the names of groups
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = show(Output(sys.stdout, as_json=as_json))
         sys.stdout.flush()
@@ -106,6 +111,7 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
 
 def complain(text: str) -> None:
     """One line on stderr."""
+    erase_progress()
     sys.stderr.write(f"kohort: {printable(text)}\n")
 
 
@@ -118,8 +124,9 @@ def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:
 
 def complain_about(thing: str, name: object, error: ApiError) -> None:
     """One line that names the thing, once."""
-    named = f"{thing} {name}".lower() in error.message.lower()
-    complain(reason(error) if named else f"{thing} {name}: {reason(error)}")
+    shown = f"{thing} {name}" if name != "" else f"{thing} ''"
+    named = shown.lower() in error.message.lower()
+    complain(reason(error) if named else f"{shown}: {reason(error)}")
 
 
 def reason(error: Exception) -> str:
@@ -138,6 +145,15 @@ def error_fields(error: Exception) -> dict[str, str]:
     if isinstance(error, ApiError):
         return {"error": error.code.name, "message": error.message}
     return {"error": type(error).__name__, "message": str(error)}
+
+
+def name(text: str) -> str:
+    """An argument type: a name that can be sent, which is text in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError(f"{printable(text)!r} is not text in UTF-8") from None
+    return text
 
 
 def words(thing: str, valid: Iterable[str]) -> "_Words":

@@ -14,6 +14,7 @@ from kohort.cli.command import (
     complain_about,
     complain_of,
     error_fields,
+    name,
     reason,
     words,
 )
@@ -96,7 +97,7 @@ class DescribeGroups(AdminCommand):
     help: ClassVar[str] = "show members, what they own, committed offsets and lag"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("groups", nargs="*", metavar="GROUP", help="a group id")
+        parser.add_argument("groups", nargs="*", metavar="GROUP", type=name, help="a group id")
         parser.add_argument("--all", action="store_true", help="describe every group")
 
     async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
@@ -110,9 +111,13 @@ class DescribeGroups(AdminCommand):
             code, node_errors = _complain_of_nodes(listings), _node_errors(listings)
             ids = [one.group_id for one in listings if one.type in DESCRIBABLE]
             skipped = [one for one in listings if one.type not in DESCRIBABLE]
+        output.doing = f"describing {len(ids)} groups"
         described = await admin.describe_groups(ids)
+        output.doing = f"fetching the committed offsets of {len(ids)} groups"
         offsets = await admin.list_group_offsets(dict.fromkeys(described.succeeded))
-        ends = await admin.end_offsets(_partitions(described, offsets))
+        partitions = _partitions(described, offsets)
+        output.doing = f"looking up the ends of {len(partitions)} partitions"
+        ends = await admin.end_offsets(partitions)
 
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
         for one in skipped:
@@ -309,13 +314,16 @@ class DeleteGroups(AdminCommand):
     help: ClassVar[str] = "delete groups without members, and their committed offsets"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("groups", nargs="+", metavar="GROUP", help="a group id")
+        parser.add_argument("groups", nargs="+", metavar="GROUP", type=name, help="a group id")
         parser.add_argument(
             "--dry-run", action="store_true", help="say what would be deleted, delete nothing"
         )
 
     async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
         ids = list(dict.fromkeys(args.groups))
+        output.doing = (
+            f"looking at {len(ids)} groups" if args.dry_run else f"deleting {len(ids)} groups"
+        )
         if args.dry_run:
             reasons = await _reasons_against(admin, ids)
         else:

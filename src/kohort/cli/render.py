@@ -5,11 +5,13 @@ that scripts may rely on them. What brokers send is shown with control character
 """
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 Cell = str | int | None
 NOTHING = "-"
+ERASE = "\r\x1b[K"  # back to the start of the line, and nothing on it
 
 
 class Output:
@@ -19,21 +21,26 @@ class Output:
         self._stream = stream
         self._terminal = stream.isatty()
         self.as_json = as_json
+        self.doing = "asking the cluster"  # what a line of progress says; see progress.py
 
     def json(self, value: object) -> None:
         """One JSON document."""
+        erase_progress()
         self._stream.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def line(self, text: str = "") -> None:
         """A line between tables."""
+        erase_progress()
         self._stream.write(printable(text) + "\n")
 
     def text(self, text: str) -> None:
         """Text of our own as it is, with its line ends."""
+        erase_progress()
         self._stream.write(text)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """A table; None shows as `-`, numbers stand at the right of their column."""
+        erase_progress()
         all_rows = list(rows)
         if self._terminal:
             self._drawn(headers, all_rows)
@@ -54,6 +61,13 @@ class Output:
         for row in rows:
             table.add_row(*(Text(_text(cell), style=_style(cell)) for cell in row))
         Console(file=self._stream).print(table)
+
+
+def erase_progress() -> None:
+    """Take the line of progress away, where there may be one, before something else is written."""
+    if sys.stderr.isatty():
+        sys.stderr.write(ERASE)
+        sys.stderr.flush()
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:

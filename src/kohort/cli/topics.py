@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.command import OK, AdminCommand, Command, complain_of, error_fields
+from kohort.cli.command import OK, AdminCommand, Command, complain_of, error_fields, name
 from kohort.cli.render import Output, runs
 from kohort.terms import uuid_text
 
@@ -17,7 +17,7 @@ class CreateTopics(AdminCommand):
     help: ClassVar[str] = "create topics"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", help="a topic's name")
+        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
         parser.add_argument(
             "--partitions",
             type=_positive,
@@ -44,6 +44,7 @@ class CreateTopics(AdminCommand):
     async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
         from kohort.client.admin import NewTopic  # noqa: PLC0415  (start-up time)
 
+        output.doing = f"creating {len(args.topics)} topics"
         configs = dict(args.config)
         outcomes = await admin.create_topics(
             NewTopic(name, args.partitions, args.replication_factor, configs)
@@ -58,9 +59,10 @@ class DeleteTopics(AdminCommand):
     help: ClassVar[str] = "delete topics and all their records"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", help="a topic's name")
+        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
 
     async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
+        output.doing = f"deleting {len(args.topics)} topics"
         outcomes = await admin.delete_topics(dict.fromkeys(args.topics))
         return _show_results(outcomes, "deleted", output)
 
@@ -124,9 +126,10 @@ class DescribeTopics(AdminCommand):
     help: ClassVar[str] = "show partitions, their leaders and replicas"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", help="a topic's name")
+        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
 
     async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
+        output.doing = f"describing {len(args.topics)} topics"
         described = await admin.describe_topics(args.topics)
         if output.as_json:
             output.json(
