@@ -1,1 +1,1 @@
-"""What is answered without a coordinator, by theme."""
+"""What a node does with each request, by theme: answer it, or bring it to the shards it is for."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.apis import topics as topic_apis
+from kohort.server.apis import unsupported
 from kohort.server.apis.leaders import leader_epoch
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
@@ -364,20 +365,19 @@ def _coordinator(node: "Node", key_type: int, key: str, *, fine: str) -> Coordin
             error_code=0,
             error_message=fine,
         )
-    code = ErrorCode.INVALID_REQUEST
     if key_type == _TRANSACTION:
-        # The code that ends a client's search: librdkafka asks again for ever on most others.
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        text = f"transactional id {key!r}: transactions are not supported yet"
+        error = unsupported.transactions(key)
     elif key_type == _SHARE:
         text = f"share group key {key!r}: share groups are not supported"
+        error = ApiError(ErrorCode.INVALID_REQUEST, text)
     else:
         text = f"key type is {key_type}, expected 0 for groups"
+        error = ApiError(ErrorCode.INVALID_REQUEST, text)
     return Coordinator(
         key=key,
         node_id=-1,
         host="",
         port=-1,
-        error_code=code,
-        error_message=text,
+        error_code=error.code,
+        error_message=error.message,
     )

@@ -18,6 +18,7 @@ from kohort.config import (
 )
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.server.apis import unsupported
 from kohort.server.catalog import Topic
 from kohort.terms import Millis
 from kohort.wire.messages.create_topics import CreatableTopicConfigs
@@ -151,10 +152,7 @@ def _refused_resource(resource_type: int, name: str) -> ApiError:
     if resource_type == _Resource.GROUP:
         if not name:
             return ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"group {name!r}: configurations of groups are not supported yet",
-        )
+        return unsupported.group_configs(name)
     if resource_type in [kind.value for kind in _Resource]:
         return ApiError(
             ErrorCode.INVALID_REQUEST,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError, WireError
+from kohort.server.apis import unsupported
 from kohort.server.apis.fetch import fetch
 from kohort.server.apis.leaders import check_leader_epoch, leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
@@ -87,11 +88,7 @@ _START_IS_TOLD = frozenset(
 def _no_transactions(transactional_id: str) -> ApiError:
     if not transactional_id:
         return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-    return ApiError(
-        # Of the codes that say never, the only one that every client takes for final here.
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        f"transactional id {transactional_id!r}: transactions are not supported yet",
-    )
+    return unsupported.transactions(transactional_id)
 
 
 # --- InitProducerId

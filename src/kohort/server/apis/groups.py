@@ -1,8 +1,6 @@
 """Requests about groups: which shards they belong to, and how the shards' answers become one.
 
-What a broker checks before the coordinator is asked stands here too: whether topics exist, and
-what this
-release does not have yet.
+What this release does not have yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis import unsupported
 from kohort.server.tokens import Gather
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def one_group(node: "Node", call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
     if getattr(call.request, "group_instance_id", None) is not None:
-        raise _static_membership(call.request.group_instance_id)
+        raise unsupported.static_membership(call.request.group_instance_id)
     _submit(node, call.request.group_id, call)
 
 
@@ -37,21 +36,10 @@ def consumer_heartbeat(node: "Node", call: Call[ConsumerGroupHeartbeatRequest]) 
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     if request.instance_id is not None:
-        raise _static_membership(request.instance_id)
+        raise unsupported.static_membership(request.instance_id)
     if request.subscribed_topic_regex:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"SubscribedTopicRegex {request.subscribed_topic_regex!r}: this release has no "
-            "server-side regular expressions yet; subscribe by name",
-        )
+        raise unsupported.regular_expression(request.subscribed_topic_regex)
     _submit(node, request.group_id, call)
-
-
-def _static_membership(instance_id: str) -> ApiError:
-    return ApiError(
-        ErrorCode.INVALID_REQUEST,
-        f"instance id {instance_id!r}: this release has no static membership yet",
-    )
 
 
 def _submit(node: "Node", group_id: str, call: Call[Any]) -> None:
@@ -59,13 +47,17 @@ def _submit(node: "Node", group_id: str, call: Call[Any]) -> None:
 
 
 def list_groups(node: "Node", call: Call[ListGroupsRequest]) -> None:
-    """Every shard of this node; one that is still loading makes the whole answer wait."""
+    """Every shard of this node; one that is still loading makes the whole answer wait.
+
+    The groups of a shard that cannot be loaded are left out, as upstream does: who lists the groups
+    of a cluster shall see those that work. Any other error is the answer.
+    """
     _every(node, node.drivers(), call, _merge_listings)
 
 
 def _merge_listings(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
     for part in parts:
-        if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
             return part
     return ListGroupsResponse(groups=[group for part in parts for group in part.groups])
 

@@ -5,11 +5,13 @@ the rest is passed on. OffsetFetch reaches the shards in the shape of version 8,
 (KIP-709).
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ErrorCode
+from kohort.server.apis import unsupported
 from kohort.server.apis.groups import not_coordinator
 from kohort.server.tokens import Gather, Mapped
 from kohort.terms import NO_TOPIC_ID, GroupId, TopicId
@@ -31,17 +33,27 @@ TOPIC_IDS_FROM = 10
 
 
 def commit_offsets(node: "Node", call: Call[OffsetCommitRequest]) -> None:
+    """Topics that do not exist are refused; what is left goes to the group's shard."""
     request = call.request
     if request.group_instance_id is not None:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"instance id {request.group_instance_id!r}: this release has no static membership yet",
-        )
+        raise unsupported.static_membership(request.group_instance_id)
     topics = node.cluster.topics
-    if call.version >= TOPIC_IDS_FROM:
+    by_id = call.version >= TOPIC_IDS_FROM
+    if by_id:
         _name_topics(request.topics, topics)
     if not _all_exist(request.topics, topics):
-        refused = _take_unknown(request, topics, by_id=call.version >= TOPIC_IDS_FROM)
+
+        def refusal(topic: Any, indexes: list[int]) -> commit_wire.OffsetCommitResponseTopic:
+            unknown = by_id and topic.name not in topics.by_name
+            code = ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            partition = commit_wire.OffsetCommitResponsePartition
+            return commit_wire.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[partition(partition_index=one, error_code=code) for one in indexes],
+            )
+
+        request.topics, refused = _take_unknown(request.topics, topics, refusal)
         if not request.topics:
             call.token.answer(OffsetCommitResponse(topics=refused))
             return
@@ -69,53 +81,39 @@ def _all_exist(requested: list[commit_wire.OffsetCommitRequestTopic], topics: To
 
 
 def _take_unknown(
-    request: OffsetCommitRequest, topics: Topics, *, by_id: bool
-) -> list[commit_wire.OffsetCommitResponseTopic]:
-    """Take what does not exist out of the request; the answer to it comes before all others."""
-    refused: list[commit_wire.OffsetCommitResponseTopic] = []
-    accepted = []
-    for topic in request.topics:
+    requested: list[Any], topics: Topics, refusal: Callable[[Any, list[int]], Any]
+) -> tuple[list[Any], list[Any]]:
+    """The topics that exist, with their partitions that do; and the answers to all others."""
+    accepted, refused = [], []
+    for topic in requested:
         known = topics.by_name.get(topic.name)
         count = known.partitions if known is not None else 0
-        code = (
-            ErrorCode.UNKNOWN_TOPIC_ID
-            if known is None and by_id
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-        bad = [one for one in topic.partitions if not 0 <= one.partition_index < count]
-        if bad:
-            partitions = [
-                commit_wire.OffsetCommitResponsePartition(
-                    partition_index=one.partition_index, error_code=code
-                )
-                for one in bad
-            ]
-            refused.append(
-                commit_wire.OffsetCommitResponseTopic(
-                    name=topic.name, topic_id=topic.topic_id, partitions=partitions
-                )
-            )
         good = [one for one in topic.partitions if 0 <= one.partition_index < count]
+        bad = [
+            one.partition_index for one in topic.partitions if not 0 <= one.partition_index < count
+        ]
+        if bad:
+            refused.append(refusal(topic, bad))
         if good or (known is not None and not bad):
             topic.partitions = good
             accepted.append(topic)
-    request.topics = accepted
-    return refused
+    return accepted, refused
 
 
-def _put_back(
-    refused: list[commit_wire.OffsetCommitResponseTopic], response: OffsetCommitResponse
-) -> OffsetCommitResponse:
+def _put_back(refused: list[Any], response: Any) -> Any:
     """Merge by topic: what was refused stands first."""
-    merged = {(topic.name, bytes(topic.topic_id)): topic for topic in refused}
+    merged = {_identity(topic): topic for topic in refused}
     for topic in response.topics:
-        key = (topic.name, bytes(topic.topic_id))
-        if key in merged:
-            merged[key].partitions += topic.partitions
-        else:
-            merged[key] = topic
+        known = merged.setdefault(_identity(topic), topic)
+        if known is not topic:
+            known.partitions += topic.partitions
     response.topics = list(merged.values())
     return response
+
+
+def _identity(topic: Any) -> tuple[str, bytes]:
+    """Ids that nobody knows have no name, and OffsetDelete has no ids."""
+    return topic.name, bytes(getattr(topic, "topic_id", NO_TOPIC_ID))
 
 
 # --- fetch
@@ -271,44 +269,23 @@ def _with_ids(
 
 
 def delete_offsets(node: "Node", call: Call[OffsetDeleteRequest]) -> None:
+    """Topics that do not exist are refused; an error of the group is told before that."""
     request = call.request
-    topics = node.cluster.topics
-    refused: list[delete_wire.OffsetDeleteResponseTopic] = []
-    accepted: list[delete_wire.OffsetDeleteRequestTopic] = []
-    for topic in request.topics:
-        known = topics.by_name.get(topic.name)
-        count = known.partitions if known is not None else 0
-        bad = [one for one in topic.partitions if not 0 <= one.partition_index < count]
-        if bad:
-            partitions = [
-                delete_wire.OffsetDeleteResponsePartition(
-                    partition_index=one.partition_index,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                )
-                for one in bad
-            ]
-            refused.append(
-                delete_wire.OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
-            )
-        topic.partitions = [one for one in topic.partitions if 0 <= one.partition_index < count]
-        if topic.partitions:
-            accepted.append(topic)
-    request.topics = accepted
+
+    def refusal(topic: Any, indexes: list[int]) -> delete_wire.OffsetDeleteResponseTopic:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = delete_wire.OffsetDeleteResponsePartition
+        return delete_wire.OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=[partition(partition_index=one, error_code=code) for one in indexes],
+        )
+
+    accepted, refused = _take_unknown(request.topics, node.cluster.topics, refusal)
+    request.topics = [topic for topic in accepted if topic.partitions]
+
+    def whole(response: OffsetDeleteResponse) -> Any:
+        return response if response.error_code else _put_back(refused, response)
+
     if refused:
-        call.token = Mapped(call.token, lambda response: _with_refused(refused, response))
+        call.token = Mapped(call.token, whole)
     node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
-
-
-def _with_refused(
-    refused: list[delete_wire.OffsetDeleteResponseTopic], response: OffsetDeleteResponse
-) -> OffsetDeleteResponse:
-    if response.error_code:
-        return response
-    merged = {topic.name: topic for topic in refused}
-    for topic in response.topics:
-        if topic.name in merged:
-            merged[topic.name].partitions += topic.partitions
-        else:
-            merged[topic.name] = topic
-    response.topics = list(merged.values())
-    return response
