@@ -66,12 +66,7 @@ async def settle(
         if attempt and repeatable:  # why it was asked again tells more than that time is up now
             late = [key for key, one in fresh.items() if isinstance(one, RequestTimeoutError)]
             fresh.update({key: outcomes[key] for key in late})
-        # When time is up in a later try, what was said in an earlier one tells more.
-        outcomes.update(
-            (key, one)
-            for key, one in fresh.items()
-            if not (attempt and isinstance(one, RequestTimeoutError))
-        )
+        outcomes.update(fresh)
         reached = reached or bool(located) or not all(map(_is_silence, fresh.values()))
         again = []
         for key, outcome in fresh.items():
