@@ -151,6 +151,51 @@ def test_groups_are_deleted_each_by_itself(kohort, server):
     assert [one["group_id"] for one in left] == ["modern", "vintage"]
 
 
+ODD = ["my group", "größe ☃", "tab\there", "a,b", " lead", "--dry-run", "日本", "x" * 200]
+
+
+def test_many_groups_and_odd_names(kohort):
+    many = [f"g-{index}" for index in range(300)]
+
+    @asynchronous
+    async def populate():
+        async with AdminClient(broker.bootstrap) as admin:
+            (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
+        async with coordinator(broker.bootstrap, "any") as connection:
+            for group_id in (*many, *ODD):
+                assert await commit(connection, group_id, {("orders", 0): 0}) == [0]
+
+    with Broker(in_memory=True) as broker:
+        populate()
+        server = ("--bootstrap-server", broker.bootstrap)
+        listed = kohort("groups", "list", "--format", "json", *server).json["groups"]
+        assert sorted(one["group_id"] for one in listed) == sorted([*many, *ODD])
+        everything = kohort("groups", "describe", "--all", "--format", "json", *server)
+        assert (everything.code, everything.err) == (0, "")
+        assert len(everything.json["groups"]) == 308
+        for group_id in ODD:
+            shown = kohort("groups", "describe", "--format", "json", *server, "--", group_id)
+            assert shown.code == 0
+            assert [one["group_id"] for one in shown.json["groups"]] == [group_id]
+        assert "tab\\there" in kohort("groups", "list", *server).out
+        deleted = kohort("groups", "delete", *server, "--", *many, *ODD)
+        assert (deleted.code, len(deleted.rows)) == (0, 309)
+        assert kohort("groups", "list", *server).rows[1:] == []
+
+
+@pytest.mark.parametrize(
+    ("group_id", "complaint"),
+    [
+        ("my group", "kohort: Group my group not found. (GROUP_ID_NOT_FOUND)"),
+        ("", "kohort: group '': INVALID_GROUP_ID"),
+    ],
+)
+def test_a_group_that_is_not_there(kohort, server, group_id, complaint):
+    ran = kohort("groups", "describe", group_id, *server)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.complaints == [complaint]
+
+
 # --- clusters that are not well
 
 
