@@ -39,6 +39,7 @@ docs: $(STAMP)  ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py
 
 bench: $(STAMP)  ## the figures, beside Apache Kafka's where Java and Maven Central are there
+	@$(BIN)/python benchmarks/codec.py
 	@$(BIN)/python benchmarks/run.py
 
 format: $(STAMP)  ## let ruff lay out the code
