@@ -274,7 +274,10 @@ def main() -> int:
         stage = Stage(Path(directory))
         try:
             story(stage)
-        except (Failed, KeyboardInterrupt, subprocess.SubprocessError) as error:
+        except KeyboardInterrupt:
+            print("\nThe demo was stopped.", file=sys.stderr)
+            return 130
+        except (Failed, subprocess.SubprocessError) as error:
             print(f"\n{BOLD}The demo has failed:{PLAIN} {error}", file=sys.stderr)
             print(stage.broker.log()[-3000:], file=sys.stderr)
             return 1

@@ -128,6 +128,8 @@ def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
         path: Path = args.data_dir
         return path
     if "log.dirs" in config.given and config.log_dirs:
+        if len(config.log_dirs) > 1:
+            raise ValueError(f"log.dirs is {','.join(config.log_dirs)!r}, expected one directory")
         return Path(config.log_dirs[0])
     raise ValueError("no place for the logs is given, expected --data-dir DIR or --in-memory")
 

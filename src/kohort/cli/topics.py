@@ -186,8 +186,8 @@ def _id(topic_id: bytes | None) -> str | None:
 
 
 def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 32_767):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 32767")
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 10_000):
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
     return int(text)
 
 

@@ -95,9 +95,9 @@ class Broker:
         """
         self._loop = asyncio.get_running_loop()
         host, port = self.listen
-        self.cluster = open_cluster(self.config, self.data_dir, log.info)
         try:
-            await self._bind_all(host, port)
+            await self._bind_all(host, port)  # first: a port that is taken leaves no directory
+            self.cluster = open_cluster(self.config, self.data_dir, log.info)
             self.cluster.start(self._advertised(), self._clock())
         except BaseException:
             await self.stop()
@@ -163,6 +163,11 @@ class Broker:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients take as `bootstrap.servers`: every node's HOST:PORT, joined by commas."""
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
 
     async def stop(self) -> None:
         """Close the ports and the connections, then make the logs durable and close them."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
 from kohort.server.apis import cluster, configs, data, groups, offsets, topics
+from kohort.server.apis.unsupported import NotBuiltError
 from kohort.terms import Millis
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -58,6 +59,13 @@ class Route(NamedTuple):
     waits: bool = False
 
 
+def _refused(node: "Node", call: Call[Any], error: ApiError) -> Any:
+    if isinstance(error, NotBuiltError):
+        who = f"{call.client.id!r} at {call.client.host}"
+        node.cluster.observe(f"{call.request.name} of {who} is refused: {error.message}")
+    return call.request.refused(error)
+
+
 def here(
     handler: Callable[["Node", Call[Any], Millis], Any],
     *,
@@ -72,7 +80,7 @@ def here(
         try:
             response = handler(node, call, now)
         except ApiError as error:
-            response = call.request.refused(error)
+            response = _refused(node, call, error)
         if response is not None:
             call.token.answer(response)
 
@@ -86,7 +94,7 @@ def to_shard(handler: Callable[["Node", Call[Any]], None], *, waits: bool = Fals
         try:
             handler(node, call)
         except ApiError as error:
-            call.token.answer(call.request.refused(error))
+            call.token.answer(_refused(node, call, error))
 
     return Route(handle, pipelined=True, waits=waits)
 

@@ -366,7 +366,7 @@ def _coordinator(node: "Node", key_type: int, key: str, *, fine: str) -> Coordin
             error_message=fine,
         )
     if key_type == _TRANSACTION:
-        error = unsupported.transactions(key)
+        error: ApiError = unsupported.transactions(key)
     elif key_type == _SHARE:
         text = f"share group key {key!r}: share groups are not supported"
         error = ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -6,34 +6,38 @@ The codes are those that clients take for final; on most others they would ask a
 from kohort.errors import ApiError, ErrorCode
 
 
-def static_membership(instance_id: str) -> ApiError:
+class NotBuiltError(ApiError):
+    """A refusal of what is not there yet. Few answers have room for its text: the log tells it."""
+
+
+def static_membership(instance_id: str) -> NotBuiltError:
     """KIP-345."""
-    return ApiError(
+    return NotBuiltError(
         ErrorCode.INVALID_REQUEST,
         f"instance id {instance_id!r}: static membership is not supported yet",
     )
 
 
-def regular_expression(pattern: str) -> ApiError:
+def regular_expression(pattern: str) -> NotBuiltError:
     """Of a consumer group's subscription, resolved by the broker (KIP-848)."""
-    return ApiError(
+    return NotBuiltError(
         ErrorCode.INVALID_REQUEST,
         f"SubscribedTopicRegex {pattern!r}: server-side regular expressions are not supported yet; "
         "subscribe by name",
     )
 
 
-def transactions(transactional_id: str) -> ApiError:
+def transactions(transactional_id: str) -> NotBuiltError:
     """KIP-98, but for idempotent producers."""
-    return ApiError(
+    return NotBuiltError(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         f"transactional id {transactional_id!r}: transactions are not supported yet",
     )
 
 
-def group_configs(name: str) -> ApiError:
+def group_configs(name: str) -> NotBuiltError:
     """KIP-848 and KIP-932 let some settings be changed for one group."""
-    return ApiError(
+    return NotBuiltError(
         ErrorCode.INVALID_REQUEST,
         f"group {name!r}: configurations of groups are not supported yet",
     )
