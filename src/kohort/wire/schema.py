@@ -181,8 +181,7 @@ def _resolve(name: str, annotation: Any, given: Any) -> Field:
 
 
 def _build(cls: type[Message], attributes: dict[str, Any]) -> type[Message]:
-    """The class at run time: a msgspec.Struct, which is built four times as fast as a frozen
-    dataclass.
+    """The class at run time: a msgspec.Struct, built in a third of the time of a slots dataclass.
 
     Every field has its protocol default, so that a decoder and a test may leave out what does not
     matter; that a field was forgotten is the type checker's to find.
