@@ -19,7 +19,7 @@ from kohort.errors import KohortError, StorageError
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
-from kohort.server.durability import Durability, Written
+from kohort.server.durability import Durability
 from kohort.server.fetch_sessions import FetchSessions
 from kohort.server.housekeeping import Housekeeping, Kept
 from kohort.server.logs import Logs
@@ -325,9 +325,7 @@ class Cluster:
     def end_sync(self, ends: list[Offset]) -> None:
         """What `begin_sync` handed out is durable up to these ends: release what waited for it."""
         for one in self.durability.end(ends):
-            self._readable(one.partition if isinstance(one, _Coordinated) else _as_partition(one))
-
-
-def _as_partition(one: Written) -> Partition:
-    assert isinstance(one, Partition)
-    return one
+            if isinstance(one, _Coordinated):
+                self._readable(one.partition)
+            elif isinstance(one, Partition):
+                self._readable(one)

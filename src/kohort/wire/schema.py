@@ -219,38 +219,33 @@ def struct(cls: type[Message]) -> type[Message]:
     return _build(cls, {})
 
 
+def _of_api(
+    key: int, side: str, versions: str, flexible: str
+) -> Callable[[type[Message]], type[Message]]:
+    def build(cls: type[Message]) -> type[Message]:
+        attributes = {
+            "api_key": key,
+            "name": cls.__name__.removesuffix(side),
+            "versions": Versions.of(versions),
+            "flexible": Versions.of(flexible),
+        }
+        return _build(cls, attributes)
+
+    return build
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))
 def request(key: int, *, versions: str, flexible: str) -> Callable[[type[Message]], type[Message]]:
     """A request: its API key, the versions that its layout covers, and which of them are
     flexible.
     """
-
-    def build(cls: type[Message]) -> type[Message]:
-        attributes = {
-            "api_key": key,
-            "name": cls.__name__.removesuffix("Request"),
-            "versions": Versions.of(versions),
-            "flexible": Versions.of(flexible),
-        }
-        return _build(cls, attributes)
-
-    return build
+    return _of_api(key, "Request", versions, flexible)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))
 def response(key: int, *, versions: str, flexible: str) -> Callable[[type[Message]], type[Message]]:
     """The answer to the request of the same key."""
-
-    def build(cls: type[Message]) -> type[Message]:
-        attributes = {
-            "api_key": key,
-            "name": cls.__name__.removesuffix("Response"),
-            "versions": Versions.of(versions),
-            "flexible": Versions.of(flexible),
-        }
-        return _build(cls, attributes)
-
-    return build
+    return _of_api(key, "Response", versions, flexible)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))

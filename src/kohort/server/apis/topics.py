@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kohort.config import ConfigError, checked_topic_config
 from kohort.coordinator.effects import Call
@@ -33,6 +33,8 @@ from kohort.wire.messages.delete_topics import (
 if TYPE_CHECKING:
     from kohort.server.node import Node
 
+Asked = TypeVar("Asked", CreatableTopic, CreatePartitionsTopic)
+
 _PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 
 
@@ -58,18 +60,28 @@ def create_topics(
 ) -> CreateTopicsResponse:
     """Each topic is created or refused by itself; `validate_only` leaves it at the checks."""
     request = call.request
-    counts = Counter(topic.name for topic in request.topics)
-    judged: dict[str, Topic | ApiError] = {}
-    for wanted in request.topics:
-        if wanted.name not in judged:
-            try:
-                _check_once(counts[wanted.name], "name")
-                judged[wanted.name] = _checked(node, wanted)
-            except ApiError as error:
-                judged[wanted.name] = error
+    judged = _judged(node, request.topics, _checked)
     if not request.validate_only and _write(judged, node.cluster.catalog.create):
         node.cluster.topics_changed(now)
     return CreateTopicsResponse(topics=[_created(node, *one) for one in judged.items()])
+
+
+def _judged(
+    node: "Node",
+    asked: Sequence[Asked],
+    judge: Callable[["Node", Asked], Topic],
+) -> dict[str, Topic | ApiError]:
+    """What becomes of each topic that is asked for, by name: one named twice is refused, once."""
+    counts = Counter(one.name for one in asked)
+    judged: dict[str, Topic | ApiError] = {}
+    for one in asked:
+        if one.name not in judged:
+            try:
+                _check_once(counts[one.name], "name")
+                judged[one.name] = judge(node, one)
+            except ApiError as error:
+                judged[one.name] = error
+    return judged
 
 
 def _created(node: "Node", name: str, outcome: Topic | ApiError) -> CreatableTopicResult:
@@ -304,15 +316,7 @@ def create_partitions(
 ) -> CreatePartitionsResponse:
     """More partitions for topics that exist. Records stay where they are."""
     request = call.request
-    counts = Counter(topic.name for topic in request.topics)
-    judged: dict[str, Topic | ApiError] = {}
-    for wanted in request.topics:
-        if wanted.name not in judged:
-            try:
-                _check_once(counts[wanted.name], "name")
-                judged[wanted.name] = _grown(node, wanted)
-            except ApiError as error:
-                judged[wanted.name] = error
+    judged = _judged(node, request.topics, _grown)
     if not request.validate_only and _write(judged, node.cluster.catalog.change):
         node.cluster.topics_changed(now)
     results = [
