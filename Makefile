@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Kohort and the tools of its tests into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group tests --group lint
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,java]" --group tests --group lint
 	@touch $@
 
 demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a restart

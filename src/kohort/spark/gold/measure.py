@@ -1,0 +1,30 @@
+"""What a measure is: a table of gold, and the pure function that computes it."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from kohort.spark.schemas import Table
+
+Frames = Mapping[str, DataFrame]
+"""Tables by name: all of bronze and silver, and the gold that was computed before."""
+
+
+class Context(NamedTuple):
+    """What a measure may know besides the tables. No measure looks at a clock."""
+
+    as_of: datetime
+    """The moment for which gold is computed, in UTC."""
+    retention_ms: int | None = None
+    """`offsets.retention.minutes` of the cluster, in milliseconds; None for unknown."""
+
+
+class Measure(NamedTuple):
+    """A table of gold. `compute` ends in `table.conform`, orders by log offset, never by time, and
+    is right for any subset of the log's partitions, since a group lives in one of them.
+    """
+
+    table: Table
+    compute: Callable[[Frames, Context], DataFrame]

@@ -1,0 +1,60 @@
+"""What a table is: its columns with their types and meanings. The pages of documentation are
+generated from this, so a column is described where it is declared.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  (the name that every user of Spark knows)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+Layer = Literal["rows", "bronze", "silver", "gold"]
+
+TIME = pa.timestamp("us", "UTC")
+TEXTS = pa.list_(pa.string())
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `text` tells its meaning and unit, and when it is null."""
+
+    name: str
+    type: pa.DataType
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: what it holds, how it is computed, and what it cannot know."""
+
+    name: str
+    layer: Layer
+    text: str
+    columns: tuple[Column, ...]
+    computed: str = ""
+    unknown: str = ""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The columns as Arrow has them: what sources and decoders give."""
+        return pa.schema([(column.name, column.type) for column in self.columns])
+
+    @cached_property
+    def spark(self) -> StructType:
+        """The columns as Spark has them."""
+        return from_arrow_schema(self.arrow)
+
+    def conform(self, frame: DataFrame) -> DataFrame:
+        """The frame with exactly these columns, in this order, of these types."""
+        return frame.select(
+            *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self.spark)
+        )

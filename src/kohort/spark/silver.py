@@ -1,0 +1,47 @@
+"""From decoded rows to the tables of bronze and silver: each is a way to look at the same rows."""
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.schemas import KINDS, RECORDS_TABLE, SILVER, Table
+
+
+def look(decoded: DataFrame, table: Table) -> DataFrame:
+    """One table of bronze or silver out of decoded rows (see `schemas.rows`)."""
+    if table is RECORDS_TABLE:
+        return table.conform(decoded)
+    rows = decoded.where(F.col("kind") == table.name)
+    if table.name in KINDS.values() and table.name in decoded.columns:
+        there = set(decoded.columns) - {table.name}
+        rows = rows.select(
+            *(
+                F.col(name)
+                if name in there and name not in _fields(decoded, table.name)
+                else F.col(f"{table.name}.{name}").alias(name)
+                for name in table.names
+            )
+        )
+    elif "topic_id" in table.names:
+        rows = rows.withColumn("topic_id", topic_id_text(F.col("topic_id")))
+    return table.conform(rows)
+
+
+def views(decoded: DataFrame) -> Mapping[str, DataFrame]:
+    """Every table of bronze and silver, by name."""
+    return dict(_views(decoded))
+
+
+def topic_id_text(topic_id: Column) -> Column:
+    """16 bytes as the 22 characters in which ids of topics are written."""
+    return F.translate(F.base64(topic_id), "+/=", "-_")
+
+
+def _views(decoded: DataFrame) -> Iterator[tuple[str, DataFrame]]:
+    for table in (RECORDS_TABLE, *SILVER):
+        yield table.name, look(decoded, table)
+
+
+def _fields(decoded: DataFrame, name: str) -> list[str]:
+    return decoded.schema[name].dataType.fieldNames()  # type: ignore[attr-defined,no-any-return]

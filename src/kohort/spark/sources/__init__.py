@@ -1,0 +1,1 @@
+"""Where raw rows come from: one contract, several classes."""
