@@ -23,8 +23,8 @@ demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a r
 test: lint types $(STAMP)  ## ruff, mypy and every test
 	@$(BIN)/python -m pytest -q -m "not prove"
 
-fast: $(STAMP)  ## the tests that need no server and no Java, in under a minute
-	@$(BIN)/python -m pytest -q -m "not clients and not java and not prove"
+fast: $(STAMP)  ## the tests that need no server, no Java and no Spark, in under a minute
+	@$(BIN)/python -m pytest -q -m "not clients and not java and not prove and not spark"
 
 lint: $(STAMP)  ## ruff and codespell
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet . && $(BIN)/codespell src docs README.md CHANGELOG.md

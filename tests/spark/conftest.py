@@ -12,3 +12,10 @@ def spark():
     one.sparkContext.setLogLevel("ERROR")
     yield one
     one.stop()
+
+
+def pytest_collection_modifyitems(items):
+    """Whoever takes the session is a Spark test."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
