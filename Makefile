@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OLDER_SPARK := $(VENV)/spark-4.2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fast lint types prove bench docs format clean
@@ -20,7 +21,13 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a restart
 	@$(BIN)/python examples/demo.py
 
-test: lint types $(STAMP)  ## ruff, mypy and every test
+# The oldest Spark that is supported, and the newest one that Delta and the Kafka connector are for.
+$(OLDER_SPARK)/.installed: | $(STAMP)
+	@echo "installing Spark 4.2 beside it ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(OLDER_SPARK) pyspark==4.2.0
+	@touch $@
+
+test: lint types $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
 	@$(BIN)/python -m pytest -q -m "not prove"
 
 fast: $(STAMP)  ## the tests that need no server, no Java and no Spark, in under a minute
