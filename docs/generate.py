@@ -3,10 +3,13 @@ a test.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from kohort.config import BROKER_SETTINGS
 from kohort.config.settings import text_of
+from kohort.spark.gold import MEASURES
+from kohort.spark.schemas import END_OFFSETS, RECORDS_TABLE, SILVER, Table
 from kohort.wire.apis import APIS
 
 HERE = Path(__file__).parent
@@ -34,6 +37,29 @@ warning; any other is refused.
 |---|---|---|
 """
 
+TABLES_HEAD = """\
+# Tables of the pipeline
+
+`kohort pipeline run` keeps these in its `--out` directory. Read one with
+`kohort pipeline show TABLE --out DIR`, or in Python:
+
+```python
+import kohort.spark
+
+lag = kohort.spark.read("out", "lag")  # a DataFrame
+```
+
+Times are timestamps in UTC. `partition` and `offset` are a position in `__consumer_offsets`; a
+topic's own partition is `topic_partition`.
+
+"""
+LAYERS = {
+    "bronze": "what was read",
+    "silver": "what the records say, one table per record type",
+    "gold": "what people ask",
+}
+TABLES = (RECORDS_TABLE, END_OFFSETS, *SILVER, *(measure.table for measure in MEASURES))
+
 
 def protocol() -> str:
     """docs/protocol.md"""
@@ -55,8 +81,51 @@ def settings() -> str:
     return CONFIG_HEAD + "\n".join(rows) + "\n"
 
 
-PAGES = {"protocol.md": protocol, "settings.md": settings}
+def tables() -> str:
+    """docs/tables/README.md"""
+    parts = [TABLES_HEAD]
+    for layer, meaning in LAYERS.items():
+        parts.append(
+            f"## {layer.capitalize()}: {meaning}\n\n| table | what it holds |\n|---|---|\n"
+        )
+        parts += [
+            f"| [{table.name}]({table.name}.md) | {table.text.partition('. ')[0].rstrip('.')} |\n"
+            for table in TABLES
+            if table.layer == layer
+        ]
+        parts.append("\n")
+    return "".join(parts).rstrip() + "\n"
+
+
+def table_page(table: Table) -> str:
+    """docs/tables/<name>.md"""
+    fields = [
+        f"| `{field.name}` | {field.dataType.simpleString()} | {column.text} |"
+        for field, column in zip(table.spark, table.columns, strict=True)
+    ]
+    return "\n".join(
+        [
+            f"# {table.name} ({table.layer})\n",
+            f"{table.text}\n",
+            "| column | type | meaning |",
+            "|---|---|---|",
+            *fields,
+            "",
+            f"**How it is computed.** {table.computed}\n",
+            f"**What it cannot know.** {table.unknown or 'Nothing is missing here.'}",
+            "",
+        ]
+    )
+
+
+PAGES = {
+    "protocol.md": protocol,
+    "settings.md": settings,
+    "tables/README.md": tables,
+    **{f"tables/{table.name}.md": partial(table_page, table) for table in TABLES},
+}
 
 if __name__ == "__main__":
+    (HERE / "tables").mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (HERE / name).write_text(page(), encoding="utf-8")

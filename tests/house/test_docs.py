@@ -20,12 +20,30 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("page", ["protocol.md", "settings.md"])
+PAGES = generator().PAGES
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_up_to_date(page):
     """Run `make docs` when this fails."""
     written = (ROOT / "docs" / page).read_text(encoding="utf-8")
 
-    assert written == generator().PAGES[page]()
+    assert written == PAGES[page]()
+
+
+def test_every_page_of_a_table_is_of_a_table():
+    written = {f"tables/{path.name}" for path in (ROOT / "docs" / "tables").iterdir()}
+
+    assert written == {page for page in PAGES if page.startswith("tables/")}
+
+
+@pytest.mark.parametrize("table", generator().TABLES, ids=lambda table: table.name)
+def test_a_table_says_what_it_is(table):
+    assert table.text.endswith(".")
+    assert table.computed.endswith(".")
+    assert all(column.text for column in table.columns)
+    if table.layer == "gold":
+        assert table.unknown.endswith("."), "a measure says what it cannot know"
 
 
 def test_every_served_api_has_a_route():
@@ -40,7 +58,7 @@ def test_every_message_file_is_served():
 
 
 def test_links_between_documents_lead_somewhere():
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for part in page.read_text(encoding="utf-8").split("](")[1:]:
             target = part.split(")")[0].split("#")[0]
             if target and "://" not in target:
