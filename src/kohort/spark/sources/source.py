@@ -1,0 +1,145 @@
+"""What a source of rows promises: where it stands, what is new, and the rows.
+
+A source is asked by the driver what there is to read (`plan`), gives a frame of exactly that, and
+keeps no state: where a run stopped is a `Position` for each partition, which the caller keeps.
+
+A log may change at any moment: compaction and retention remove records, leaders move, a crash cuts
+a tail whose offsets are then used again. Workers go on from the next offset that is there and
+never fail for it. What was lost comes to light in the driver: `changes` after a plan was read tells
+what happened meanwhile, and the next `plan` finds a cut tail by the fingerprints in the positions,
+and reads again what was written in its place. So nothing has to be carried from the workers to the
+driver, and nothing is lost when a worker dies before it could tell.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol, Self
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kohort.errors import KohortError
+
+Mark = tuple[int, int]
+"""Fingerprint of a batch: its base offset and its crc."""
+
+
+class SourceError(KohortError):
+    """A source that cannot be read; the text is one sentence that says what to do."""
+
+
+class Position(NamedTuple):
+    """Where reading a partition has come to."""
+
+    next: int
+    """The offset to read next."""
+    last: Mark | None = None
+    """The last batch before it; None for unknown, and then a cut tail is not found."""
+    older: tuple[Mark, ...] = ()
+    """Batches further back, newest first, ever wider apart: a cut goes back to the newest of them
+    that is still there."""
+
+    def moved(self, to: "Position") -> "Position":
+        """The position `to`, with what this one remembers of the log before it."""
+        marks = dict.fromkeys((*([self.last] if self.last else []), *self.older))
+        kept: dict[int, Mark] = {}
+        for mark in marks:
+            if mark != to.last and mark[0] < to.next:
+                kept.setdefault((to.next - mark[0]).bit_length(), mark)
+        return Position(to.next, to.last, tuple(kept.values()))
+
+    def as_json(self) -> list[Any]:
+        """The position as a value for JSON: `of_json` reads it."""
+        return [self.next, self.last, self.older]
+
+    @classmethod
+    def of_json(cls, value: Any) -> Self:
+        """What `as_json` gave, after a way through JSON."""
+        following, last, older = value
+        return cls(following, _mark(last) if last else None, tuple(_mark(one) for one in older))
+
+
+def _mark(value: Any) -> Mark:
+    base, crc = value
+    return int(base), int(crc)
+
+
+class Identity(NamedTuple):
+    """Whose log it is, ids as text. None is unknown and matches anything."""
+
+    cluster_id: str | None = None
+    topic_id: str | None = None
+
+    def matches(self, other: "Identity") -> bool:
+        """Whether both may be of the same log."""
+        return all(
+            one is None or two is None or one == two for one, two in zip(self, other, strict=True)
+        )
+
+
+class Note(NamedTuple):
+    """Something about the log that the user should know: a gap, a cut tail, a leader change."""
+
+    partition: int
+    offset: int
+    text: str
+
+
+class Plan(NamedTuple):
+    """What there is to read since some positions."""
+
+    ranges: dict[int, tuple[int, int]]
+    """Partition -> first offset and the offset after the last. Only partitions with something to
+    read; compaction may have left no record in a range."""
+    cut: dict[int, int]
+    """Partition -> first offset that was used again: rows read before from there on no longer
+    count, and the range begins there (or where the log now begins)."""
+    notes: tuple[Note, ...]
+    positions: dict[int, Position]
+    """Partition -> where reading stands once the plan is read; of every partition ever seen."""
+
+
+class Source(Protocol):
+    """One log of groups. Every method raises SourceError when the source cannot be read."""
+
+    def identity(self) -> Identity:
+        """Whose log it is. What differs from an earlier answer is another log."""
+
+    def plan(
+        self,
+        since: Mapping[int, Position],
+        *,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+    ) -> Plan:
+        """What there is to read now, behind `since`.
+
+        Partitions without a position begin at the first record that is not older than `from_time`,
+        or at the start of their log. Reading ends before the first record that is not older than
+        `to_time`. Times need a zone.
+        """
+
+    def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
+        """The rows of a plan, as DECODED. May be read again: a log that was not compacted or cut
+        meanwhile gives the same rows.
+        """
+
+    def stream(
+        self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
+    ) -> DataFrame:
+        """DECODED rows from where the plan begins, for ever; `max_records` in a micro-batch."""
+
+    def positions(self, following: Mapping[int, int]) -> dict[int, Position]:
+        """Positions, with fingerprints, of partitions whose next offsets are known: for a stream,
+        which knows from its rows how far it has come.
+        """
+
+    def changes(self, plan: Plan) -> tuple[Note, ...]:
+        """What happened to the log since it was planned: records that were removed before they
+        may have been read, leaders that moved. For after a plan was read.
+        """
+
+    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
+        """END_OFFSETS rows of the user topics beside this log, sampled now; None for none known."""
+
+    def retention_ms(self) -> int | None:
+        """How long the cluster keeps offsets of a group without members; None for unknown."""
