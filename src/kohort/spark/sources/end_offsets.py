@@ -1,0 +1,304 @@
+"""Samples of where the partitions of user topics end: from their folders, or from the cluster.
+
+A folder tells its own history. In the header of every batch stand the newest timestamp in it and
+the offset behind it, so a walk over the headers gives the end of the log at all times since its
+start, and no record is read. Any part of the samples is as true as all of them, only coarser; that
+is what bounds their number.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from kohort.client.admin import AdminClient, TopicPartition
+from kohort.client.admin.views import FoundOffset, Outcomes
+from kohort.errors import Broken, WireError
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.sources.asking import ask
+from kohort.storage import checkpoints
+from kohort.storage.files import DiskFile, DiskFiles
+from kohort.storage.segment import LOG_SUFFIX, Segment
+from kohort.terms import Offset, uuid_text
+from kohort.wire.batch import BatchHeader
+
+INTERNAL_TOPICS = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+MOST_SAMPLES = 10_000
+_LATEST_MS = 253_402_300_799_999  # the end of the year 9999; beyond it is no time
+_TASKS = 64
+
+
+class Sample(NamedTuple):
+    """The end of a partition at a time, in milliseconds since 1970."""
+
+    at_ms: int
+    end_offset: int
+
+
+class Seen(NamedTuple):
+    """The last sample of an earlier read: what lies before it need not be walked again."""
+
+    topic_id: str | None
+    last: Sample
+
+
+Since = Mapping[tuple[str, int], Seen]
+NOTHING: Since = {}
+
+
+class Folder(NamedTuple):
+    """The folder of one partition of a user topic."""
+
+    path: str
+    topic: str
+    partition: int
+    start_offset: int  # as Kafka's checkpoint says; 0 where it says nothing
+
+
+class _ReadOnlyFile(DiskFile):
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+class _ReadOnlyFiles(DiskFiles):
+    """Somebody else's files: nothing is made, locked or repaired."""
+
+    def open(self, path: str) -> DiskFile:
+        return _ReadOnlyFile(path)
+
+
+_FILES = _ReadOnlyFiles()
+
+
+def folders(directory: str) -> list[Folder]:
+    """The partitions of user topics that have a folder in a broker's directory of logs."""
+    starts: Mapping[tuple[str, int], int] = {}
+    with suppress(OSError, Broken, ValueError):
+        starts = checkpoints.start_offsets(_FILES, directory)
+    found = []
+    for name in _FILES.names(directory):
+        place = checkpoints.split_name(name)
+        path = f"{directory}/{name}"
+        if place is None or place[0] in INTERNAL_TOPICS or not os.path.isdir(path):  # noqa: PTH112
+            continue
+        if _bases(path):
+            found.append(Folder(path, *place, starts.get(place, 0)))
+    return found
+
+
+def from_folders(
+    spark: SparkSession, directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
+) -> DataFrame | None:
+    """END_OFFSETS rows of all user topics that lie beside the group log, None where none do.
+
+    The folders are listed here and walked by the executors, a partition by one task, each time that
+    the frame is used. See `sample` for what is in the rows.
+    """
+    found = folders(directory)
+    if not found:
+        return None
+
+    def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                yield sample(found[index], since, most=most)
+
+    numbers = spark.range(0, len(found), 1, min(len(found), _TASKS))
+    return numbers.mapInArrow(walk, END_OFFSETS.spark)
+
+
+def sample_folders(
+    directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
+) -> pa.Table | None:
+    """The same without Spark."""
+    found = folders(directory)
+    if not found:
+        return None
+    batches = [sample(folder, since, most=most) for folder in found]
+    return pa.Table.from_batches(batches, END_OFFSETS.arrow)
+
+
+def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) -> pa.RecordBatch:
+    """END_OFFSETS rows of one partition, in order of time and of offset.
+
+    Times are the newest timestamp so far, so they never go back; where the topic has CreateTime
+    they are the producers' clocks, and one that runs ahead hides the later ones until they catch
+    up. The first and the last are always there, and of the rest at most `most`, evenly in time. A
+    partition without any timestamp (it is empty) has one sample, at the time at which its newest
+    file was last written.
+    """
+    topic_id = _topic_id(folder.path)
+    bases = _bases(folder.path)
+    seen = since.get((folder.topic, folder.partition))
+    last = seen.last if seen is not None and seen.topic_id == topic_id else None
+    samples = thinned(_ends(folder.path, bases, last), most)
+    if not samples and last is None:
+        samples = _end_by_file_time(folder.path, bases)
+    start = max(folder.start_offset, _own_start(folder.path), min(bases, default=0))
+    return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
+
+
+def last_seen(samples: pa.Table) -> dict[tuple[str, int], Seen]:
+    """Out of END_OFFSETS rows with origin `log`: where the next read goes on."""
+    seen: dict[tuple[str, int], Seen] = {}
+    columns = ("topic", "topic_partition", "topic_id", "end_offset")
+    times = samples.column("sampled_at").cast(pa.int64()).to_pylist()
+    rows = zip(*(samples.column(name).to_pylist() for name in columns), times, strict=True)
+    for topic, partition, topic_id, end_offset, at_us in rows:
+        one = Seen(topic_id, Sample(at_us // 1000, end_offset))
+        other = seen.get((topic, partition))
+        if other is None or other.last < one.last:
+            seen[topic, partition] = one
+    return seen
+
+
+def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
+    """The first, the last, and of the rest the last in each time step, which grows as needed.
+
+    Of several at one time only the last counts.
+    The samples come in order, and no more than `most` are kept at any time.
+    """
+    kept: dict[int, Sample] = {}
+    first = None
+    step = 1
+    for one in samples:
+        first = first or one
+        kept[one.at_ms // step] = one
+        while len(kept) > max(most, 1):
+            step *= 2
+            kept = {each.at_ms // step: each for each in kept.values()}
+    rest = list(kept.values())
+    return rest if first is None or first.at_ms == rest[0].at_ms else [first, *rest]
+
+
+def _ends(path: str, bases: Sequence[int], last: Sample | None) -> Iterator[Sample]:
+    """The newest timestamp so far and the offset behind each batch, from `last` on."""
+    newest = last.at_ms if last is not None else -1
+    end = last.end_offset if last is not None else 0
+    for position, base in enumerate(bases):
+        if position + 1 < len(bases) and bases[position + 1] <= end:
+            continue  # all of it was walked before
+        for header in _headers(path, base):
+            if header.last_offset < end:
+                continue
+            end = header.last_offset + 1
+            if header.max_timestamp <= _LATEST_MS:
+                newest = max(newest, header.max_timestamp)
+            if newest >= 0:
+                yield Sample(newest, end)
+
+
+def _headers(path: str, base: int) -> Iterator[BatchHeader]:
+    """The headers of a segment, up to where it is torn or damaged; none when it has gone."""
+    with suppress(FileNotFoundError, WireError):
+        segment = Segment(_FILES, path, Offset(base), 0)
+        try:
+            for _, header in segment.headers():
+                yield header
+        finally:
+            segment.file.close()
+
+
+def _bases(path: str) -> list[int]:
+    """The first offsets of the segments, in order."""
+    stems = [
+        name.removesuffix(LOG_SUFFIX) for name in _FILES.names(path) if name.endswith(LOG_SUFFIX)
+    ]
+    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+
+
+def _end_by_file_time(path: str, bases: Sequence[int]) -> list[Sample]:
+    for base in reversed(bases):
+        with suppress(FileNotFoundError):
+            segment = Segment(_FILES, path, Offset(base), 0)
+            at_ms = int(os.stat(segment.path).st_mtime * 1000)  # noqa: PTH116
+            segment.file.close()
+            ends = [header.last_offset + 1 for header in _headers(path, base)]
+            return [Sample(at_ms, max(ends, default=base))]
+    return []
+
+
+def _topic_id(path: str) -> str | None:
+    """As `partition.metadata` tells it; None without one, or when it cannot be read."""
+    with suppress(OSError, Broken, ValueError):
+        topic_id = checkpoints.topic_id(_FILES, path)
+        return None if topic_id is None else uuid_text(topic_id)
+    return None
+
+
+def _own_start(path: str) -> int:
+    """What a Kohort broker keeps beside the segments; 0 where it says nothing."""
+    with suppress(OSError, Broken, ValueError):
+        return max(checkpoints.start_offsets(_FILES, path).values(), default=0)
+    return 0
+
+
+def from_cluster(spark: SparkSession, bootstrap: str) -> DataFrame:
+    """END_OFFSETS rows of now, asked by the driver. See `sample_cluster`."""
+    return spark.createDataFrame(sample_cluster(bootstrap), END_OFFSETS.spark)
+
+
+def sample_cluster(bootstrap: str) -> pa.Table:
+    """Where the partitions of all user topics end now: two questions to each broker.
+
+    `sampled_at` is the middle between question and answer, so it is wrong by half of that time at
+    most, by the clock of this machine. A partition that has no leader gives no sample. Raises
+    SourceError when nobody can be asked.
+    """
+    return ask(bootstrap, _sample)
+
+
+async def _sample(admin: AdminClient) -> pa.Table:
+    topics = [one for one in await admin.list_topics() if one.name not in INTERNAL_TOPICS]
+    ids = {one.name: uuid_text(one.topic_id) if one.topic_id else None for one in topics}
+    partitions = [
+        TopicPartition(one.name, index) for one in topics for index in range(one.partitions)
+    ]
+    starts: Outcomes[TopicPartition, FoundOffset] = await admin.list_offsets(
+        dict.fromkeys(partitions, "earliest")
+    )
+    asked_at = time.time()
+    ends = await admin.end_offsets(partitions)
+    at_ms = int((asked_at + time.time()) / 2 * 1000)
+    rows = []
+    for place, end in ends.succeeded.items():
+        if end.offset is not None:
+            start = starts.succeeded.get(place)
+            rows.append(
+                (
+                    place.topic,
+                    ids[place.topic],
+                    place.partition,
+                    start.offset if start is not None else None,
+                    Sample(at_ms, end.offset),
+                )
+            )
+    return pa.Table.from_batches([_rows(rows, "cluster")], END_OFFSETS.arrow)
+
+
+def _rows(
+    rows: Sequence[tuple[str, str | None, int, int | None, Sample]], origin: str
+) -> pa.RecordBatch:
+    topics, ids, partitions, starts, samples = zip(*rows, strict=True) if rows else ([],) * 5
+    columns = [
+        [one.at_ms * 1000 for one in samples],
+        topics,
+        ids,
+        partitions,
+        starts,
+        [one.end_offset for one in samples],
+        [origin] * len(rows),
+    ]
+    arrays = [
+        pa.array(column, pa.int64()).cast(field.type)
+        if pa.types.is_timestamp(field.type)
+        else pa.array(column, field.type)
+        for column, field in zip(columns, END_OFFSETS.arrow, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=END_OFFSETS.arrow)

@@ -1,0 +1,183 @@
+"""Where partitions end: read from their folders, and asked from a broker."""
+
+import asyncio
+import os
+from collections import defaultdict
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from tests import golden_logs
+
+from kohort.client.admin import AdminClient, NewTopic
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.sources import end_offsets
+from kohort.spark.sources.end_offsets import Sample, thinned
+from kohort.spark.sources.source import SourceError
+from kohort.testing import Broker
+from kohort.wire.batch import build
+
+
+def ends(table):
+    """Partition -> its samples as (milliseconds, end offset)."""
+    found = defaultdict(list)
+    for row in table.to_pylist():
+        at_ms = round(row["sampled_at"].timestamp() * 1000)
+        found[f"{row['topic']}-{row['topic_partition']}"].append((at_ms, row["end_offset"]))
+    return dict(found)
+
+
+def told(name):
+    """The same out of what Kafka's own tool reads: the newest timestamp so far at each batch."""
+    found = defaultdict(list)
+    for line in golden_logs.dump(name):
+        if line["kind"] == "batch":
+            samples = found[line["file"].partition("/")[0]]
+            newest = max([line["maxTimestamp"], *(at for at, _ in samples[-1:])])
+            samples.append((newest, line["lastOffset"] + 1))
+    return {
+        place: list({at: (at, end) for at, end in samples}.values())
+        for place, samples in found.items()
+    }
+
+
+def partition(directory, *batches, name="orders-0", base=0):
+    """A folder with one segment: batches as (first offset, how many records, their time)."""
+    folder = directory / name
+    folder.mkdir(exist_ok=True)
+    data = b"".join(
+        build([(None, b"x")] * count, at, base_offset=first) for first, count, at in batches
+    )
+    path = folder / f"{base:020d}.log"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["user", "user-compacted"])
+def test_every_batch_of_a_real_log_is_a_sample(name, tmp_path):
+    folder = golden_logs.unpack(name, tmp_path)
+    before = sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*"))
+
+    table = end_offsets.sample_folders(str(folder))
+
+    assert table.schema == END_OFFSETS.arrow
+    assert ends(table) == told(name)
+    assert set(table.column("origin").to_pylist()) == {"log"}
+    assert None not in table.column("topic_id").to_pylist()
+    assert sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*")) == before
+
+
+def test_internal_topics_are_none_of_it(tmp_path):
+    assert end_offsets.sample_folders(str(golden_logs.unpack("1-written", tmp_path))) is None
+    assert end_offsets.from_folders(None, str(tmp_path)) is None
+
+
+def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
+    partition(tmp_path, (0, 2, 30), (2, 1, 20))
+    first = end_offsets.sample_folders(str(tmp_path))
+    seen = end_offsets.last_seen(first)
+    partition(tmp_path, (3, 1, 25), (4, 2, 50), base=3)
+
+    again = end_offsets.sample_folders(str(tmp_path), seen)
+
+    assert ends(first) == {"orders-0": [(30, 3)]}
+    assert ends(again) == {"orders-0": [(30, 4), (50, 6)]}
+    seen = end_offsets.last_seen(pa.concat_tables([first, again]))
+    assert seen["orders", 0].last == (50, 6)
+    assert end_offsets.sample_folders(str(tmp_path), seen).num_rows == 0
+    (tmp_path / "orders-0" / "partition.metadata").write_text(
+        "version: 0\ntopic_id: iYG3PZ_oS3aF60JMUzAt0Q"
+    )
+    assert ends(end_offsets.sample_folders(str(tmp_path), seen)) == {
+        "orders-0": [(30, 4), (50, 6)]
+    }, "another topic of that name is read from its start"
+
+
+def test_a_partition_without_records_ends_where_its_file_begins(tmp_path):
+    path = partition(tmp_path, base=5000)
+    os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+
+    table = end_offsets.sample_folders(str(tmp_path))
+
+    assert ends(table) == {"orders-0": [(1_700_000_000_500, 5000)]}
+    assert table.column("log_start_offset").to_pylist() == [5000]
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b"\xff" * 200, build([(None, b"x")], 30)[:-1]])
+def test_a_torn_or_preallocated_tail_ends_the_walk(tail, tmp_path):
+    path = partition(tmp_path, (0, 1, 10), (1, 1, 20))
+    path.write_bytes(path.read_bytes() + tail)
+
+    assert ends(end_offsets.sample_folders(str(tmp_path))) == {"orders-0": [(10, 1), (20, 2)]}
+
+
+def test_a_timestamp_beyond_all_calendars_is_none(tmp_path):
+    partition(tmp_path, (0, 1, 10), (1, 1, 1 << 60), (2, 1, 20))
+
+    assert ends(end_offsets.sample_folders(str(tmp_path))) == {"orders-0": [(10, 2), (20, 3)]}
+
+
+def test_the_start_is_the_highest_that_anybody_tells(tmp_path):
+    for name in ("orders-0", "orders-1", "orders-2"):
+        partition(tmp_path, (7, 9, 10), name=name, base=7)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 1 9\n")
+    (tmp_path / "orders-2" / "log-start-offset-checkpoint").write_text("0\n1\norders 2 11\n")
+    (tmp_path / "orders-0" / "log-start-offset-checkpoint").write_text("damaged")
+
+    table = end_offsets.sample_folders(str(tmp_path))
+
+    assert table.column("log_start_offset").to_pylist() == [7, 9, 11]
+
+
+@pytest.mark.parametrize("most", [1, 2, 10, 100, 10_000])
+def test_thinned_samples_are_few_and_keep_both_ends(most):
+    samples = [Sample(at * at, at) for at in range(1, 1000)]
+
+    kept = thinned(samples, most)
+
+    assert len(kept) <= most + 1
+    assert set(kept) <= set(samples)
+    assert kept == sorted(kept)
+    assert (kept[0], kept[-1]) == (samples[0], samples[-1])
+    assert most < 1000 or kept == samples
+    gaps = [later.at_ms - earlier.at_ms for earlier, later in pairwise(kept)]
+    assert most == 1 or max(gaps) < 4 * samples[-1].at_ms / most + 2 * 1000
+
+
+def test_a_broker_is_asked(tmp_path):
+    with Broker(in_memory=True) as broker:
+        asyncio.run(two_topics(broker.bootstrap))
+        table = end_offsets.sample_cluster(broker.bootstrap)
+
+    rows = table.to_pylist()
+    assert table.schema == END_OFFSETS.arrow
+    assert [(row["topic"], row["topic_partition"]) for row in rows] == [
+        ("a", 0),
+        ("b", 0),
+        ("b", 1),
+    ]
+    assert {(row["log_start_offset"], row["end_offset"], row["origin"]) for row in rows} == {
+        (0, 0, "cluster")
+    }
+    assert all(len(row["topic_id"]) == 22 for row in rows)
+    with pytest.raises(SourceError, match=r"127.0.0.1:1 cannot be asked: .*refused"):
+        end_offsets.sample_cluster("127.0.0.1:1")
+
+
+async def two_topics(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        (await admin.create_topics([NewTopic("a", 1, 1), NewTopic("b", 2, 1)])).all()
+
+
+def test_executors_read_the_same_rows(spark, tmp_path):
+    folder = str(golden_logs.unpack("user", tmp_path))
+
+    frame = end_offsets.from_folders(spark, folder)
+
+    assert frame.schema == END_OFFSETS.spark
+    order = [(name, "ascending") for name in ("topic", "sampled_at")]
+    assert (
+        frame.toArrow()
+        .sort_by(order)
+        .equals(end_offsets.sample_folders(folder).sort_by(order).cast(frame.toArrow().schema))
+    )
