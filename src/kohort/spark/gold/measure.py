@@ -28,3 +28,6 @@ class Measure(NamedTuple):
 
     table: Table
     compute: Callable[[Frames, Context], DataFrame]
+    whole: bool = False
+    """Computed anew over all partitions of the log in every run, since it depends on the moment or
+    on tables that are not of the log. The others are computed where the log has new rows."""
