@@ -1,9 +1,9 @@
 """A question to a live cluster from code that is not asyncio: tasks, notebooks, commands."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kohort.client.admin import AdminClient
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
@@ -11,27 +11,28 @@ from kohort.spark.sources.source import SourceError
 
 Answer = TypeVar("Answer")
 
+CLIENT_ID = "kohort-spark"
 TIMEOUT_S = 60.0
 
 
-def ask(
-    bootstrap: str,
-    question: Callable[[AdminClient], Awaitable[Answer]],
-    *,
-    timeout_s: float = TIMEOUT_S,
-) -> Answer:
-    """What the cluster answers. Works where a loop is already running, as in a notebook.
-
-    Raises SourceError in one sentence when it cannot be asked.
-    """
+def ask(bootstrap: str, question: Callable[[AdminClient], Awaitable[Answer]]) -> Answer:
+    """What the cluster answers to a question that an admin client can ask. Raises SourceError."""
 
     async def asked() -> Answer:
-        async with AdminClient(bootstrap, client_id="kohort-spark", timeout=timeout_s) as admin:
+        async with AdminClient(bootstrap, client_id=CLIENT_ID, timeout=TIMEOUT_S) as admin:
             return await question(admin)
 
+    return answered(bootstrap, asked)
+
+
+def answered(bootstrap: str, question: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+    """The answer, also where a loop is already running, as in a notebook.
+
+    Raises SourceError in one sentence when the cluster cannot be asked.
+    """
     with ThreadPoolExecutor(1) as pool:
         try:
-            return pool.submit(lambda: asyncio.run(asked())).result()
+            return pool.submit(lambda: asyncio.run(question())).result()
         except (ApiError, UnsupportedVersionError, WireError, ValueError) as error:
             reason = error.message if isinstance(error, ApiError) else error
             raise SourceError(f"the cluster at {bootstrap} cannot be asked: {reason}") from error

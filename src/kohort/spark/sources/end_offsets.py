@@ -20,6 +20,7 @@ from kohort.client.admin.views import FoundOffset, Outcomes
 from kohort.errors import Broken, WireError
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.asking import ask
+from kohort.spark.sources.columns import of_columns
 from kohort.storage import checkpoints
 from kohort.storage.files import DiskFile, DiskFiles
 from kohort.storage.segment import LOG_SUFFIX, Segment
@@ -286,19 +287,13 @@ def _rows(
     rows: Sequence[tuple[str, str | None, int, int | None, Sample]], origin: str
 ) -> pa.RecordBatch:
     topics, ids, partitions, starts, samples = zip(*rows, strict=True) if rows else ([],) * 5
-    columns = [
-        [one.at_ms * 1000 for one in samples],
-        topics,
-        ids,
-        partitions,
-        starts,
-        [one.end_offset for one in samples],
-        [origin] * len(rows),
-    ]
-    arrays = [
-        pa.array(column, pa.int64()).cast(field.type)
-        if pa.types.is_timestamp(field.type)
-        else pa.array(column, field.type)
-        for column, field in zip(columns, END_OFFSETS.arrow, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=END_OFFSETS.arrow)
+    columns = {
+        "sampled_at": [one.at_ms * 1000 for one in samples],
+        "topic": topics,
+        "topic_id": ids,
+        "topic_partition": partitions,
+        "log_start_offset": starts,
+        "end_offset": [one.end_offset for one in samples],
+        "origin": [origin] * len(rows),
+    }
+    return of_columns(END_OFFSETS, columns)

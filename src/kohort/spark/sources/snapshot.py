@@ -1,0 +1,173 @@
+"""What the two snapshot sources share: their options, and which task asks for which groups.
+
+The driver asks every broker for its groups and then who coordinates each; a task gets some hundred
+groups of one coordinator, so that it needs a request or two of each kind and a cluster's brokers
+are asked in parallel. Nothing but names goes from the driver to the tasks.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kohort.client.admin import GroupListing, groups
+from kohort.client.cluster import Cluster
+from kohort.client.connection import Address
+from kohort.errors import ApiError
+from kohort.spark.schemas import Table
+from kohort.spark.sources.asking import CLIENT_ID, TIMEOUT_S, answered
+from kohort.spark.sources.source import SourceError
+
+_OPTIONS = ("bootstrap.servers", "groups", "states", "types", "groupsPerTask")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of a snapshot: whom to ask, and for which groups (None filters nothing)."""
+
+    bootstrap: str
+    groups: tuple[str, ...] | None = None
+    states: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    groups_per_task: int = 500
+
+    @classmethod
+    def of(cls, name: str, options: Mapping[str, str]) -> Self:
+        """Out of Spark's options, whose names have no case. Raises SourceError."""
+        known = {one.lower(): one for one in _OPTIONS}
+        given = {option.lower(): value for option, value in options.items()}
+        for option in given:
+            if option not in known:
+                raise SourceError(
+                    f"{name} has no option {option!r}, expected {', '.join(known.values())}"
+                )
+        bootstrap = given.get("bootstrap.servers", "").strip()
+        if not bootstrap:
+            raise SourceError(
+                f"{name} needs to know whom to ask: .option('bootstrap.servers', 'host:port')"
+            )
+        size = given.get("groupspertask", "500")
+        if not (size.isascii() and size.isdigit() and int(size)):
+            raise SourceError(f"{name}: groupsPerTask is {size!r}, expected a number from 1")
+        names = {option: _names(name, given, option) for option in ("groups", "states", "types")}
+        return cls(bootstrap, **names, groups_per_task=int(size))
+
+
+def _names(source: str, given: Mapping[str, str], option: str) -> tuple[str, ...] | None:
+    if option not in given:
+        return None
+    names = tuple(one.strip() for one in given[option].split(",") if one.strip())
+    if not names:
+        raise SourceError(f"{source}: {option} is empty, expected names with commas between them")
+    return names
+
+
+@dataclass(frozen=True)
+class Share(InputPartition):
+    """What a task asks for: groups of one coordinator, or the broker that could not list its own,
+    with the reason.
+    """
+
+    listings: tuple[GroupListing, ...] = ()
+    broker: int | None = None
+    error: str | None = None
+
+
+def shares(wanted: Wanted) -> list[Share]:
+    """Who asks for what: the groups by coordinator, in tasks of `groups_per_task` at most.
+
+    A broker that cannot list its groups is a share of its own, which tells so: its groups are
+    missing. Raises SourceError when nobody can be asked.
+    """
+    return answered(wanted.bootstrap, lambda: _shares(wanted))
+
+
+async def _shares(wanted: Wanted) -> list[Share]:
+    addresses = [Address.of(one.strip()) for one in wanted.bootstrap.split(",") if one.strip()]
+    cluster = Cluster(addresses, client_id=CLIENT_ID)
+    deadline = asyncio.get_running_loop().time() + TIMEOUT_S
+    try:
+        listed, errors = await _listed(cluster, wanted, deadline)
+        ids = [one.group_id for one in listed]
+        places = await cluster.coordinators(ids, deadline) if ids else {}
+    finally:
+        await cluster.close()
+    by_broker = defaultdict(list)
+    for one in listed:
+        place = places[one.group_id]
+        by_broker[-1 if isinstance(place, ApiError) else place.id].append(one)
+    size = wanted.groups_per_task
+    return [
+        *(
+            Share(broker=broker, error=f"node {broker} cannot list its groups: {error}")
+            for broker, error in errors.items()
+        ),
+        *(
+            Share(tuple(by_broker[broker][start : start + size]))
+            for broker in sorted(by_broker)
+            for start in range(0, len(by_broker[broker]), size)
+        ),
+    ]
+
+
+async def _listed(
+    cluster: Cluster, wanted: Wanted, deadline: float
+) -> tuple[list[GroupListing], Mapping[int, ApiError]]:
+    """The groups that are wanted. Those asked for by name need not be listed."""
+    if wanted.groups is not None and wanted.states is None and wanted.types is None:
+        return [GroupListing(one, "", None, None) for one in dict.fromkeys(wanted.groups)], {}
+    listings = await groups.list_groups(
+        cluster, states=wanted.states, types=wanted.types, deadline=deadline
+    )
+    named = None if wanted.groups is None else set(wanted.groups)
+    return [one for one in listings if named is None or one.group_id in named], listings.errors
+
+
+class SnapshotSource(DataSource):
+    """A data source whose rows are a table, asked from a live cluster in shares of groups."""
+
+    table: ClassVar[Table]
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.wanted = Wanted.of(self.name(), options)
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.table.name
+
+    def schema(self) -> StructType:
+        return self.table.spark
+
+    def reader(self, schema: StructType) -> "SnapshotReader":
+        return SnapshotReader(self, schema)
+
+    def rows(self, share: Share) -> pa.RecordBatch:
+        """The rows of one share, all columns of the table. Runs in a task."""
+        raise NotImplementedError
+
+
+class SnapshotReader(DataSourceReader):
+    """Gives the columns that the user's schema names, which is the only way to ask for fewer."""
+
+    def __init__(self, source: SnapshotSource, schema: StructType) -> None:
+        self._source = source
+        self._columns = schema.fieldNames()
+        for name in self._columns:
+            if name not in source.table.names:
+                raise SourceError(
+                    f"{source.name()} has no column {name!r}, "
+                    f"expected {', '.join(source.table.names)}"
+                )
+
+    def partitions(self) -> Sequence[Share]:
+        return shares(self._source.wanted) or [Share()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Share)
+        yield self._source.rows(partition).select(self._columns)
