@@ -1,5 +1,11 @@
 """Where raw rows come from: one contract, several classes."""
 
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+from kohort.spark.sources.log import KohortLog, LogSource
 from kohort.spark.sources.source import (
     Identity,
     Mark,
@@ -10,7 +16,32 @@ from kohort.spark.sources.source import (
     SourceError,
 )
 
+SOURCES: dict[str, tuple[Callable[[str], Source], str]] = {
+    "log": (LogSource, "log:DIRECTORY"),
+}
+"""The word before the colon -> the class, and how it is written."""
+
+FORMATS: tuple[type[DataSource], ...] = (KohortLog,)
+
+
+def source(text: str) -> Source:
+    """The source that a text such as `log:DIR` or `cluster:HOST:PORT` names. Raises SourceError."""
+    word, _, place = text.partition(":")
+    if word not in SOURCES or not place.strip():
+        forms = ", ".join(form for _, form in SOURCES.values())
+        raise SourceError(f"{text!r} is not a source, expected one of {forms}")
+    return SOURCES[word][0](place.strip())
+
+
+def register(spark: SparkSession) -> None:
+    """Let the session know every `kohort.…` format."""
+    for one in FORMATS:
+        spark.dataSource.register(one)
+
+
 __all__ = [
+    "FORMATS",
+    "SOURCES",
     "Identity",
     "Mark",
     "Note",
@@ -18,4 +49,6 @@ __all__ = [
     "Position",
     "Source",
     "SourceError",
+    "register",
+    "source",
 ]

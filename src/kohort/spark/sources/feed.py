@@ -1,0 +1,90 @@
+"""What a data source needs of a log, wherever the log is: a folder of segments, or a live cluster.
+
+The driver asks for bounds and fingerprints and cuts ranges into tasks; a task is read by a worker,
+which has nothing but the pickled feed. What a worker does with a log that is not as planned: it
+goes on from the next offset that is there (see `source`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from kohort.spark.sources.source import Mark, Note
+
+
+class Span(NamedTuple):
+    """Offsets of one partition, the end not included."""
+
+    partition: int
+    start: int
+    end: int
+
+
+class Weighed(NamedTuple):
+    """A span that is read in one go, and how much there is to read, in whatever unit."""
+
+    span: Span
+    weight: int
+
+
+class Task(InputPartition):
+    """Spans that one worker reads, one after the other."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        super().__init__(tuple(spans))
+
+
+class Bounds(NamedTuple):
+    """Where a partition's log begins and ends now."""
+
+    start: int
+    end: int
+    generation: int = 0
+    """Changes whenever a tail may have been cut: a new leader, a file that is shorter than it
+    was."""
+
+
+class Feed(Protocol):
+    """A log of one topic. Methods raise SourceError when it cannot be read."""
+
+    def bounds(self) -> dict[int, Bounds]:
+        """The partitions, and where they begin and end now."""
+
+    def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
+        """Partition -> the last batch that begins before an offset; None where there is none."""
+
+    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+        """Partition -> the offset after this batch if it is still there, or None if another stands
+        in its place. What compaction may have changed or removed counts as still there.
+        """
+
+    def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
+        """Partition -> first offset that is not older, the end where there is none."""
+
+    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
+        """The ranges as spans that are best read in one go, in order."""
+
+    def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+        """The raw rows of spans, in order. Called in a worker."""
+
+    def happened(self) -> tuple[Note, ...]:
+        """Notes on what this feed has seen change since it was made, such as leaders."""
+
+
+def tasks(weighed: Sequence[Weighed], wanted: int, least: int) -> list[Task]:
+    """About as many tasks as wanted, of about the same weight, none below `least` without need."""
+    target = max(least, sum(one.weight for one in weighed) // max(1, wanted))
+    found: list[Task] = []
+    spans: list[Span] = []
+    weight = 0
+    for one in weighed:
+        if spans and weight + one.weight > target:
+            found.append(Task(spans))
+            spans, weight = [], 0
+        spans.append(one.span)
+        weight += one.weight
+    if spans:
+        found.append(Task(spans))
+    return found

@@ -1,0 +1,173 @@
+"""Segment files of somebody else: listed, walked by their headers, never opened for writing.
+
+The broker that owns them may go on meanwhile. A listing is taken twice until it is the same, since
+a file that is renamed while a directory is listed may not be seen at all. A finished cleaning
+(`.log.swap`) stands for the segments that it covers, which are removed before it gets its name.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+import google_crc32c
+
+from kohort.storage.files import DiskFile, DiskFiles
+from kohort.storage.segment import LOG_SUFFIX
+from kohort.storage.segments import SWAP_SUFFIX
+from kohort.wire.batch import DELETE_HORIZON, HEADER_SIZE, PREFIX_SIZE
+
+WINDOW_BYTES = 1 << 20
+LARGEST_BATCH = 1 << 28
+_HEADER = Struct(">qiibIhiqqqhii")
+_MAGIC = 2
+_CRC_FROM = 21
+_LISTINGS = 8
+
+
+class ReadOnlyFile(DiskFile):
+    """A file that is read and nothing else."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def inode(self) -> int:
+        """Which file it is, whatever it is called by now."""
+        return os.fstat(self._descriptor).st_ino
+
+
+class ReadOnlyFiles(DiskFiles):
+    """Files of somebody else: nothing is made, locked or repaired."""
+
+    def open(self, path: str) -> ReadOnlyFile:
+        return ReadOnlyFile(path)
+
+
+class Head(NamedTuple):
+    """Where a batch stands in its file, and what its header says."""
+
+    position: int
+    length: int
+    base: int
+    following: int
+    crc: int
+    max_timestamp: int
+    is_cleaned: bool
+    """Cleaning may have rewritten it: records are missing, or it has a horizon for tombstones."""
+
+
+class SegmentFile(NamedTuple):
+    """A file of a partition, by the offset that its name says."""
+
+    base: int
+    path: str
+
+
+def segment_files(folder: str) -> list[SegmentFile]:
+    """The segments in a folder, first to last. Raises OSError."""
+    names = _names(folder)
+    for _ in range(_LISTINGS):
+        again = _names(folder)
+        if again == names:
+            break
+        names = again
+    found: dict[int, SegmentFile] = {}
+    for suffix in (LOG_SUFFIX, SWAP_SUFFIX):
+        for name in names:
+            stem = name.removesuffix(suffix)
+            if stem != name and stem.isascii() and stem.isdigit():
+                found[int(stem)] = SegmentFile(int(stem), f"{folder}/{name}")
+    return [found[base] for base in sorted(found)]
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(os.listdir(folder))  # noqa: PTH208  (names, not paths)
+
+
+class Walk:
+    """The headers of one file, and a sparse index of what was walked: a later walk begins near."""
+
+    def __init__(self, path: str) -> None:
+        self.file = ReadOnlyFile(path)
+        self.path = path
+        self.inode = self.file.inode()
+        self._following = [-1]  # the offset behind everything before the position beside it
+        self._positions = [0]
+
+    def close(self) -> None:
+        """Release the file."""
+        self.file.close()
+
+    def size(self) -> int:
+        """How many bytes it has by now."""
+        return self.file.size()
+
+    def near(self, offset: int) -> int:
+        """A position that is not behind the batch that holds `offset`."""
+        return self._positions[max(0, bisect_right(self._following, offset) - 1)]
+
+    def heads(self, position: int, size: int) -> Iterator[Head]:
+        """Batches that are whole, from a position up to `size`. Ends at what is none."""
+        data, begin = b"", position
+        while position + HEADER_SIZE <= size:
+            at = position - begin
+            if at + HEADER_SIZE > len(data):
+                data = self.file.read(position, min(WINDOW_BYTES, size - position))
+                begin, at = position, 0
+                if len(data) < HEADER_SIZE:
+                    return
+            head = head_at(data, at, position)
+            if head is None or position + head.length > size:
+                return
+            position += head.length
+            self._index(head)
+            yield head
+
+    def good_after(self, position: int, size: int, offset: int) -> int | None:
+        """Where a batch that is whole and right stands behind a bad one, not below an offset."""
+        begin = position + 1
+        while begin + HEADER_SIZE <= size:
+            data = self.file.read(begin, min(WINDOW_BYTES, size - begin))
+            at = data.find(_MAGIC, 16)
+            while 0 <= at <= len(data) - (HEADER_SIZE - 16):
+                head = head_at(data, at - 16, begin + at - 16)
+                fits = head is not None and head.base >= offset and _end(head) <= size
+                if head is not None and fits and self.is_right(head):
+                    return head.position
+                at = data.find(_MAGIC, at + 1)
+            begin += max(1, len(data) - HEADER_SIZE + 1)
+        return None
+
+    def is_right(self, head: Head) -> bool:
+        """Whether the crc is that of the bytes."""
+        crc = 0
+        position, end = head.position + _CRC_FROM, _end(head)
+        while position < end:
+            data = self.file.read(position, min(WINDOW_BYTES, end - position))
+            if not data:
+                return False
+            crc = google_crc32c.extend(crc, data)
+            position += len(data)
+        return bool(crc == head.crc)
+
+    def _index(self, head: Head) -> None:
+        if head.position >= self._positions[-1] + WINDOW_BYTES and head.base > self._following[-1]:
+            self._following.append(head.base)
+            self._positions.append(head.position)
+
+
+def _end(head: Head) -> int:
+    return head.position + head.length
+
+
+def head_at(data: bytes, at: int, position: int) -> Head | None:
+    """The batch whose header begins `at`; None where there is no header."""
+    base, size, _, magic, crc, attributes, delta, _, max_timestamp, *_, count = _HEADER.unpack_from(
+        data, at
+    )
+    length = size + PREFIX_SIZE
+    if magic != _MAGIC or not HEADER_SIZE <= length <= LARGEST_BATCH or base < 0 or delta < 0:
+        return None
+    cleaned = count <= delta or bool(attributes & DELETE_HORIZON)
+    return Head(position, length, base, base + delta + 1, crc, max_timestamp, cleaned)

@@ -1,0 +1,385 @@
+"""A log in the segment files of a directory that its owner may be writing to.
+
+The end of a log is behind the last batch that is whole and right: what follows is a torn tail, or a
+batch that is being written. Anywhere else bytes that are no batch are damage, and a row tells so.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from os import stat
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.errors import WireError
+from kohort.spark.segments import parse
+from kohort.spark.sources import folders
+from kohort.spark.sources.feed import Bounds, Span, Weighed
+from kohort.spark.sources.files import (
+    WINDOW_BYTES,
+    Head,
+    SegmentFile,
+    Walk,
+    head_at,
+    segment_files,
+)
+from kohort.spark.sources.source import Mark, Note, SourceError
+from kohort.wire import batch
+from kohort.wire.batch import HEADER_SIZE
+
+Answer = TypeVar("Answer")
+
+PIECE_BYTES = 4 << 20
+CHECKED_BYTES = 4 << 20
+_VANISHED = 100
+
+
+class _Tail(NamedTuple):
+    """What is known of the last segment: its last right batch, and what was seen so far."""
+
+    walk: Walk
+    last: Head | None
+    generation: int
+
+
+class FolderFeed:
+    """Keeps the contract of `Feed`. Remembers in the driver how far it has walked."""
+
+    def __init__(self, path: str, topic: str, found: folders.Folders | None = None) -> None:
+        self._path = path
+        self._topic = topic
+        self._folders = found or folders.find(path, topic)
+        self._tails: dict[int, _Tail] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To a worker goes where the folders are, and no open file."""
+        return type(self), (self._path, self._topic, self._folders)
+
+    @property
+    def found(self) -> folders.Folders:
+        """Where the folders are, as of the last look."""
+        return self._folders
+
+    def bounds(self) -> dict[int, Bounds]:
+        self._folders = folders.find(self._path, self._topic)
+        return {one: _patiently(self._bounds, one) for one in self._folders.by_partition}
+
+    def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
+        return {
+            one: _patiently(self._mark_before, one, offset) for one, offset in following.items()
+        }
+
+    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+        return {one: _patiently(self._standing, one, mark) for one, mark in marks.items()}
+
+    def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
+        return {one: _patiently(self._at_time, one, timestamp_ms) for one in partitions}
+
+    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
+        """A span for each segment, weighed in bytes."""
+        return [
+            one
+            for partition, (start, end) in ranges.items()
+            for one in _patiently(self._weighed, partition, start, end)
+        ]
+
+    def happened(self) -> tuple[Note, ...]:
+        return ()
+
+    def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+        for span in spans:
+            yield from self._span(span)
+
+    # ---- in the driver
+
+    def _files(self, partition: int) -> list[SegmentFile]:
+        folder = self._folders.by_partition.get(partition)
+        if folder is None:
+            raise SourceError(f"partition {partition} of {self._topic} is not in {self._path}")
+        with _reading(folder):
+            return segment_files(folder)
+
+    def _bounds(self, partition: int) -> Bounds:
+        files = self._files(partition)
+        if not files:
+            start = self._folders.log_start(partition)
+            return Bounds(start, start)
+        tail = self._tail(partition, files[-1])
+        end = max(files[-1].base, tail.last.following if tail.last else 0)
+        start = max(files[0].base, self._folders.log_start(partition))
+        return Bounds(min(start, end), end, tail.generation)
+
+    def _tail(self, partition: int, file: SegmentFile) -> _Tail:
+        """The last right batch of the last segment, walked on from what is known of it."""
+        with _reading(file.path):
+            known = self._tails.get(partition)
+            generation = known.generation if known else 0
+            same = known is not None and known.walk.inode == stat(file.path).st_ino  # noqa: PTH116
+            if known is not None and not (same and _is_there(known)):
+                # A segment that was rolled is not cut; one that is not as it was may be.
+                generation += bool(same)
+                known.walk.close()
+                known = None
+            walk = known.walk if known else Walk(file.path)
+            last = _last_right(walk, known.last if known else None)
+        self._tails[partition] = _Tail(walk, last, generation)
+        return self._tails[partition]
+
+    def _mark_before(self, partition: int, offset: int) -> Mark | None:
+        tail = self._tails.get(partition)
+        if tail is not None and tail.last is not None and tail.last.following == offset:
+            return tail.last.base, tail.last.crc
+        for file in reversed([one for one in self._files(partition) if one.base < offset]):
+            found = None
+            for head in self._heads(file, max(file.base, offset - 1)):
+                if head.base >= offset:
+                    break
+                found = head
+            if found is not None:
+                return found.base, found.crc
+        return None
+
+    def _standing(self, partition: int, mark: Mark) -> int | None:
+        base, crc = mark
+        files = self._files(partition)
+        holding = [one for one in files if one.base <= base]
+        if not holding:
+            return base + 1  # retention has removed it
+        is_closed = holding[-1] is not files[-1]
+        for head in self._heads(holding[-1], base):
+            if head.base == base:
+                return head.following if head.crc == crc or head.is_cleaned else None
+            if head.base > base:
+                break
+            if head.following > base:
+                return None  # batches keep their first offset when they are cleaned
+        return base + 1 if is_closed else None
+
+    def _heads(self, file: SegmentFile, offset: int) -> Iterator[Head]:
+        """Batches from not behind an offset, damage left out."""
+        with _reading(file.path):
+            walk = Walk(file.path)
+            try:
+                yield from _all_heads(walk, walk.near(offset))
+            finally:
+                walk.close()
+
+    def _at_time(self, partition: int, timestamp_ms: int) -> int:
+        bounds = self._bounds(partition)
+        for file in self._files(partition):
+            with _reading(file.path):
+                walk = Walk(file.path)
+                try:
+                    for head in _all_heads(walk, 0):
+                        if head.max_timestamp < timestamp_ms or head.following <= bounds.start:
+                            continue
+                        data = walk.file.read(head.position, head.length)
+                        offset = _first_at(data, timestamp_ms, head)
+                        return min(max(offset, bounds.start), bounds.end)
+                finally:
+                    walk.close()
+        return bounds.end
+
+    def _weighed(self, partition: int, start: int, end: int) -> list[Weighed]:
+        found = []
+        files = self._files(partition)
+        for index, file in enumerate(files):
+            after = files[index + 1].base if index + 1 < len(files) else max(end, file.base + 1)
+            first, last = max(start, file.base if index else 0), min(end, after)
+            if first >= last:
+                continue
+            with _reading(file.path):
+                size = stat(file.path).st_size  # noqa: PTH116
+            share = (last - first) / max(1, after - file.base)
+            found.append(Weighed(Span(partition, first, last), int(size * min(1.0, share))))
+        return found
+
+    # ---- in a worker
+
+    def _span(self, span: Span) -> Iterator[pa.RecordBatch]:
+        """Segment after segment, listed anew each time: any of them may have been rolled, cleaned
+        or removed since.
+        """
+        following = span.start
+        done: tuple[int, int] | None = None
+        vanished = 0
+        while following < span.end:
+            files = self._files(span.partition)
+            file = _next_file(files, following, done)
+            if file is None:
+                return
+            walk = _opened_or_none(file.path)
+            if walk is None:
+                vanished += 1
+                if vanished > _VANISHED:
+                    raise SourceError(f"{file.path} is listed, and is not there")
+                continue
+            try:
+                with _reading(file.path):
+                    reading = _Reading(walk, span, following, is_last=file is files[-1])
+                    yield from reading.rows()
+                    following = max(following, reading.following)
+            finally:
+                walk.close()
+            done = (file.base, walk.inode)
+
+
+class _Reading:
+    """One file on its way into rows, some MB at a time. `following` is the next offset."""
+
+    def __init__(self, walk: Walk, span: Span, following: int, *, is_last: bool) -> None:
+        self._walk = walk
+        self._span = span
+        self._start = following
+        self._is_last = is_last
+        self.following = following
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        span, walk = self._span, self._walk
+        size = walk.size()
+        position, self.following = _seek(walk, self._start, size)
+        want = PIECE_BYTES
+        while position < size and self.following < span.end:
+            data = walk.file.read(position, min(want, size - position))
+            start = max(self.following, self._start)
+            parsed = parse(data, span.partition, start=start, end=span.end)
+            if parsed.used:
+                position += parsed.used
+                self.following = max(self.following, parsed.next_offset)
+                want = PIECE_BYTES
+                yield parsed.rows
+                continue
+            head = head_at(data, 0, position) if len(data) >= HEADER_SIZE else None
+            if head is not None and len(data) < head.length <= size - position:
+                want = head.length
+                continue
+            good = walk.good_after(position, size, self.following)
+            if good is None and (self._is_last or not any(data)):
+                return
+            stop = size if good is None else good
+            yield self._damage(position, stop)
+            position = stop
+
+    def _damage(self, position: int, stop: int) -> pa.RecordBatch:
+        """One row for what is no batch; of a long stretch its beginning."""
+        data = self._walk.file.read(position, min(stop - position, WINDOW_BYTES))
+        rows = parse(data, self._span.partition, start=self.following, final=True).rows
+        offsets = rows.column("offset")
+        return rows.filter(
+            pc.and_(pc.greater_equal(offsets, self._start), pc.less(offsets, self._span.end))
+        )
+
+
+def _seek(walk: Walk, offset: int, size: int) -> tuple[int, int]:
+    """Where the batch stands that holds `offset`, or the next; and the offset behind those before
+    it.
+    """
+    position, before = walk.near(offset), 0
+    while True:
+        for head in walk.heads(position, size):
+            if head.following > offset:
+                return position, before
+            position, before = head.position + head.length, head.following
+        good = walk.good_after(position, size, before) if position < size else None
+        if good is None:
+            return position, before
+        head = next(walk.heads(good, size))
+        if head.base > offset:
+            return position, before
+        position = good
+
+
+def _next_file(
+    files: list[SegmentFile], following: int, done: tuple[int, int] | None
+) -> SegmentFile | None:
+    """The file that holds an offset; the one after it, when that file was read to its end."""
+    chosen = max((index for index, one in enumerate(files) if one.base <= following), default=0)
+    while chosen < len(files):
+        file = files[chosen]
+        if done is None or file.base > done[0] or not _is_file(file, done):
+            return file
+        chosen += 1
+    return None
+
+
+def _is_file(file: SegmentFile, done: tuple[int, int]) -> bool:
+    try:
+        return (file.base, stat(file.path).st_ino) == done  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+def _all_heads(walk: Walk, position: int) -> Iterator[Head]:
+    """Batches of a file from a position on, damage left out."""
+    size = walk.size()
+    following = 0
+    at: int | None = position
+    while at is not None:
+        for head in walk.heads(at, size):
+            following = head.following
+            position = head.position + head.length
+            yield head
+        at = walk.good_after(position, size, following) if position < size else None
+
+
+def _is_there(tail: _Tail) -> bool:
+    """Whether the last batch that was seen still is what it was."""
+    if tail.last is None:
+        return True
+    return next(tail.walk.heads(tail.last.position, tail.walk.size()), None) == tail.last
+
+
+def _last_right(walk: Walk, known: Head | None) -> Head | None:
+    """The last batch that is whole and right. Crcs are computed near the end of the file only:
+    what is before was there before the last crash.
+    """
+    size = walk.size()
+    last = known
+    unsure: list[Head] = []
+    for head in _all_heads(walk, known.position + known.length if known else 0):
+        if head.position + head.length <= size - CHECKED_BYTES:
+            last = head
+        else:
+            unsure.append(head)
+    return next((head for head in reversed(unsure) if walk.is_right(head)), last)
+
+
+def _first_at(data: bytes, timestamp_ms: int, head: Head) -> int:
+    """The offset of the first record that is not older; the batch's first if it is damaged."""
+    try:
+        entries = batch.entries(data)
+    except WireError:
+        return head.base
+    return next((offset for offset, time, _, _ in entries if time >= timestamp_ms), head.following)
+
+
+def _patiently(look: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Look again when a file went away meanwhile: cleaning has put another in its place."""
+    for _ in range(_VANISHED):
+        with suppress(FileNotFoundError):
+            return look(*arguments)
+    try:
+        return look(*arguments)
+    except FileNotFoundError as error:
+        raise SourceError(f"{error.filename} cannot be read: it is not there") from error
+
+
+def _opened_or_none(path: str) -> Walk | None:
+    with _reading(path), suppress(FileNotFoundError):
+        return Walk(path)
+    return None
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except PermissionError as error:
+        raise SourceError(
+            f"{error.filename or path} may not be read: run as the broker's user, or read a copy"
+        ) from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from error

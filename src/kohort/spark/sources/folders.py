@@ -1,0 +1,130 @@
+"""Where the folders of a topic's partitions are, in a broker's directory or a copy of one."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from os import scandir
+from os.path import isdir
+from typing import NamedTuple
+
+from kohort.config import read_properties
+from kohort.errors import Broken
+from kohort.spark.sources.files import ReadOnlyFiles, segment_files
+from kohort.spark.sources.source import Identity, SourceError
+from kohort.storage import checkpoints
+from kohort.storage.directory import META_PROPERTIES
+from kohort.storage.files import read_whole
+from kohort.terms import uuid_text
+
+_FILES = ReadOnlyFiles()
+
+
+class Folders(NamedTuple):
+    """The folders of one topic, by partition, and the directories that they were found in."""
+
+    topic: str
+    by_partition: dict[int, str]
+    directories: tuple[str, ...]
+
+    def identity(self) -> Identity:
+        """Whose log it is, as far as the small files beside it tell."""
+        return Identity(self._cluster_id(), self._topic_id())
+
+    def log_start(self, partition: int) -> int:
+        """Where retention or a user has let the log begin; 0 where no file says so."""
+        folder = self.by_partition[partition]
+        place = (self.topic, partition)
+        starts = [0]
+        for directory in (folder, *self.directories):
+            with suppress(Broken, OSError, UnicodeDecodeError):
+                starts.append(checkpoints.start_offsets(_FILES, directory).get(place, 0))
+        return max(starts)
+
+    def _cluster_id(self) -> str | None:
+        for directory in self.directories:
+            with suppress(OSError):
+                content = read_whole(_FILES, directory, META_PROPERTIES)
+                fields = read_properties(content.decode("latin-1")) if content else {}
+                if fields.get("cluster.id"):
+                    return fields["cluster.id"]
+        return None
+
+    def _topic_id(self) -> str | None:
+        for folder in self.by_partition.values():
+            with suppress(Broken, OSError, UnicodeDecodeError):
+                found = checkpoints.topic_id(_FILES, folder)
+                if found is not None:
+                    return uuid_text(found)
+        return None
+
+
+def find(path: str, topic: str) -> Folders:
+    """The folders of a topic: in a directory of logs, in several beside each other (a directory
+    for each broker), or one that is given itself. Raises SourceError.
+
+    Of a partition that is there several times, the copy that reaches furthest is read.
+    """
+    path = path.removeprefix("file:").rstrip("/") or "/"
+    if "://" in path or ":" in path.partition("/")[0]:
+        raise SourceError(f"{path} is no local path: copy or mount the log, and name its directory")
+    try:
+        return _find(path, topic)
+    except (FileNotFoundError, NotADirectoryError):
+        raise SourceError(
+            f"there is no directory {path}: name the broker's log.dirs, or a copy of it"
+        ) from None
+    except PermissionError as error:
+        raise SourceError(
+            f"{error.filename} may not be read: run as the broker's user, or read a copy"
+        ) from None
+
+
+def _find(path: str, topic: str) -> Folders:
+    parent, _, name = path.rpartition("/")
+    place = checkpoints.split_name(name)
+    if place is not None and place[0] == topic and isdir(path):  # noqa: PTH112
+        return Folders(topic, {place[1]: path}, (parent or ".",))
+    found: dict[int, list[str]] = {}
+    directories = [path, *(one for one in _inside(path) if not _is_partition(one))]
+    holders = []
+    for index, directory in enumerate(directories):
+        try:
+            inside = list(_inside(directory))
+        except PermissionError:
+            if index == 0:
+                raise
+            continue  # lost+found, or what else lies beside
+        for folder in inside:
+            split = checkpoints.split_name(folder.rpartition("/")[2])
+            if split is not None and split[0] == topic:
+                found.setdefault(split[1], []).append(folder)
+                if directory not in holders:
+                    holders.append(directory)
+    if not found:
+        raise SourceError(
+            f"{path} has no folder {topic}-0, {topic}-1, ...: name the directory that holds the "
+            "folders of partitions, the broker's log.dirs"
+        )
+    chosen = {partition: max(copies, key=_reach) for partition, copies in sorted(found.items())}
+    return Folders(topic, chosen, tuple(holders))
+
+
+def _inside(directory: str) -> Iterator[str]:
+    with scandir(directory) as entries:
+        yield from sorted(one.path for one in entries if one.is_dir())
+
+
+def _is_partition(path: str) -> bool:
+    return checkpoints.split_name(path.rpartition("/")[2]) is not None
+
+
+def _reach(folder: str) -> tuple[int, int]:
+    """How far a copy of a partition goes: by the name of its last segment, and its size."""
+    with suppress(OSError):
+        files = segment_files(folder)
+        if files:
+            file = _FILES.open(files[-1].path)
+            try:
+                return files[-1].base, file.size()
+            finally:
+                file.close()
+    return -1, 0
