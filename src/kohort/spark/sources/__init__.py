@@ -15,13 +15,15 @@ from kohort.spark.sources.source import (
     Source,
     SourceError,
 )
+from kohort.spark.sources.topic import KohortTopic, TopicSource
 
 SOURCES: dict[str, tuple[Callable[[str], Source], str]] = {
     "log": (LogSource, "log:DIRECTORY"),
+    "cluster": (TopicSource, "cluster:HOST:PORT"),
 }
 """The word before the colon -> the class, and how it is written."""
 
-FORMATS: tuple[type[DataSource], ...] = (KohortLog,)
+FORMATS: tuple[type[DataSource], ...] = (KohortLog, KohortTopic)
 
 
 def source(text: str) -> Source:

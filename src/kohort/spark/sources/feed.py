@@ -80,10 +80,13 @@ def tasks(weighed: Sequence[Weighed], wanted: int, least: int) -> list[Task]:
     spans: list[Span] = []
     weight = 0
     for one in weighed:
-        if spans and weight + one.weight > target:
+        if spans and weight + one.weight // 2 > target:
             found.append(Task(spans))
             spans, weight = [], 0
-        spans.append(one.span)
+        if spans and (spans[-1].partition, spans[-1].end) == one.span[:2]:
+            spans[-1] = spans[-1]._replace(end=one.span.end)
+        else:
+            spans.append(one.span)
         weight += one.weight
     if spans:
         found.append(Task(spans))

@@ -56,11 +56,6 @@ class FolderFeed:
         """To a worker goes where the folders are, and no open file."""
         return type(self), (self._path, self._topic, self._folders)
 
-    @property
-    def found(self) -> folders.Folders:
-        """Where the folders are, as of the last look."""
-        return self._folders
-
     def bounds(self) -> dict[int, Bounds]:
         self._folders = folders.find(self._path, self._topic)
         return {one: _patiently(self._bounds, one) for one in self._folders.by_partition}

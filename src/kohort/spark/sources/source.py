@@ -33,19 +33,20 @@ class Position(NamedTuple):
     next: int
     """The offset to read next."""
     last: Mark | None = None
-    """The last batch before it; None for unknown, and then a cut tail is not found."""
+    """The last batch known before it; None for unknown, and then a cut tail may go unseen."""
     older: tuple[Mark, ...] = ()
     """Batches further back, newest first, ever wider apart: a cut goes back to the newest of them
     that is still there."""
 
     def moved(self, to: "Position") -> "Position":
         """The position `to`, with what this one remembers of the log before it."""
-        marks = dict.fromkeys((*([self.last] if self.last else []), *self.older))
+        marks = [mark for mark in (to.last, self.last, *self.older) if mark is not None]
         kept: dict[int, Mark] = {}
-        for mark in marks:
-            if mark != to.last and mark[0] < to.next:
+        for mark in dict.fromkeys(marks):
+            if mark[0] < to.next:
                 kept.setdefault((to.next - mark[0]).bit_length(), mark)
-        return Position(to.next, to.last, tuple(kept.values()))
+        found = list(kept.values())
+        return Position(to.next, found[0] if found else None, tuple(found[1:]))
 
     def as_json(self) -> list[Any]:
         """The position as a value for JSON: `of_json` reads it."""

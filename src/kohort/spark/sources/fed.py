@@ -1,0 +1,87 @@
+"""What the sources have in common that read a log by themselves: from a feed to a format of Spark,
+and to a `Source`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from kohort.spark.schemas import DECODED
+from kohort.spark.sources import planning
+from kohort.spark.sources.feed import Feed
+from kohort.spark.sources.options import Options, range_options, required, stream_options
+from kohort.spark.sources.reader import Reader, StreamReader, spark_schema
+from kohort.spark.sources.source import Note, Plan, Position
+
+
+class FedFormat(DataSource):
+    """A format whose rows come from a feed. `place` is the one option that has to be given."""
+
+    place: ClassVar[str]
+    example: ClassVar[str]
+    least: ClassVar[int]
+    """What is too little for a task of its own, in the feed's weight."""
+
+    @classmethod
+    @abstractmethod
+    def feed(cls, place: str, topic: str) -> Feed:
+        """The feed of a topic at a place."""
+
+    def schema(self) -> StructType:
+        return spark_schema(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return Reader(*self._fed(), schema, self.least)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return StreamReader(*self._fed(), schema, self.least)
+
+    def _fed(self) -> tuple[Feed, Options]:
+        options = Options.of(self.options, (self.place,))
+        return self.feed(required(self.options, self.place, self.example), options.topic), options
+
+
+class FedSource:
+    """The part of `Source` that a feed and its format are enough for."""
+
+    def __init__(self, form: type[FedFormat], place: str, topic: str) -> None:
+        self._form = form
+        self._options = {form.place: place, "topic": topic, "rows": DECODED.name}
+        self._feed = form.feed(place, topic)
+
+    def plan(
+        self,
+        since: Mapping[int, Position],
+        *,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+    ) -> Plan:
+        """What there is to read now, behind `since`."""
+        return planning.plan(self._feed, since, from_time, to_time)
+
+    def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
+        """The rows of a plan, decoded in the workers."""
+        spark.dataSource.register(self._form)
+        options = self._options | range_options(plan.ranges)
+        return spark.read.format(self._form.name()).options(**options).load()
+
+    def stream(
+        self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
+    ) -> DataFrame:
+        """Decoded rows from where the plan begins, for ever."""
+        spark.dataSource.register(self._form)
+        options = self._options | stream_options(plan, max_records)
+        return spark.readStream.format(self._form.name()).options(**options).load()
+
+    def positions(self, following: Mapping[int, int]) -> dict[int, Position]:
+        """Positions of partitions whose next offsets are known."""
+        return planning.positions(self._feed, following)
+
+    def changes(self, plan: Plan) -> tuple[Note, ...]:
+        """What happened to the log since it was planned."""
+        return planning.changes(self._feed, plan)

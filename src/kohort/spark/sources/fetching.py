@@ -1,0 +1,261 @@
+"""Questions to the leaders of a topic's partitions: bounds, offsets by time, and batches.
+
+A leader that moves, starts or cannot be reached is looked up again until `PATIENCE_S` is over; the
+first look-up has to succeed at once, for an address that is wrong stays wrong. No group is joined,
+and records are read up to the high watermark, those of open and aborted transactions too: so the
+rows are those of the log, and reading leaves nothing in it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self, TypeVar
+
+from kohort.client.cluster import Cluster, Node, api_error, nodes_of
+from kohort.client.connection import Address
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.spark.sources.source import Identity, SourceError
+from kohort.terms import NO_TOPIC_ID, uuid_text
+from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from kohort.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+Answer = TypeVar("Answer")
+
+CLIENT_ID = "kohort-spark"
+PATIENCE_S = 60.0
+EARLIEST, LATEST = -2, -1
+_REQUEST_S = 30.0
+_NAMES_TOPICS = 12  # the last version of Fetch that does
+_UNCOMMITTED = 0
+_CONSUMER = -1
+_NOT_ALLOWED = (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+)
+
+
+class Leader(NamedTuple):
+    """Who leads a partition, and since which election."""
+
+    node: Node
+    epoch: int
+
+
+def run(question: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer, also where a loop is running already, as in a notebook."""
+
+    async def asked() -> Answer:
+        return await question()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(asked())).result()
+
+
+class TopicClient:
+    """One topic of a live cluster. Methods raise SourceError; used as a context."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.identity = Identity()
+        self.leaders: dict[int, Leader] = {}
+        self.partitions: tuple[int, ...] = ()
+        self._cluster = Cluster(addresses(bootstrap), client_id=CLIENT_ID)
+        self._is_known = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._cluster.close()
+
+    async def ask(self, node: Node, request: Any) -> Any:
+        """Ask one broker something else. Raises what `Cluster.ask` raises."""
+        return await self._cluster.ask(node, request, deadline=_now() + _REQUEST_S)
+
+    async def look_up(self) -> None:
+        """Ask who leads what."""
+        try:
+            answer = await self._cluster.metadata([self.topic], deadline=_now() + _REQUEST_S)
+        except (ApiError, UnsupportedVersionError, WireError) as error:
+            raise SourceError(
+                f"the cluster at {self.bootstrap} cannot be asked: {_text(error)}; is it up, and "
+                "does it listen there in plain text?"
+            ) from error
+        found = next((one for one in answer.topics if one.name == self.topic), None)
+        code = found.error_code if found is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if found is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise SourceError(
+                f"the cluster at {self.bootstrap} has no topic {self.topic}: it is made when the "
+                "first group commits"
+            )
+        if code:
+            raise self._refused(api_error(code))
+        nodes = nodes_of(answer)
+        topic_id = found.topic_id if found.topic_id != NO_TOPIC_ID else None
+        self.identity = Identity(answer.cluster_id, uuid_text(topic_id) if topic_id else None)
+        self.partitions = tuple(sorted(one.partition_index for one in found.partitions))
+        self.leaders = {
+            one.partition_index: Leader(nodes[one.leader_id], one.leader_epoch)
+            for one in found.partitions
+            if one.leader_id in nodes
+        }
+        self._is_known = True
+
+    async def offsets(self, partitions: Iterable[int], timestamp: int) -> dict[int, int]:
+        """Partition -> first offset not older than a time, or -1; EARLIEST and LATEST are times."""
+
+        def request(share: Sequence[int]) -> ListOffsetsRequest:
+            wanted = [
+                ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in share
+            ]
+            topic = ListOffsetsTopic(name=self.topic, partitions=wanted)
+            return ListOffsetsRequest(
+                replica_id=_CONSUMER, isolation_level=_UNCOMMITTED, topics=[topic]
+            )
+
+        def read(answer: Any) -> dict[int, Any]:
+            return {one.partition_index: one for part in answer.topics for one in part.partitions}
+
+        found = await self._ask(partitions, request, read)
+        return {index: one.offset for index, one in found.items()}
+
+    async def fetch(
+        self, wanted: Mapping[int, int], *, limit_bytes: int, wait_ms: int = 0
+    ) -> dict[int, PartitionData]:
+        """Batches from these offsets on, each partition's up to the limit.
+
+        An error OFFSET_OUT_OF_RANGE is left in the answer. Of several partitions some may come
+        without records though they have some: ask again for those alone.
+        """
+
+        def request(share: Sequence[int]) -> FetchRequest:
+            parts = [
+                FetchPartition(
+                    partition=one, fetch_offset=wanted[one], partition_max_bytes=limit_bytes
+                )
+                for one in share
+            ]
+            return FetchRequest(
+                max_wait_ms=wait_ms,
+                min_bytes=1,
+                max_bytes=limit_bytes * len(share),
+                isolation_level=_UNCOMMITTED,
+                topics=[FetchTopic(topic=self.topic, partitions=parts)],
+            )
+
+        def read(answer: Any) -> dict[int, Any]:
+            if answer.error_code:
+                raise api_error(answer.error_code)
+            return {
+                one.partition_index: one for part in answer.responses for one in part.partitions
+            }
+
+        return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)
+
+    async def _ask(
+        self,
+        partitions: Iterable[int],
+        request: Callable[[Sequence[int]], Any],
+        read: Callable[[Any], dict[int, Any]],
+        *,
+        at_most: int = 32767,
+    ) -> dict[int, Any]:
+        """Each leader once for all that is its own; again for what may still succeed."""
+        deadline = _now() + PATIENCE_S
+        left = dict.fromkeys(partitions)
+        found: dict[int, Any] = {}
+        attempt = 0
+        while left:
+            troubles = await self._round(left, found, request, read, at_most)
+            if left and not await self._cluster.pause(attempt, deadline):
+                index = next(iter(left))
+                raise SourceError(
+                    f"partition {index} of {self.topic} cannot be read: {_text(troubles[index])}, "
+                    f"for {PATIENCE_S:.0f} seconds"
+                )
+            attempt += 1
+        return found
+
+    async def _round(
+        self,
+        left: dict[int, None],
+        found: dict[int, Any],
+        request: Callable[[Sequence[int]], Any],
+        read: Callable[[Any], dict[int, Any]],
+        at_most: int,
+    ) -> dict[int, Exception]:
+        """One try for what is left: what is answered moves to `found`, the rest has a reason."""
+        troubles: dict[int, Exception] = dict.fromkeys(
+            left, ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads it")
+        )
+        if not left.keys() <= self.leaders.keys():
+            was_known = self._is_known
+            try:
+                await self.look_up()
+            except SourceError as error:
+                if not was_known:
+                    raise
+                return dict.fromkeys(left, error)
+        shares: dict[Node, list[int]] = {}
+        for index in left:
+            if index in self.leaders:
+                shares.setdefault(self.leaders[index].node, []).append(index)
+
+        async def asked(node: Node, share: list[int]) -> dict[int, Any] | Exception:
+            try:
+                answer = await self._cluster.ask(
+                    node, request(share), deadline=_now() + _REQUEST_S, at_most=at_most
+                )
+                return read(answer)
+            except (ApiError, WireError) as error:
+                return error
+            except UnsupportedVersionError as error:
+                raise SourceError(f"{node} is too old: {error}") from error
+
+        answers = await asyncio.gather(*(asked(node, share) for node, share in shares.items()))
+        for share, answer in zip(shares.values(), answers, strict=True):
+            for index in share:
+                one = answer.get(index) if isinstance(answer, dict) else None
+                code = one.error_code if one is not None else ErrorCode.UNKNOWN_SERVER_ERROR
+                if code in {ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE}:
+                    found[index] = one
+                    del left[index]
+                    continue
+                trouble = answer if isinstance(answer, Exception) else api_error(code)
+                if isinstance(trouble, ApiError) and not trouble.code.retriable:
+                    raise self._refused(trouble)
+                troubles[index] = trouble
+                self.leaders.pop(index, None)
+        return troubles
+
+    def _refused(self, error: ApiError) -> SourceError:
+        if error.code in _NOT_ALLOWED:
+            return SourceError(
+                f"topic {self.topic} may not be read: allow this client Describe and Read on it "
+                f"({error.code.name})"
+            )
+        return SourceError(f"topic {self.topic} at {self.bootstrap} cannot be read: {_text(error)}")
+
+
+def addresses(bootstrap: str) -> list[Address]:
+    """`host:port`, several with commas between them. Raises SourceError."""
+    try:
+        found = [Address.of(one.strip()) for one in bootstrap.split(",") if one.strip()]
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+    if not found:
+        raise SourceError(f"{bootstrap!r} names no broker, expected host:port")
+    return found
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _text(error: Exception) -> str:
+    return (error.message or error.code.name) if isinstance(error, ApiError) else str(error)

@@ -1,0 +1,83 @@
+"""The log of a live cluster, read by our own Fetch in the workers: `format("kohort.topic")`.
+
+No group is joined, so that reading the group log writes nothing into it, and no jar is needed.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kohort.errors import ApiError, UnsupportedVersionError, WireError
+from kohort.spark.sources.fed import FedFormat, FedSource
+from kohort.spark.sources.feed import Feed
+from kohort.spark.sources.fetching import TopicClient, addresses, run
+from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.source import Identity
+from kohort.spark.sources.topic_feed import SPAN_RECORDS, TopicFeed
+from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+_RETENTION = "offsets.retention.minutes"
+_BROKER = 4  # a resource type of DescribeConfigs
+
+
+class KohortTopic(FedFormat):
+    """Rows of a topic of a live cluster, fetched by the workers.
+
+    Options: `bootstrap.servers`, and what `options` describes.
+    """
+
+    place = "bootstrap.servers"
+    example = "127.0.0.1:9092"
+    least = SPAN_RECORDS
+
+    @classmethod
+    def name(cls) -> str:
+        return "kohort.topic"
+
+    @classmethod
+    def feed(cls, place: str, topic: str) -> Feed:
+        addresses(place)
+        return TopicFeed(place, topic)
+
+
+class TopicSource(FedSource):
+    """Keeps the contract of `Source` for a live cluster."""
+
+    def __init__(self, bootstrap: str, topic: str = GROUP_LOG) -> None:
+        super().__init__(KohortTopic, bootstrap, topic)
+        self._bootstrap = bootstrap
+        self._topic_feed = TopicFeed(bootstrap, topic)
+
+    def identity(self) -> Identity:
+        """As the cluster's metadata tells."""
+        return self._topic_feed.identity()
+
+    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
+        """Of all user topics, asked now."""
+        from kohort.spark.sources import end_offsets  # noqa: PLC0415  (imports this package)
+
+        return end_offsets.from_cluster(spark, self._bootstrap)
+
+    def retention_ms(self) -> int | None:
+        """As a broker's configuration says; None where we may not ask."""
+
+        async def ask() -> str | None:
+            async with self._topic_feed.client() as client:
+                return await _retention_or_none(client)
+
+        minutes = run(ask)
+        return int(minutes) * 60_000 if minutes is not None and minutes.isdigit() else None
+
+
+async def _retention_or_none(client: TopicClient) -> str | None:
+    await client.look_up()
+    node = next((leader.node for leader in client.leaders.values()), None)
+    if node is None:
+        return None
+    resource = DescribeConfigsResource(
+        resource_type=_BROKER, resource_name=str(node.id), configuration_keys=[_RETENTION]
+    )
+    try:
+        answer = await client.ask(node, DescribeConfigsRequest(resources=[resource]))
+    except (ApiError, UnsupportedVersionError, WireError):
+        return None
+    configs = (one for result in answer.results for one in result.configs)
+    return next((one.value for one in configs if one.name == _RETENTION), None)

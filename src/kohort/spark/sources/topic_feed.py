@@ -1,0 +1,259 @@
+"""A log as the leaders of its partitions give it, fetched by whoever reads it."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kohort.errors import ErrorCode
+from kohort.spark.segments import parse
+from kohort.spark.sources.feed import Bounds, Span, Weighed
+from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, run
+from kohort.spark.sources.files import Head, head_at
+from kohort.spark.sources.planning import gap
+from kohort.spark.sources.source import Identity, Mark, Note, SourceError
+from kohort.wire.batch import HEADER_SIZE
+
+FIRST_BYTES = 1 << 20
+PIECE_BYTES = 4 << 20
+SPAN_RECORDS = 100_000
+_MARK_BYTES = 1 << 14
+_WAIT_MS = 500
+_AT_ONCE = 3  # partitions that one task fetches at the same time
+_READY = 2  # fetched pieces that wait for their reader
+_LOG = logging.getLogger("kohort.spark")
+
+Piece = tuple[Span, int, bytes]
+"""A span, the offset that it has come to, and batches from there on."""
+
+
+class TopicFeed:
+    """Keeps the contract of `Feed` for a topic of a live cluster."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._leaders: dict[int, int] = {}
+        self._notes: list[Note] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._bootstrap, self._topic)
+
+    def identity(self) -> Identity:
+        """Whose log it is."""
+
+        async def ask() -> Identity:
+            async with self.client() as client:
+                await client.look_up()
+                return client.identity
+
+        return run(ask)
+
+    def bounds(self) -> dict[int, Bounds]:
+        async def ask() -> tuple[TopicClient, dict[int, int], dict[int, int]]:
+            async with self.client() as client:
+                await client.look_up()
+                every = client.partitions
+                starts = await client.offsets(every, EARLIEST)
+                return client, starts, await client.offsets(every, LATEST)
+
+        client, starts, ends = run(ask)
+        for index, leader in client.leaders.items():
+            before = self._leaders.get(index, leader.node.id)
+            if before != leader.node.id:
+                text = f"the leader of partition {index} is node {leader.node.id}, it was {before}"
+                self._notes.append(Note(index, ends[index], text))
+            self._leaders[index] = leader.node.id
+        return {
+            index: Bounds(starts[index], ends[index], client.leaders[index].epoch)
+            for index in client.partitions
+        }
+
+    def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
+        wanted = {index: offset - 1 for index, offset in following.items() if offset > 0}
+        heads = self._heads(wanted)
+        return {
+            index: (head.base, head.crc)
+            if (head := heads.get(index)) is not None and head.base < offset
+            else None
+            for index, offset in following.items()
+        }
+
+    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+        heads = self._heads({index: base for index, (base, _) in marks.items()})
+        bounds = self.bounds()
+        found: dict[int, int | None] = {}
+        for index, (base, crc) in marks.items():
+            head = heads.get(index)
+            if base < bounds[index].start or (head is not None and head.base > base):
+                found[index] = base + 1  # retention or cleaning has removed it
+            elif head is None or head.base < base or (head.crc != crc and not head.is_cleaned):
+                found[index] = None
+            else:
+                found[index] = head.following
+        return found
+
+    def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
+        wanted = list(partitions)
+
+        async def ask() -> dict[int, int]:
+            async with self.client() as client:
+                found = await client.offsets(wanted, timestamp_ms)
+                later = [index for index, offset in found.items() if offset < 0]
+                return {**found, **(await client.offsets(later, LATEST))}
+
+        return run(ask)
+
+    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
+        """Spans of some records each, weighed in records."""
+        found = []
+        for index, (start, end) in ranges.items():
+            for first in range(start, end, SPAN_RECORDS):
+                last = min(first + SPAN_RECORDS, end)
+                found.append(Weighed(Span(index, first, last), last - first))
+        return found
+
+    def happened(self) -> tuple[Note, ...]:
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
+    def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+        """Pieces are parsed while the brokers prepare the next: a request is on its way before
+        the piece before it is given out.
+        """
+        loop = asyncio.new_event_loop()
+        try:
+            shelf = _Shelf()
+            fetching = loop.create_task(self._fetch_all(spans, shelf))
+            while (piece := loop.run_until_complete(shelf.take())) is not None:
+                span, start, data = piece
+                yield parse(data, span.partition, start=start, end=span.end).rows
+            loop.run_until_complete(fetching)
+        finally:
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+                loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            loop.close()
+
+    def client(self) -> TopicClient:
+        """A client of the topic, to be used as a context."""
+        return TopicClient(self._bootstrap, self._topic)
+
+    # ---- in the driver
+
+    def _heads(self, wanted: Mapping[int, int]) -> dict[int, Head]:
+        """The batch that holds each offset, or the one after it; nothing where there is none."""
+
+        async def ask() -> dict[int, Head]:
+            found: dict[int, Head] = {}
+            async with self.client() as client:
+                answers = await client.fetch(wanted, limit_bytes=_MARK_BYTES) if wanted else {}
+                for index, offset in wanted.items():
+                    answer = answers[index]
+                    if not answer.records and not answer.error_code:
+                        # One of several may be left out; the first of an answer comes in any case.
+                        alone = await client.fetch({index: offset}, limit_bytes=_MARK_BYTES)
+                        answer = alone[index]
+                    data = answer.records or b""
+                    head = head_at(data, 0, 0) if len(data) >= HEADER_SIZE else None
+                    if head is not None:
+                        found[index] = head
+            return found
+
+        return run(ask)
+
+    # ---- in a worker
+
+    async def _fetch_all(self, spans: Sequence[Span], shelf: "_Shelf") -> None:
+        waiting = list(reversed(spans))
+
+        async def some(client: TopicClient) -> None:
+            while waiting:
+                await self._fetch(client, waiting.pop(), shelf)
+
+        try:
+            async with self.client() as client, asyncio.TaskGroup() as group:
+                for _ in range(min(_AT_ONCE, len(waiting))):
+                    group.create_task(some(client))
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+        finally:
+            shelf.close()
+
+    async def _fetch(self, client: TopicClient, span: Span, shelf: "_Shelf") -> None:
+        """The batches of a span, from the next offset that is there each time."""
+        offset = span.start
+        limit = FIRST_BYTES
+        silent_s = 0.0
+        while offset < span.end:
+            answers = await client.fetch(
+                {span.partition: offset}, limit_bytes=limit, wait_ms=_WAIT_MS
+            )
+            answer = answers[span.partition]
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                start = (await client.offsets([span.partition], EARLIEST))[span.partition]
+                if start <= offset:
+                    return  # the tail was cut; the next plan finds it
+                _LOG.warning("%s", gap(span.partition, offset, min(start, span.end)).text)
+                offset = start
+                continue
+            data = answer.records or b""
+            following = _following(data)
+            if following is None:
+                silent_s += _WAIT_MS / 1000
+                if silent_s > PATIENCE_S:
+                    raise SourceError(
+                        f"partition {span.partition} of {self._topic} gives nothing from offset "
+                        f"{offset} on, {span.end} was its end: it was cut, or its leader lags "
+                        "behind; run again"
+                    )
+                await asyncio.sleep(_WAIT_MS / 1000)
+                limit = _larger(data, limit)
+                continue
+            await shelf.put((span, offset, data))
+            done = max(1, following - offset)
+            left = (span.end - following) * len(data) * 5 // (done * 4)
+            limit = max(1 << 16, min(PIECE_BYTES, left + (1 << 14)))
+            offset, silent_s = max(offset, following), 0.0
+
+
+class _Shelf:
+    """A few pieces that wait for their reader; whoever fetches more waits for room."""
+
+    def __init__(self) -> None:
+        self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(_READY)
+
+    async def put(self, piece: Piece) -> None:
+        await self._room.acquire()
+        self._pieces.put_nowait(piece)
+
+    async def take(self) -> Piece | None:
+        """The next piece, None when there will be no more."""
+        piece = await self._pieces.get()
+        self._room.release()
+        return piece
+
+    def close(self) -> None:
+        """No more will come. Never waits: it is called when fetching fails, too."""
+        self._pieces.put_nowait(None)
+
+
+def _following(data: bytes) -> int | None:
+    """The offset after the last whole batch; None where there is none."""
+    position, following = 0, None
+    while position + HEADER_SIZE <= len(data):
+        head = head_at(data, position, position)
+        if head is None or position + head.length > len(data):
+            break
+        position += head.length
+        following = head.following
+    return following
+
+
+def _larger(data: bytes, limit: int) -> int:
+    """What a batch needs that was cut: brokers before KIP-74 give the beginning of one."""
+    head = head_at(data, 0, 0) if len(data) >= HEADER_SIZE else None
+    return max(limit, head.length if head is not None else 0)
