@@ -5,7 +5,11 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from kohort.spark.sources.connector import ConnectorSource
+from kohort.spark.sources.groups import GroupsSource
 from kohort.spark.sources.log import KohortLog, LogSource
+from kohort.spark.sources.offsets import OffsetsSource
+from kohort.spark.sources.parquet import ParquetSource
 from kohort.spark.sources.source import (
     Identity,
     Mark,
@@ -20,10 +24,12 @@ from kohort.spark.sources.topic import KohortTopic, TopicSource
 SOURCES: dict[str, tuple[Callable[[str], Source], str]] = {
     "log": (LogSource, "log:DIRECTORY"),
     "cluster": (TopicSource, "cluster:HOST:PORT"),
+    "parquet": (ParquetSource, "parquet:DIRECTORY"),
+    "connector": (ConnectorSource, "connector:HOST:PORT"),
 }
 """The word before the colon -> the class, and how it is written."""
 
-FORMATS: tuple[type[DataSource], ...] = (KohortLog, KohortTopic)
+FORMATS: tuple[type[DataSource], ...] = (KohortLog, KohortTopic, GroupsSource, OffsetsSource)
 
 
 def source(text: str) -> Source:

@@ -46,8 +46,8 @@ class Bounds(NamedTuple):
     was."""
 
 
-class Feed(Protocol):
-    """A log of one topic. Methods raise SourceError when it cannot be read."""
+class Survey(Protocol):
+    """What planning asks of a log. Methods raise SourceError when it cannot be read."""
 
     def bounds(self) -> dict[int, Bounds]:
         """The partitions, and where they begin and end now."""
@@ -63,14 +63,18 @@ class Feed(Protocol):
     def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
         """Partition -> first offset that is not older, the end where there is none."""
 
+    def happened(self) -> tuple[Note, ...]:
+        """Notes on what this feed has seen change since it was made, such as leaders."""
+
+
+class Feed(Survey, Protocol):
+    """A log of one topic, to be read."""
+
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """The ranges as spans that are best read in one go, in order."""
 
     def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
         """The raw rows of spans, in order. Called in a worker."""
-
-    def happened(self) -> tuple[Note, ...]:
-        """Notes on what this feed has seen change since it was made, such as leaders."""
 
 
 def tasks(weighed: Sequence[Weighed], wanted: int, least: int) -> list[Task]:

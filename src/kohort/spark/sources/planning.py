@@ -1,69 +1,70 @@
-"""What is new in a log since some positions, and what happened to it: the same for every feed."""
+"""What is new in a log since some positions, and what happened to it: the same for every source."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from kohort.spark.sources.feed import Bounds, Feed
+from kohort.spark.sources.feed import Bounds, Survey
 from kohort.spark.sources.source import Note, Plan, Position, SourceError
 
 
 def plan(
-    feed: Feed,
+    survey: Survey,
     since: Mapping[int, Position],
     from_time: datetime | None = None,
     to_time: datetime | None = None,
 ) -> Plan:
     """See `Source.plan`."""
-    bounds = feed.bounds()
-    notes = [
-        Note(index, since[index].next, f"partition {index} is not there any more; it was read to "
-             f"offset {since[index].next}")
-        for index in sorted(since.keys() - bounds.keys())
-    ]  # fmt: skip
-    cut = _cuts(feed, {one: since[one] for one in since if one in bounds}, bounds)
-    notes += (
-        Note(index, offset, f"the log of partition {index} was cut at or behind offset {offset} "
-             f"after it was read to {since[index].next}; it is read again from {offset} on")
-        for index, offset in sorted(cut.items())
-    )  # fmt: skip
-    starts = _starts(feed, since, bounds, cut, from_time)
-    for index, begin in starts.items():
-        if begin < bounds[index].start:
-            notes.append(gap(index, begin, bounds[index].start))
-    ends = feed.at_time(bounds, milliseconds(to_time)) if to_time is not None else {}
+    bounds = survey.bounds()
+    cut = _cuts(survey, {one: since[one] for one in since if one in bounds}, bounds)
+    starts = _starts(survey, since, bounds, cut, from_time)
+    ends = survey.at_time(bounds, milliseconds(to_time)) if to_time is not None else {}
     ranges = {}
     for index, one in sorted(bounds.items()):
         begin, end = max(starts[index], one.start), min(one.end, ends.get(index, one.end))
         if begin < end:
             ranges[index] = (begin, end)
-    positions = dict(since)
-    for index, offset in cut.items():
-        positions[index] = _back(since[index], offset)
-    for index, begin in starts.items():
-        if index not in since and index not in ranges:
-            positions[index] = Position(begin)
-    marks = feed.marks({index: end for index, (_, end) in ranges.items()})
+    reached = {index: Position(begin) for index, begin in starts.items()}
+    reached |= since
+    reached |= {index: _back(since[index], offset) for index, offset in cut.items()}
+    marks = survey.marks({index: end for index, (_, end) in ranges.items()})
     for index, (_, end) in ranges.items():
-        before = positions.get(index, Position(0))
-        positions[index] = before.moved(Position(end, marks.get(index)))
-    return Plan(ranges, cut, tuple(notes), dict(sorted(positions.items())))
+        reached[index] = reached[index].moved(Position(end, marks.get(index)))
+    notes = (
+        *(_absent(index, since[index].next) for index in sorted(since.keys() - bounds.keys())),
+        *(_cut(index, offset, since[index].next) for index, offset in sorted(cut.items())),
+        *(
+            gap(index, begin, bounds[index].start)
+            for index, begin in starts.items()
+            if begin < bounds[index].start
+        ),
+    )
+    return Plan(ranges, cut, notes, dict(sorted(reached.items())))
+
+
+def _absent(partition: int, following: int) -> Note:
+    text = f"partition {partition} is not there any more; it was read to offset {following}"
+    return Note(partition, following, text)
+
+
+def _cut(partition: int, offset: int, following: int) -> Note:
+    text = (
+        f"the log of partition {partition} was cut at or behind offset {offset} after it was read "
+        f"to {following}; it is read again from {offset} on"
+    )
+    return Note(partition, offset, text)
 
 
 def gap(partition: int, begin: int, start: int) -> Note:
     """Records that were removed before they were read."""
-    return Note(
-        partition,
-        begin,
-        f"offsets {begin} to {start - 1} of partition {partition} were removed before they were "
-        "read",
-    )
+    lost = f"offsets {begin} to {start - 1} of partition {partition}"
+    return Note(partition, begin, f"{lost} were removed before they were read")
 
 
-def changes(feed: Feed, planned: Plan) -> tuple[Note, ...]:
+def changes(survey: Survey, planned: Plan) -> tuple[Note, ...]:
     """See `Source.changes`."""
-    bounds = feed.bounds()
+    bounds = survey.bounds()
     return (
-        *feed.happened(),
+        *survey.happened(),
         *(
             Note(
                 index,
@@ -77,9 +78,9 @@ def changes(feed: Feed, planned: Plan) -> tuple[Note, ...]:
     )
 
 
-def positions(feed: Feed, following: Mapping[int, int]) -> dict[int, Position]:
+def positions(survey: Survey, following: Mapping[int, int]) -> dict[int, Position]:
     """See `Source.positions`."""
-    marks = feed.marks(following)
+    marks = survey.marks(following)
     return {index: Position(offset, marks.get(index)) for index, offset in following.items()}
 
 
@@ -91,7 +92,7 @@ def milliseconds(time: datetime) -> int:
 
 
 def _starts(
-    feed: Feed,
+    survey: Survey,
     since: Mapping[int, Position],
     bounds: Mapping[int, Bounds],
     cut: Mapping[int, int],
@@ -99,7 +100,7 @@ def _starts(
 ) -> dict[int, int]:
     fresh = [index for index in bounds if index not in since]
     found = (
-        feed.at_time(fresh, milliseconds(from_time))
+        survey.at_time(fresh, milliseconds(from_time))
         if from_time is not None and fresh
         else {index: bounds[index].start for index in fresh}
     )
@@ -108,12 +109,12 @@ def _starts(
 
 
 def _cuts(
-    feed: Feed, since: Mapping[int, Position], bounds: Mapping[int, Bounds]
+    survey: Survey, since: Mapping[int, Position], bounds: Mapping[int, Bounds]
 ) -> dict[int, int]:
     """Where logs were cut since they were read: behind the newest batch that still stands."""
     cut: dict[int, int] = {}
     marks = {index: one.last for index, one in since.items() if one.last is not None}
-    standing = feed.standing(marks) if marks else {}
+    standing = survey.standing(marks) if marks else {}
     for index, one in since.items():
         end = bounds[index].end
         if index not in marks:
@@ -122,15 +123,15 @@ def _cuts(
             continue
         following = standing[index]
         if following is None:
-            cut[index] = _behind_an_older(feed, index, one, bounds[index])
+            cut[index] = _behind_an_older(survey, index, one, bounds[index])
         elif end < one.next:
             cut[index] = min(following, end)
     return cut
 
 
-def _behind_an_older(feed: Feed, index: int, position: Position, bounds: Bounds) -> int:
+def _behind_an_older(survey: Survey, index: int, position: Position, bounds: Bounds) -> int:
     for mark in position.older:
-        following = feed.standing({index: mark})[index]
+        following = survey.standing({index: mark})[index]
         if following is not None:
             return min(following, bounds.end)
     return bounds.start

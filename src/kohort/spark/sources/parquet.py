@@ -1,0 +1,184 @@
+"""Raw rows that somebody has kept as Parquet: our own `records`, or what the Kafka connector gave.
+
+Files have no crc of the batches that the rows came in, so a tail that was cut is not found.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.decode import decode_frame
+from kohort.spark.schemas import RAW
+from kohort.spark.sources import planning
+from kohort.spark.sources.feed import Bounds
+from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.source import Identity, Mark, Note, Plan, Position, SourceError
+
+_NEEDED = ("partition", "offset", "timestamp", "key", "value")
+_UNKNOWN: dict[str, Any] = {
+    "producer_id": -1,
+    "producer_epoch": -1,
+    "transactional": False,
+    "control": False,
+    "error": None,
+}
+"""What a row has where a column is missing: the Kafka connector does not tell these."""
+
+
+def raw_rows(frame: DataFrame) -> DataFrame:
+    """A frame with at least key, value and where they stood, as raw rows of the group log."""
+    if "topic" in frame.columns:
+        frame = frame.where(F.col("topic") == GROUP_LOG)
+    for name, value in _UNKNOWN.items():
+        if name not in frame.columns:
+            frame = frame.withColumn(name, F.lit(value))
+    return RAW.conform(frame)
+
+
+class ParquetSource:
+    """Keeps the contract of `Source` for a directory of Parquet files."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path.removeprefix("file:")
+        self._survey = _Survey(self._path)
+
+    def identity(self) -> Identity:
+        """Unknown: rows do not tell whose they are."""
+        return Identity()
+
+    def plan(
+        self,
+        since: Mapping[int, Position],
+        *,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+    ) -> Plan:
+        """What there is to read now, behind `since`. Files that went away are no cut of the log."""
+        self._survey.seen = {index: one.next for index, one in since.items()}
+        return planning.plan(self._survey, since, from_time, to_time)
+
+    def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
+        """The rows of a plan."""
+        within = F.lit(False)
+        for index, (start, end) in plan.ranges.items():
+            within |= _from(index, start) & (F.col("offset") < end)
+        return decode_frame(raw_rows(spark.read.parquet(self._path).where(within)))
+
+    def stream(
+        self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
+    ) -> DataFrame:
+        """Files as they arrive. A file is read whole, so `max_records` has no say."""
+        del max_records
+        schema = spark.read.parquet(self._path).schema
+        starts = {index: one.next for index, one in plan.positions.items()}
+        starts |= {index: start for index, (start, _) in plan.ranges.items()}
+        fresh = ~F.col("partition").isin(*starts) if starts else F.lit(True)
+        for index, start in starts.items():
+            fresh |= _from(index, start)
+        return decode_frame(
+            raw_rows(spark.readStream.schema(schema).parquet(self._path).where(fresh))
+        )
+
+    def positions(self, following: Mapping[int, int]) -> dict[int, Position]:
+        """Positions without fingerprints: rows have none."""
+        return {index: Position(offset) for index, offset in following.items()}
+
+    def changes(self, plan: Plan) -> tuple[Note, ...]:
+        """Nothing: files are written once."""
+        del plan
+        return ()
+
+    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
+        """None: rows of the group log do not tell where topics end."""
+        del spark
+        return None
+
+    def retention_ms(self) -> int | None:
+        """Unknown."""
+        return None
+
+
+def _from(index: int, start: int) -> Column:
+    return (F.col("partition") == index) & (F.col("offset") >= start)
+
+
+class _Survey:
+    """What planning needs of a directory of rows: read by the driver, two columns of it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.seen: Mapping[int, int] = {}
+        self._data()
+
+    def bounds(self) -> dict[int, Bounds]:
+        found: dict[int, Bounds] = {}
+        for partition, offsets in self._offsets(None):
+            first, last = pc.min(offsets).as_py(), pc.max(offsets).as_py()
+            one = found.get(partition, Bounds(first, last + 1))
+            found[partition] = Bounds(min(one.start, first), max(one.end, last + 1))
+        return {
+            index: Bounds(one.start, max(one.end, self.seen.get(index, 0)))
+            for index, one in sorted(found.items())
+        }
+
+    def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
+        return dict.fromkeys(following)
+
+    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+        return {index: base + 1 for index, (base, _) in marks.items()}
+
+    def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
+        ends = self.bounds()
+        found: dict[int, int] = {}
+        for partition, offsets in self._offsets(timestamp_ms):
+            first = pc.min(offsets).as_py()
+            found[partition] = min(found.get(partition, first), first)
+        return {index: found.get(index, ends[index].end) for index in partitions}
+
+    def happened(self) -> tuple[Note, ...]:
+        return ()
+
+    def _offsets(self, since_ms: int | None) -> Iterator[tuple[int, pa.Array]]:
+        """Offsets by partition, a batch at a time; only of rows that are not older."""
+        data = self._data()
+        wanted = None
+        if since_ms is not None:
+            time = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
+            wanted = ds.field("timestamp").cast(pa.timestamp("us", "UTC")) >= time
+        if "topic" in data.schema.names:
+            of_log = ds.field("topic") == GROUP_LOG
+            wanted = of_log if wanted is None else wanted & of_log
+        for batch in data.to_batches(columns=["partition", "offset"], filter=wanted):
+            for partition in pc.unique(batch.column(0)).to_pylist():
+                yield partition, batch.column(1).filter(pc.equal(batch.column(0), partition))
+
+    def _data(self) -> ds.Dataset:
+        try:
+            data = ds.dataset(self._path, format="parquet", partitioning="hive")
+        except FileNotFoundError:
+            raise SourceError(
+                f"there is no directory {self._path}: name one that holds Parquet files of raw rows"
+            ) from None
+        except PermissionError as error:
+            raise SourceError(f"{error.filename or self._path} may not be read") from None
+        except (OSError, pa.ArrowException) as error:
+            raise SourceError(f"{self._path} cannot be read as Parquet: {error}") from error
+        names = data.schema.names
+        missing = [name for name in _NEEDED if name not in names]
+        if missing:
+            raise SourceError(
+                f"the files in {self._path} have no column {missing[0]}: they have "
+                f"{', '.join(names) or 'none'}, raw rows have {', '.join(RAW.names)}"
+            )
+        if not pa.types.is_timestamp(data.schema.field("timestamp").type):
+            raise SourceError(
+                f"column timestamp in {self._path} is {data.schema.field('timestamp').type}, "
+                "expected a timestamp"
+            )
+        return data
