@@ -1,6 +1,6 @@
 """Where the folders of a topic's partitions are, in a broker's directory or a copy of one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from os import scandir
 from os.path import isdir
@@ -83,41 +83,48 @@ def _find(path: str, topic: str) -> Folders:
     place = checkpoints.split_name(name)
     if place is not None and place[0] == topic and isdir(path):  # noqa: PTH112
         return Folders(topic, {place[1]: path}, (parent or ".",))
-    found: dict[int, list[str]] = {}
-    directories = [path, *(one for one in _inside(path) if not _is_partition(one))]
-    holders = []
-    for index, directory in enumerate(directories):
-        try:
-            inside = list(_inside(directory))
-        except PermissionError:
-            if index == 0:
-                raise
-            continue  # lost+found, or what else lies beside
-        for folder in inside:
-            split = checkpoints.split_name(folder.rpartition("/")[2])
-            if split is not None and split[0] == topic:
-                found.setdefault(split[1], []).append(folder)
-                if directory not in holders:
-                    holders.append(directory)
+    found = _copies([path], topic) or _copies(list(folders_in(path)), topic)
     if not found:
         raise SourceError(
             f"{path} has no folder {topic}-0, {topic}-1, ...: name the directory that holds the "
             "folders of partitions, the broker's log.dirs"
         )
-    chosen = {partition: max(copies, key=_reach) for partition, copies in sorted(found.items())}
+    chosen = {partition: max(copies, key=reach) for partition, copies in sorted(found.items())}
+    holders = {folder.rpartition("/")[0]: None for copies in found.values() for folder in copies}
     return Folders(topic, chosen, tuple(holders))
 
 
-def _inside(directory: str) -> Iterator[str]:
+def _copies(directories: Sequence[str], topic: str) -> dict[int, list[str]]:
+    """Partition -> its folders in these directories; in one that may not be read there are none,
+    unless it is the only one.
+    """
+    found: dict[int, list[str]] = {}
+    for directory in directories:
+        try:
+            inside = list(folders_in(directory))
+        except PermissionError:
+            if len(directories) == 1:
+                raise
+            continue
+        for folder in inside:
+            split = checkpoints.split_name(folder.rpartition("/")[2])
+            if split is not None and split[0] == topic:
+                found.setdefault(split[1], []).append(folder)
+    return found
+
+
+def folders_in(directory: str) -> Iterator[str]:
+    """The folders in a directory, sorted. Raises OSError."""
     with scandir(directory) as entries:
         yield from sorted(one.path for one in entries if one.is_dir())
 
 
-def _is_partition(path: str) -> bool:
+def is_partition(path: str) -> bool:
+    """Whether a folder is named as a partition's."""
     return checkpoints.split_name(path.rpartition("/")[2]) is not None
 
 
-def _reach(folder: str) -> tuple[int, int]:
+def reach(folder: str) -> tuple[int, int]:
     """How far a copy of a partition goes: by the name of its last segment, and its size."""
     with suppress(OSError):
         files = segment_files(folder)
