@@ -1,27 +1,153 @@
-"""The one place where Spark is configured."""
+"""The one place where Spark is configured, and found.
+
+What a run needs of a session that somebody else made, `settings` sets and sets back.
+"""
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
-from pyspark.sql import SparkSession
+from kohort.errors import KohortError
+from kohort.spark.java import find_java
+
+try:
+    import pyspark
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+except ImportError as error:
+    raise KohortError(f"Spark is not installed ({error}): pip install 'kohort[spark]'") from error
+
+VERSIONS = ((4, 2), (4, 4))
+"""The first that is supported, and the first that is not."""
 
 LOCAL = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+DEFAULTS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.streaming.stopTimeout": "30s",
+}
+NEEDED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
+"""What the results depend on."""
 
 
-def session(master: str = "local[2]", conf: Mapping[str, str] | None = None) -> SparkSession:
-    """A session, or the one that is there already."""
+class SessionError(KohortError):
+    """Spark cannot be started; the text is one sentence that says what to do."""
+
+
+def session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session, or the one that is there already. Raises SessionError.
+
+    Without a master it is that of `spark-submit`, else all cores of this machine. A master
+    `sc://HOST:PORT` is a Spark Connect server.
+    """
+    check_version(pyspark.__version__)
+    given = dict(conf or {})
+    master = given.pop("spark.master", None) if master is None else master
+    if master is not None and master.startswith("sc://"):
+        builder = SparkSession.builder.remote(master)
+        return _start(builder, {**NEEDED, **given}, master)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if master is None and not submitted:
+        master = "local[*]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName("kohort")
-    for name, value in {**LOCAL, **(conf or {})}.items():
+    defaults = {**DEFAULTS, **NEEDED}
+    if master is not None and is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        defaults |= LOCAL | {"spark.sql.shuffle.partitions": str(cores(master))}
+    if not submitted:
+        find_java()
+    builder = SparkSession.builder.appName("kohort")
+    if master is not None:
+        builder = builder.master(master)
+    return _start(builder, {**defaults, **given}, master)
+
+
+def _start(
+    builder: "SparkSession.Builder", conf: Mapping[str, str], master: str | None
+) -> SparkSession:
+    for name, value in conf.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, ImportError, RuntimeError, OSError) as error:
+        raise SessionError(
+            f"Spark does not start on {master or 'this cluster'}: {sentence(error)}"
+        ) from error
+    except Exception as error:  # what the JVM throws is of no class that can be named here
+        raise SessionError(
+            f"Spark does not start on {master or 'this cluster'}: {sentence(error)}"
+        ) from error
+    with suppress(Exception):  # not on Spark Connect
+        spark.sparkContext.setLogLevel("FATAL")
+    return spark
+
+
+def check_version(version: str) -> None:
+    """Raises SessionError for a version of Spark that is not supported."""
+    numbers = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+    first, beyond = VERSIONS
+    if not first <= numbers < beyond:
+        raise SessionError(
+            f"pyspark is {version}, expected {first[0]}.{first[1]} or newer but older than "
+            f"{beyond[0]}.{beyond[1]}: pip install 'kohort[spark]'"
+        )
+
+
+def is_local(master: str) -> bool:
+    """Whether the executors are the driver's own process."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def cores(master: str) -> int:
+    """How many tasks a local master runs at a time."""
+    found = re.match(r"local\[(\d+|\*)", master)
+    if found is None:
+        return 1
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+
+
+@contextmanager
+def settings(spark: SparkSession) -> Iterator[None]:
+    """Whatever session it is: what the results depend on is set while the block lasts."""
+    before = {name: spark.conf.get(name, None) for name in NEEDED}
+    for name, value in NEEDED.items():
+        if before[name] != value:
+            spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old != NEEDED[name]:
+                if old is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, old)
+
+
+def sentence(error: BaseException) -> str:
+    """What an error of Spark says, without the traces of two languages.
+
+    What our own code raised in a worker is the last line of a trace inside of it.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [found[1] for line in lines if (found := re.match(r"kohort\.[\w.]+: (.+)", line))]
+    if ours:
+        return ours[-1]
+    theirs = [line for line in lines if re.match(r"\w*(Error|Exception)\b.*: ", line)]
+    return (theirs or lines or [type(error).__name__])[-1 if theirs else 0]
+
+
+def active_session() -> SparkSession:
+    """The session that is there, or a new local one."""
+    return SparkSession.getActiveSession() or session()

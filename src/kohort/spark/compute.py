@@ -1,0 +1,112 @@
+"""Computing gold into new files: whole tables, or the rows of the log partitions with new rows.
+
+A group lives in one partition of the log, so where nothing was added nothing can change, unless a
+measure depends on the moment. Those are marked `whole`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from kohort.spark import delta, store
+from kohort.spark.gold import MEASURES, Context, Measure
+from kohort.spark.manifest import GOLD, Gold, Manifest, Part, Writer
+from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.silver import views
+
+
+def compute(
+    spark: SparkSession,
+    writer: Writer,
+    manifest: Manifest,
+    touched: Iterable[int],
+    context: Context,
+    doing: Callable[[str], None],
+) -> dict[str, Gold]:
+    """Every table of gold over the rows of `manifest`, `touched` being the log partitions whose
+    rows are not those that gold was last computed from. The files are new; the old ones stay.
+    """
+    changed = tuple(sorted(touched))
+    frames: dict[str, DataFrame] = dict(views(store.rows(spark, writer.directory, manifest)))
+    frames[END_OFFSETS.name] = store.end_offsets(spark, writer.directory, manifest)
+    done: dict[str, Gold] = {}
+    for measure in MEASURES:
+        table = measure.table
+        doing(table.name)
+        before = _reusable(measure, manifest.gold.get(table.name))
+        done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
+        after = manifest.with_(gold=done)
+        frames[table.name] = store.gold(spark, writer.directory, after, table)
+    return done
+
+
+def _reusable(measure: Measure, before: Gold | None) -> Gold | None:
+    """What was computed earlier, where some of it may still be right."""
+    table = measure.table
+    if before is None or measure.whole or "partition" not in table.names:
+        return None
+    return before if before.columns == _columns(table) else None
+
+
+def _one(
+    spark: SparkSession,
+    writer: Writer,
+    frames: Mapping[str, DataFrame],
+    measure: Measure,
+    before: Gold | None,
+    changed: tuple[int, ...],
+    context: Context,
+) -> Gold:
+    if before is not None and not changed:
+        return before
+    table = measure.table
+    inputs = frames if before is None else store.in_partitions(frames, changed)
+    computed = measure.compute(inputs, context)
+    only = None if before is None else changed
+    if writer.manifest.format == "delta":
+        last = before.parts[0] if before is not None else None
+        part = delta.write_part(spark, writer, computed, f"{GOLD}/{table.name}", only, last)
+        return Gold(columns=_columns(table), parts=(part,))
+    new = write_part(writer, computed, f"{GOLD}/{table.name}", only)
+    kept = () if before is None else _without(before.parts, changed, writer.directory)
+    return Gold(columns=_columns(table), parts=(*kept, new))
+
+
+def _without(
+    parts: Iterable[Part], partitions: tuple[int, ...], directory: Path
+) -> tuple[Part, ...]:
+    """The parts with the rows of other partitions only."""
+    kept = []
+    for part in parts:
+        there = _partitions(directory / part.path) if part.partitions is None else part.partitions
+        left = tuple(one for one in there if one not in partitions)
+        if left:
+            kept.append(Part(path=part.path, rows=part.rows, partitions=left))
+    return tuple(kept)
+
+
+def _partitions(path: Path) -> tuple[int, ...]:
+    """The partitions of the log that the files have rows of."""
+    found = pq.read_table(path, columns=["partition"]).column("partition").unique()
+    return tuple(sorted(found.to_pylist()))
+
+
+def write_part(
+    writer: Writer, frame: DataFrame, where: str, partitions: tuple[int, ...] | None
+) -> Part:
+    """Write a frame into new files."""
+    name = f"{where}/{writer.new_name('')}"
+    path = writer.directory / name
+    frame.write.mode("overwrite").parquet(str(path))
+    return Part(path=name, rows=rows_of(path), partitions=partitions)
+
+
+def rows_of(path: Path) -> int:
+    """How many rows the Parquet files of a directory hold, as their footers tell."""
+    return sum(pq.read_metadata(file).num_rows for file in sorted(path.glob("*.parquet")))
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in table.arrow)

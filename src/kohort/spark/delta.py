@@ -1,0 +1,111 @@
+"""The tables as Delta tables, for those who want them in other engines too.
+
+Delta commits each table by itself. So the manifest names the version of each, and a reader asks for
+those: all tables flip together here as well. What a crashed writer committed no manifest names: an
+increment of it is not looked at and goes with the next commit, and a table of gold is written whole
+then. Old versions stay until somebody runs VACUUM.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.manifest import ROWS, Increment, Part, TablesError, Writer
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a session needs besides the jars."""
+
+
+def check(spark: SparkSession) -> None:
+    """Raises TablesError in a session without Delta."""
+    try:
+        spark.read.format("delta")
+        spark.range(0).write.format("delta").mode("ignore")
+        spark.sql("select 1 from delta.`/nowhere/at/all`")
+    except PySparkException as error:
+        if "DATA_SOURCE_NOT_FOUND" in str(error) or "ClassNotFound" in str(error):
+            raise TablesError(
+                "Delta is not in this Spark: give its jars with -X spark.jars=…, to pyspark 4.2, "
+                "or write --format parquet"
+            ) from error
+
+
+def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
+    """Commit an increment; returns the version of the table of rows."""
+    path = writer.directory / ROWS
+    live = [one.name.partition("=")[2] for one in writer.manifest.increments]
+    mine = frame.withColumn("increment", F.lit(name.partition("=")[2]))
+    output = (
+        mine.write.format("delta")
+        .partitionBy("increment", "kind")
+        .option("txnAppId", f"kohort {name}")
+        .option("txnVersion", writer.manifest.number + 1)
+    )
+    if _latest(path) is None:
+        output.mode("append").save(str(path))
+    else:
+        dead = f"increment not in ({', '.join(repr(one) for one in ('', *live))})"
+        output.mode("overwrite").option("replaceWhere", dead).save(str(path))
+    return _written(path)
+
+
+def rows(
+    spark: SparkSession, directory: Path, version: int | None, increments: Iterable[Increment]
+) -> DataFrame:
+    """The rows of increments, with the name of their increment."""
+    names = [one.name.partition("=")[2] for one in increments]
+    return _at(spark, directory / ROWS, version).where(F.col("increment").isin(names))
+
+
+def write_part(
+    spark: SparkSession,
+    writer: Writer,
+    frame: DataFrame,
+    where: str,
+    partitions: tuple[int, ...] | None,
+    before: Part | None,
+) -> Part:
+    """Commit a table of gold, or the rows of some partitions of the log in place of those there."""
+    path = writer.directory / where
+    latest = _latest(path)
+    output = frame.write.format("delta").mode("overwrite")
+    if partitions is None or before is None:
+        output.option("overwriteSchema", "true").save(str(path))
+    elif before.version == latest:
+        these = ", ".join(map(str, partitions))
+        output.option("replaceWhere", f"partition in ({these})").save(str(path))
+    else:
+        others = part(spark, writer.directory, before).where(
+            ~F.col("partition").isin(list(partitions))
+        )
+        frame.unionByName(others).write.format("delta").mode("overwrite").save(str(path))
+    version = _written(path)
+    return Part(path=where, rows=_at(spark, path, version).count(), version=version)
+
+
+def part(spark: SparkSession, directory: Path, one: Part) -> DataFrame:
+    """The rows of a part in the version that the manifest names."""
+    return _at(spark, directory / one.path, one.version)
+
+
+def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", str(version)).load(str(path))
+
+
+def _written(path: Path) -> int:
+    version = _latest(path)
+    if version is None:
+        raise TablesError(f"{path} is no Delta table after it was written as one")
+    return version
+
+
+def _latest(path: Path) -> int | None:
+    """The newest version of a Delta table; None when there is no table."""
+    commits = [int(one.stem) for one in (path / "_delta_log").glob("*.json") if one.stem.isdigit()]
+    return max(commits, default=None)

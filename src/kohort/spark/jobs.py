@@ -1,0 +1,204 @@
+"""The jobs: what `kohort pipeline` does, for notebooks, `spark-submit` and schedulers.
+
+Each holds the lock of its directory of tables as long as it runs; readers never wait.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from kohort.spark import shipping
+from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
+from kohort.spark.gold import Context
+from kohort.spark.manifest import BusyError, TablesError, Writer, load
+from kohort.spark.progress import Progress
+from kohort.spark.session import SessionError, sentence, session, settings
+from kohort.spark.sources import source as source_of
+from kohort.spark.sources.end_offsets import sample_cluster
+from kohort.spark.sources.source import Identity, Plan, Position, Source
+from kohort.spark.streaming import MicroBatch, follow
+
+FORMATS = ("parquet", "delta")
+PATIENCE_S = 60.0
+
+
+def run(
+    source: str | Source,
+    out: str | Path,
+    *,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    from_time: datetime | None = None,
+    to_time: datetime | None = None,
+    conf: Mapping[str, str] | None = None,
+    as_of: datetime | None = None,
+    retention_ms: int | None = None,
+    format: str = "parquet",  # noqa: A002  (what Spark calls it)
+    keep_days: float | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Read what is new in a group log, and bring the tables in `out` up to date.
+
+    Gold is computed for the moment `as_of`, by default `to_time` or now. `keep_days` drops history
+    that is older, but not what tells the state of groups. Raises KohortError: the source cannot be
+    read, the tables are those of another log, somebody else is writing them.
+    """
+    began = time.monotonic()
+    with _opened(source, out, format) as (log, writer):
+        plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
+        with _session(spark, master, conf) as active:
+            options = Options(as_of or to_time, retention_ms, keep_days)
+            frame = log.frame(active, plan) if plan.ranges else None
+            added = add(active, writer, log, Batch(frame, plan), options, progress)
+            context = Context(added.as_of, writer.manifest.retention_ms)
+            tidy(active, writer, context, keep_days, progress)
+        gold = writer.manifest.gold_rows()
+    return added._replace(gold=gold, seconds=time.monotonic() - began)
+
+
+def stream(
+    source: str | Source,
+    out: str | Path,
+    *,
+    every_s: float | None = None,
+    max_records: int | None = None,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    from_time: datetime | None = None,
+    conf: Mapping[str, str] | None = None,
+    as_of: datetime | None = None,
+    retention_ms: int | None = None,
+    format: str = "parquet",  # noqa: A002  (what Spark calls it)
+    keep_days: float | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """The same in micro-batches of `max_records`, each of which brings all tables up to date.
+
+    With `every_s` it goes on until it is interrupted, and begins a micro-batch that often; without,
+    it ends when it has read what is there now. Where to go on the manifest says, so a micro-batch
+    that comes again adds nothing; Spark's checkpoint is for one stream only.
+    """
+    began = time.monotonic()
+    options = Options(as_of, retention_ms, keep_days)
+    with _opened(source, out, format) as (log, writer):
+        before = writer.manifest
+        plan = log.plan(before.positions, from_time=from_time)
+        with _session(spark, master, conf) as active:
+            if plan.cut or not plan.ranges:
+                add(active, writer, log, Batch(None, _without_rows(plan)), options, progress)
+            rows = log.stream(active, plan, max_records=max_records)
+            follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
+        after = load(writer.directory)
+    return Summary(
+        writer.directory,
+        {kind: rows - before.added.get(kind, 0) for kind, rows in after.added.items()},
+        after.gold_rows(),
+        after.notes[len(before.notes) :],
+        datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
+        time.monotonic() - began,
+    )
+
+
+def snapshot(
+    bootstrap: str,
+    out: str | Path,
+    *,
+    every_s: float | None = None,
+    count: int | None = None,
+    told: Callable[[int], None] | None = None,
+) -> int:
+    """Add samples of where the topics of a cluster end, once or every so often; returns how many
+    times. They make the lag in seconds exact. Needs no Spark.
+
+    While somebody else writes the tables the samples are kept, and added when he has ended.
+    `told` gets the number of samples each time. Raises KohortError.
+    """
+    directory, taken, waiting = Path(out), 0, []
+    due = time.monotonic()
+    while True:
+        samples = sample_cluster(bootstrap)
+        waiting.append(samples)
+        taken += 1
+        if told is not None:
+            told(samples.num_rows)
+        last = every_s is None or taken == count
+        try:
+            with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
+                for one in waiting:
+                    append_samples(writer, one)
+            waiting.clear()
+        except BusyError:
+            if last:
+                raise
+        if every_s is None or last:
+            return taken
+        due = max(due + every_s, time.monotonic())
+        time.sleep(due - time.monotonic())
+
+
+def _patient_writer(directory: Path, patience_s: float) -> Writer:
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            return Writer(directory)
+        except BusyError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.2)
+
+
+@contextmanager
+def _session(
+    spark: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+) -> Iterator[SparkSession]:
+    """The session, with our package on its executors and the settings that we need."""
+    active = spark or session(master, conf)
+    shipping.ship(active)
+    try:
+        with settings(active):
+            yield active
+    except PySparkException as error:
+        raise SessionError(f"Spark failed: {sentence(error)}") from error
+
+
+@contextmanager
+def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[Source, Writer]]:
+    """A log and the writer of its tables, if they are of this log and in this format."""
+    if form not in FORMATS:
+        raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
+    log = source_of(source) if isinstance(source, str) else source
+    identity = log.identity()
+    with Writer(Path(out)) as writer:
+        before = writer.manifest
+        if before.number and before.format != form:
+            raise TablesError(f"{out} has tables in the format {before.format}, not {form}")
+        if not before.identity.matches(identity):
+            raise TablesError(_differs(out, before.identity, identity))
+        known = (new or old for old, new in zip(before.identity, identity, strict=True))
+        name = source if isinstance(source, str) else type(source).__name__
+        writer.manifest = before.with_(format=form, identity=Identity(*known), source=name)
+        yield log, writer
+
+
+def _differs(out: str | Path, before: Identity, now: Identity) -> str:
+    if before.cluster_id and now.cluster_id and before.cluster_id != now.cluster_id:
+        what = f"of cluster {before.cluster_id}, and this log is of cluster {now.cluster_id}"
+    else:
+        what = (
+            f"of a log with topic id {before.topic_id}, and this one was created anew with "
+            f"{now.topic_id}"
+        )
+    return f"{out} has the tables {what}: write into another directory"
+
+
+def _without_rows(plan: Plan) -> Plan:
+    """Only what a plan says of the past: a stream brings the rows."""
+    if not plan.ranges:
+        return plan
+    begun = {one: Position(plan.ranges[one][0]) for one in plan.cut if one in plan.ranges}
+    return Plan({}, plan.cut, plan.notes, begun)

@@ -1,0 +1,310 @@
+"""What a directory of tables holds: one small file, replaced as a whole, that all readers go by.
+
+A table's files count only when the manifest names them. So a writer writes files that nobody
+knows, makes them durable, and flips every table at once with one rename; what a crashed writer left
+behind is named nowhere, and the next one removes it. Files that a flip makes superfluous stay for
+a while, because somebody may be reading them.
+
+    DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from kohort.errors import KohortError
+from kohort.spark.sources.source import Identity, Note, Position
+from kohort.storage.files import DiskFiles, replace_whole
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+LOCK = ".lock"
+ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
+GRACE_MS = 15 * 60 * 1000
+MOST_NOTES = 1000
+
+_FILES = DiskFiles()
+
+
+class TablesError(KohortError):
+    """A directory of tables that cannot be used; the text is one sentence that says what to do."""
+
+
+class BusyError(TablesError):
+    """Somebody else is writing the tables."""
+
+
+class Increment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Decoded rows that were added together."""
+
+    name: str
+    ranges: dict[int, tuple[int, int]]
+    """Partition of the log -> first offset that was read and the offset after the last."""
+    counts: dict[str, int]
+    """Table of silver -> its rows in here, before any cut."""
+    oldest_ms: int | None = None
+    newest_ms: int | None = None
+    cuts: dict[int, int] = msgspec.field(default_factory=dict)
+    """Partition -> offset from which on the rows in here no longer count: the log was cut there,
+    and its offsets used again."""
+    compacted: bool = False
+    """Only what tells the state of groups is left: their history was dropped as too old."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows its files hold."""
+        return sum(self.counts.values())
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Some of the rows of a table that is not made of increments."""
+
+    path: str
+    rows: int
+    partitions: tuple[int, ...] | None = None
+    """Partitions of the log whose rows in here count; None for all."""
+    version: int | None = None
+    """The version of a Delta table."""
+
+
+class Gold(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of gold."""
+
+    columns: str
+    """The columns it was written with, as text: where they have changed it is computed anew."""
+    parts: tuple[Part, ...]
+
+
+class Retired(msgspec.Struct, frozen=True):
+    """Files that no longer count, and since when."""
+
+    path: str
+    since_ms: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a directory of tables holds, at one moment."""
+
+    schema_version: int = SCHEMA_VERSION
+    number: int = 0
+    """How many manifests there were before."""
+    format: str = "parquet"
+    written_ms: int = 0
+    source: str = ""
+    identity: Identity = Identity()
+    positions: dict[int, Position] = msgspec.field(default_factory=dict)
+    increments: tuple[Increment, ...] = ()
+    added: dict[str, int] = msgspec.field(default_factory=dict)
+    """Table of silver -> rows that were ever added to it."""
+    rows_version: int | None = None
+    end_offsets: tuple[Part, ...] = ()
+    gold: dict[str, Gold] = msgspec.field(default_factory=dict)
+    as_of_ms: int | None = None
+    """The moment for which gold was computed."""
+    retention_ms: int | None = None
+    notes: tuple[Note, ...] = ()
+    retired: tuple[Retired, ...] = ()
+
+    def paths(self) -> Iterator[str]:
+        """Every directory of Parquet files that count, relative to the directory of tables."""
+        if self.format == "parquet":
+            yield from (f"{ROWS}/{one.name}" for one in self.increments)
+        for part in (*self.end_offsets, *(one for it in self.gold.values() for one in it.parts)):
+            if part.version is None:
+                yield part.path
+
+    def gold_rows(self) -> dict[str, int]:
+        """How many rows the files of each table of gold hold."""
+        return {name: sum(one.rows for one in table.parts) for name, table in self.gold.items()}
+
+    def with_(self, **changes: object) -> "Manifest":
+        """A copy with other values."""
+        return msgspec.structs.replace(self, **changes)
+
+
+def load(directory: Path) -> Manifest:
+    """What a directory of tables holds now. Raises TablesError where there are no tables."""
+    found = load_or_none(directory)
+    if found is None:
+        what = "holds no tables" if directory.is_dir() else "does not exist"
+        raise TablesError(
+            f"{directory} {what}: write some with `kohort pipeline run --source … --out "
+            f"{directory}`"
+        )
+    return found
+
+
+def load_or_none(directory: Path) -> Manifest | None:
+    """The same, and None where there are no tables yet."""
+    path = directory / MANIFEST
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise TablesError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        version = json.loads(data)["schema_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TablesError(f"{path} is not a manifest of tables: {error!r}") from error
+    if version != SCHEMA_VERSION:
+        newer = isinstance(version, int) and version > SCHEMA_VERSION
+        what = "update Kohort" if newer else "write the tables anew into another directory"
+        raise TablesError(
+            f"{directory} has tables of schema version {version}, this Kohort has "
+            f"{SCHEMA_VERSION}: {what}"
+        )
+    try:
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.ValidationError as error:
+        raise TablesError(f"{path} is not a manifest of tables: {error}") from error
+
+
+class Writer:
+    """The one that may write into a directory of tables, for as long as the block lasts."""
+
+    def __init__(self, directory: Path, *, locked: bool = True) -> None:
+        """Make the directory if need be, lock it, and remove what crashed writers left behind.
+
+        `locked=False` is for a process that acts for the holder of the lock. Raises TablesError:
+        somebody else writes, or the directory cannot be written.
+        """
+        self.directory = directory.resolve()
+        self._lock: int | None = None
+        self._closed = False
+        self._token = secrets.token_hex(4)
+        self._names = 0
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            if locked:
+                self._lock = _lock(self.directory / LOCK)
+            self.manifest = load_or_none(self.directory) or Manifest()
+            if locked:
+                self._tidy()
+        except OSError as error:
+            self.close()
+            raise TablesError(f"{directory} cannot be written: {error.strerror}") from error
+        except TablesError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others write."""
+        self._closed = True
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def new_name(self, what: str) -> str:
+        """A name that no earlier attempt had: its tasks may still be writing somewhere."""
+        self._names += 1
+        return f"{what}{self.manifest.number + 1:06}-{self._token}-{self._names}"
+
+    def publish(self, manifest: Manifest) -> None:
+        """Flip every table at once. Whatever the new manifest names is made durable first."""
+        if self._closed:
+            raise TablesError(f"{self.directory} is not written any more: its writer has ended")
+        now_ms = time.time_ns() // 1_000_000
+        known = set(self.manifest.paths())
+        for path in manifest.paths():
+            if path not in known:
+                _make_durable(self.directory / path)
+        paths = set(manifest.paths())
+        retired = (
+            *(one for one in self.manifest.retired if one.path not in paths),
+            *(Retired(path, now_ms) for path in sorted(known - paths)),
+        )
+        kept = tuple(one for one in retired if one.since_ms > now_ms - GRACE_MS)
+        following = manifest.with_(
+            number=self.manifest.number + 1,
+            written_ms=now_ms,
+            notes=manifest.notes[-MOST_NOTES:],
+            retired=kept,
+        )
+        for name in {path.partition("/")[0] for path in paths}:
+            _FILES.sync_directory(str(self.directory / name))
+        data = msgspec.json.format(msgspec.json.encode(following), indent=1)
+        replace_whole(_FILES, str(self.directory), MANIFEST, data)
+        self.manifest = following
+        for one in set(retired) - set(kept):
+            _remove(self.directory / one.path)
+
+    def _tidy(self) -> None:
+        """Remove what no manifest names: a crashed writer left it."""
+        named = {*self.manifest.paths(), *(one.path for one in self.manifest.retired)}
+        for path in _candidates(self.directory, deltas=self.manifest.format == "delta"):
+            if str(path.relative_to(self.directory)) not in named:
+                _remove(path)
+
+
+def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
+    """Every directory of rows, of those that count and of those that do not. What is in a Delta
+    table its own log knows.
+    """
+    ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
+    for parent in (directory / END, directory / CHECKPOINTS, *ours):
+        yield from _inside(parent)
+
+
+def _inside(directory: Path) -> Iterable[Path]:
+    return sorted(directory.iterdir()) if directory.is_dir() else ()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _make_durable(path: Path) -> None:
+    """Spark does not sync what it writes, and a manifest must not name what a power cut takes."""
+    for parent, _, names in os.walk(path):
+        for name in names:
+            descriptor = os.open(Path(parent) / name, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        _FILES.sync_directory(parent)
+    _FILES.sync_directory(str(path.parent))
+
+
+def _lock(path: Path) -> int:
+    """Hold a file, and write into it who does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise BusyError(
+            f"{path.parent} is being written by {holder or 'another process'}: wait for its end, "
+            "or write into another directory"
+        ) from None
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()} since {since}".encode(), 0)
+    return descriptor

@@ -1,0 +1,91 @@
+"""A stream: Spark's micro-batches, each added as a run adds its rows."""
+
+import shutil
+import threading
+from contextlib import suppress
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+
+from kohort.errors import KohortError
+from kohort.spark.adding import Batch, Options, add, beyond, tidy
+from kohort.spark.gold import Context
+from kohort.spark.manifest import CHECKPOINTS, TablesError, Writer
+from kohort.spark.progress import Progress
+from kohort.spark.session import sentence
+from kohort.spark.sources.source import Plan, Source
+
+_NO_PLAN = Plan({}, {}, (), {})
+
+
+class MicroBatch:
+    """What becomes of the rows of a micro-batch.
+
+    On Spark Connect it is called in a process of the server, where it acts for the holder of the
+    lock: all that it needs to know is in the manifest.
+    """
+
+    def __init__(
+        self, writer: Writer, log: Source, options: Options, progress: Progress | None
+    ) -> None:
+        self._writer: Writer | None = writer
+        self._directory = writer.directory
+        self._log = log
+        self._options = options
+        self._progress = progress
+        self._turn: threading.Lock | None = threading.Lock()
+        self._ended = False
+        self.failure: KohortError | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        here = {"_writer": None, "_progress": None, "_turn": None}
+        return {**self.__dict__, **here}
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        if self._turn is None:
+            self._add(frame, Writer(self._directory, locked=False))
+            return
+        with self._turn:
+            if self._ended or self._writer is None:
+                return
+            try:
+                self._add(frame, self._writer)
+            except KohortError as error:
+                self.failure = error
+                raise
+
+    def end(self) -> None:
+        """Wait for the micro-batch that is being added, and let no further one begin: after this
+        nothing is written.
+        """
+        if self._turn is not None:
+            with self._turn:
+                self._ended = True
+
+    def _add(self, frame: DataFrame, writer: Writer) -> None:
+        spark = frame.sparkSession
+        fresh = beyond(frame, writer.manifest)
+        batch = Batch(fresh, _NO_PLAN, whole=False)
+        added = add(spark, writer, self._log, batch, self._options, self._progress)
+        context = Context(added.as_of, writer.manifest.retention_ms)
+        tidy(spark, writer, context, self._options.keep_days, self._progress)
+
+
+def follow(rows: DataFrame, batch: MicroBatch, writer: Writer, every_s: float | None) -> None:
+    """Add micro-batch after micro-batch; returns when all is read, or never, with `every_s`."""
+    checkpoint = writer.directory / CHECKPOINTS / writer.new_name("")
+    output = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(checkpoint))
+    if every_s is None:
+        query = output.trigger(availableNow=True).start()
+    else:
+        query = output.trigger(processingTime=f"{int(every_s * 1000)} milliseconds").start()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        raise batch.failure or TablesError(f"the stream ended: {sentence(error)}") from error
+    finally:
+        with suppress(Exception):  # it may have ended by itself, or the JVM may be gone
+            query.stop()
+        batch.end()
+        shutil.rmtree(checkpoint, ignore_errors=True)
