@@ -53,6 +53,18 @@ def partition(directory, *batches, name="orders-0", base=0):
     return path
 
 
+def test_a_partition_is_found_where_the_group_log_is(tmp_path):
+    """A directory for each broker, a copy of a partition in each; or the group log's own folder."""
+    for broker, records in (("b1", 2), ("b2", 5)):
+        (tmp_path / broker).mkdir()
+        partition(tmp_path / broker, (0, records, 10))
+        partition(tmp_path / broker, (0, 1, 10), name="__consumer_offsets-0")
+
+    assert ends(end_offsets.sample_folders(str(tmp_path))) == {"orders-0": [(10, 5)]}
+    own = tmp_path / "b1" / "__consumer_offsets-0"
+    assert ends(end_offsets.sample_folders(f"file:{own}/")) == {"orders-0": [(10, 2)]}
+
+
 @pytest.mark.parametrize("name", ["user", "user-compacted"])
 def test_every_batch_of_a_real_log_is_a_sample(name, tmp_path):
     folder = golden_logs.unpack(name, tmp_path)

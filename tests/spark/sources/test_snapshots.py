@@ -19,9 +19,9 @@ from kohort.client.connection import Address
 from kohort.errors import ApiError, ErrorCode
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.snapshots import GROUPS_NOW
-from kohort.spark.sources import end_offsets
-from kohort.spark.sources.groups import GroupsSource
-from kohort.spark.sources.offsets import OffsetsSource, partition_rows
+from kohort.spark.sources import end_offsets, register
+from kohort.spark.sources.groups import KohortGroups
+from kohort.spark.sources.offsets import KohortOffsets, partition_rows
 from kohort.spark.sources.snapshot import Share, Wanted, shares
 from kohort.spark.sources.source import SourceError
 from kohort.testing import Broker
@@ -95,17 +95,17 @@ def test_each_group_is_in_one_share_of_its_coordinator(bootstrap):
     assert sizes.count(100) < len(sizes)
     names = [one.group_id for share in got for one in share.listings]
     assert len(names) == len(set(names)) == COUNT + 2
-    described = source(GroupsSource, bootstrap)
+    described = source(KohortGroups, bootstrap)
     homes = [{row["coordinator_id"] for row in rows(described, share)} for share in got]
     assert all(len(home) == 1 for home in homes)
     assert len(set.union(*homes)) == 2
 
 
 def test_a_group_is_described_with_its_members(bootstrap):
-    wanted = source(GroupsSource, bootstrap, groups="modern, classic,nobody", TYPES="consumer")
+    wanted = source(KohortGroups, bootstrap, groups="modern, classic,nobody", TYPES="consumer")
     (share,) = shares(wanted.wanted)
     (modern,) = rows(wanted, share)
-    others = source(GroupsSource, bootstrap, groups="classic,nobody")
+    others = source(KohortGroups, bootstrap, groups="classic,nobody")
     classic, nobody = sorted(
         (row for share in shares(others.wanted) for row in rows(others, share)),
         key=lambda row: row["group_id"],
@@ -128,7 +128,7 @@ def test_a_group_is_described_with_its_members(bootstrap):
 
 
 def test_offsets_stand_beside_the_end_and_the_lag(bootstrap):
-    wanted = source(OffsetsSource, bootstrap, groups="group-00007,nobody,modern")
+    wanted = source(KohortOffsets, bootstrap, groups="group-00007,nobody,modern")
 
     found = [row for share in shares(wanted.wanted) for row in rows(wanted, share)]
 
@@ -185,17 +185,17 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
     told = "node 1 cannot list its groups: CLUSTER_AUTHORIZATION_FAILED"
     assert [[one.group_id for one in share.listings] for share in got] == [[], ["a"]]
     assert (got[0].broker, got[0].error) == (1, told)
-    (row,) = rows(source(GroupsSource, address), got[0])
+    (row,) = rows(source(KohortGroups, address), got[0])
     assert (row["group_id"], row["coordinator_id"], row["error"]) == (None, 1, told)
-    (row,) = rows(source(OffsetsSource, address), got[0])
+    (row,) = rows(source(KohortOffsets, address), got[0])
     assert (row["group_id"], row["topic"], row["error"]) == (None, None, told)
-    assert rows(source(GroupsSource, address), Share()) == []
+    assert rows(source(KohortGroups, address), Share()) == []
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "kohort.groups needs to know whom to ask: .option('bootstrap.servers', 'host:port')"),
+        ({}, "option 'bootstrap.servers' is missing, expected .option("),
         ({"bootstrap.servers": "a:1", "group": "x"}, "no option 'group', expected bootstrap.serv"),
         ({"bootstrap.servers": "a:1", "groups": " ,"}, "groups is empty, expected names with comm"),
         ({"bootstrap.servers": "a:1", "groupsPerTask": "0"}, "groupsPerTask is '0', expected a nu"),
@@ -203,7 +203,7 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
 )
 def test_options_are_checked(options, message):
     with pytest.raises(SourceError, match=re.escape(message)):
-        GroupsSource(options)
+        KohortGroups(options)
 
 
 def test_a_word_that_is_no_state_is_refused(bootstrap):
@@ -212,13 +212,13 @@ def test_a_word_that_is_no_state_is_refused(bootstrap):
 
 
 def read(spark, kind, bootstrap, schema=None, **options):
-    spark.dataSource.register(kind)
+    register(spark)
     reader = spark.read.format(kind.name()).option("bootstrap.servers", bootstrap)
     return (reader.schema(schema) if schema else reader).options(**options).load()
 
 
 def test_hundreds_of_groups_in_one_action(spark, bootstrap):
-    frame = read(spark, GroupsSource, bootstrap, states="Empty,Stable", groupsPerTask="50")
+    frame = read(spark, KohortGroups, bootstrap, states="Empty,Stable", groupsPerTask="50")
     assert frame.schema == GROUPS_NOW.spark
     groups = frame.withColumn("task", F.spark_partition_id()).collect()
     assert COUNT + 2 <= len({row.group_id for row in groups}) == len(groups)
@@ -227,7 +227,7 @@ def test_hundreds_of_groups_in_one_action(spark, bootstrap):
     assert max(tasks.values()) <= 50
 
     few = "error string, lag_records bigint, end_offset bigint, group_id string"
-    offsets = read(spark, OffsetsSource, bootstrap, few).where("group_id like 'group-%'")
+    offsets = read(spark, KohortOffsets, bootstrap, few).where("group_id like 'group-%'")
     (behind,) = offsets.groupBy("end_offset", "lag_records", "error").count().collect()
     assert tuple(behind) == (RECORDS, RECORDS - 4, None, COUNT * PARTITIONS)
 
@@ -238,14 +238,14 @@ def test_hundreds_of_groups_in_one_action(spark, bootstrap):
     }
     assert ends == {("orders", 0, RECORDS), ("orders", 1, RECORDS)}
     with pytest.raises(AnalysisException, match=r"127.0.0.1:1 cannot be asked: .*refused"):
-        read(spark, GroupsSource, "127.0.0.1:1").collect()
+        read(spark, KohortGroups, "127.0.0.1:1").collect()
 
 
 def test_a_column_that_is_not_there_is_refused():
     with pytest.raises(
         SourceError, match=r"kohort\.offsets has no column 'x', expected sampled_at"
     ):
-        source(OffsetsSource, "a:1").reader(StructType().add("error", "string").add("x", "integer"))
+        source(KohortOffsets, "a:1").reader(StructType().add("error", "string").add("x", "integer"))
 
 
 @pytest.mark.prove
@@ -257,7 +257,7 @@ def test_ten_thousand_groups(spark):
         produce(broker.bootstrap)
         asyncio.run(fill(broker.bootstrap, 10_000))
         for _ in range(2):
-            for kind, expected in ((GroupsSource, 10_000), (OffsetsSource, 10_000 * PARTITIONS)):
+            for kind, expected in ((KohortGroups, 10_000), (KohortOffsets, 10_000 * PARTITIONS)):
                 begin = time.monotonic()
                 frame = read(spark, kind, broker.bootstrap)
                 assert frame.where("error is null").count() == expected

@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
 from kohort.spark.sources.connector import ConnectorSource
-from kohort.spark.sources.groups import GroupsSource
+from kohort.spark.sources.groups import KohortGroups
 from kohort.spark.sources.log import KohortLog, LogSource
-from kohort.spark.sources.offsets import OffsetsSource
+from kohort.spark.sources.offsets import KohortOffsets
 from kohort.spark.sources.parquet import ParquetSource
 from kohort.spark.sources.source import (
     Identity,
@@ -29,7 +29,7 @@ SOURCES: dict[str, tuple[Callable[[str], Source], str]] = {
 }
 """The word before the colon -> the class, and how it is written."""
 
-FORMATS: tuple[type[DataSource], ...] = (KohortLog, KohortTopic, GroupsSource, OffsetsSource)
+FORMATS: tuple[type[DataSource], ...] = (KohortLog, KohortTopic, KohortGroups, KohortOffsets)
 
 
 def source(text: str) -> Source:

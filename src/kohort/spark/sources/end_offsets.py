@@ -21,9 +21,10 @@ from kohort.errors import Broken, WireError
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.asking import ask
 from kohort.spark.sources.columns import of_columns
+from kohort.spark.sources.files import ReadOnlyFiles, SegmentFile, segment_files
+from kohort.spark.sources.folders import folders_in, is_partition, reach
 from kohort.storage import checkpoints
-from kohort.storage.files import DiskFile, DiskFiles
-from kohort.storage.segment import LOG_SUFFIX, Segment
+from kohort.storage.segment import Segment
 from kohort.terms import Offset, uuid_text
 from kohort.wire.batch import BatchHeader
 
@@ -54,43 +55,34 @@ NOTHING: Since = {}
 
 
 class Folder(NamedTuple):
-    """The folder of one partition of a user topic."""
+    """The folder of one partition of a user topic, and the directory that it is in."""
 
     path: str
     topic: str
     partition: int
-    start_offset: int  # as Kafka's checkpoint says; 0 where it says nothing
+    directory: str
 
 
-class _ReadOnlyFile(DiskFile):
-    def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-
-class _ReadOnlyFiles(DiskFiles):
-    """Somebody else's files: nothing is made, locked or repaired."""
-
-    def open(self, path: str) -> DiskFile:
-        return _ReadOnlyFile(path)
-
-
-_FILES = _ReadOnlyFiles()
+_FILES = ReadOnlyFiles()
 
 
 def folders(directory: str) -> list[Folder]:
-    """The partitions of user topics that have a folder in a broker's directory of logs."""
-    starts: Mapping[tuple[str, int], int] = {}
-    with suppress(OSError, Broken, ValueError):
-        starts = checkpoints.start_offsets(_FILES, directory)
-    found = []
-    for name in _FILES.names(directory):
-        place = checkpoints.split_name(name)
-        path = f"{directory}/{name}"
-        if place is None or place[0] in INTERNAL_TOPICS or not os.path.isdir(path):  # noqa: PTH112
-            continue
-        if _bases(path):
-            found.append(Folder(path, *place, starts.get(place, 0)))
-    return found
+    """The partitions of user topics beside a group log, by the rules by which that is found.
+
+    So `directory` is a broker's directory of logs, a directory of such, or the folder of a
+    partition in one; of a partition that is there several times, the copy that reaches furthest.
+    """
+    path = directory.removeprefix("file:").rstrip("/") or "/"
+    if is_partition(path) and segment_files(path):
+        path = path.rpartition("/")[0] or "."
+    copies: dict[tuple[str, int], list[Folder]] = {}
+    for one in (path, *(one for one in folders_in(path) if not is_partition(one))):
+        with suppress(PermissionError):
+            for folder in folders_in(one):
+                place = checkpoints.split_name(folder.rpartition("/")[2])
+                if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
+                    copies.setdefault(place, []).append(Folder(folder, *place, one))
+    return [max(copies[place], key=lambda one: reach(one.path)) for place in sorted(copies)]
 
 
 def from_folders(
@@ -135,13 +127,13 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
     file was last written.
     """
     topic_id = _topic_id(folder.path)
-    bases = _bases(folder.path)
+    segments = segment_files(folder.path)
     seen = since.get((folder.topic, folder.partition))
     last = seen.last if seen is not None and seen.topic_id == topic_id else None
-    samples = thinned(_ends(folder.path, bases, last), most)
+    samples = thinned(_ends(segments, last), most)
     if not samples and last is None:
-        samples = _end_by_file_time(folder.path, bases)
-    start = max(folder.start_offset, _own_start(folder.path), min(bases, default=0))
+        samples = _end_by_file_time(segments)
+    start = max(_log_start(folder), min((one.base for one in segments), default=0))
     return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
 
 
@@ -178,14 +170,14 @@ def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
     return rest if first is None or first.at_ms == rest[0].at_ms else [first, *rest]
 
 
-def _ends(path: str, bases: Sequence[int], last: Sample | None) -> Iterator[Sample]:
+def _ends(segments: Sequence[SegmentFile], last: Sample | None) -> Iterator[Sample]:
     """The newest timestamp so far and the offset behind each batch, from `last` on."""
     newest = last.at_ms if last is not None else -1
     end = last.end_offset if last is not None else 0
-    for position, base in enumerate(bases):
-        if position + 1 < len(bases) and bases[position + 1] <= end:
+    for index, segment in enumerate(segments):
+        if index + 1 < len(segments) and segments[index + 1].base <= end:
             continue  # all of it was walked before
-        for header in _headers(path, base):
+        for header in _headers(segment):
             if header.last_offset < end:
                 continue
             end = header.last_offset + 1
@@ -195,10 +187,15 @@ def _ends(path: str, bases: Sequence[int], last: Sample | None) -> Iterator[Samp
                 yield Sample(newest, end)
 
 
-def _headers(path: str, base: int) -> Iterator[BatchHeader]:
-    """The headers of a segment, up to where it is torn or damaged; none when it has gone."""
+def _headers(file: SegmentFile) -> Iterator[BatchHeader]:
+    """The headers of a segment, up to where it is torn or damaged; none when it has gone.
+
+    Of large batches nothing else is read.
+    """
+    directory, _, name = file.path.rpartition("/")
     with suppress(FileNotFoundError, WireError):
-        segment = Segment(_FILES, path, Offset(base), 0)
+        suffix = name[name.index(".") :]
+        segment = Segment(_FILES, directory, Offset(file.base), 0, suffix)
         try:
             for _, header in segment.headers():
                 yield header
@@ -206,22 +203,12 @@ def _headers(path: str, base: int) -> Iterator[BatchHeader]:
             segment.file.close()
 
 
-def _bases(path: str) -> list[int]:
-    """The first offsets of the segments, in order."""
-    stems = [
-        name.removesuffix(LOG_SUFFIX) for name in _FILES.names(path) if name.endswith(LOG_SUFFIX)
-    ]
-    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
-
-
-def _end_by_file_time(path: str, bases: Sequence[int]) -> list[Sample]:
-    for base in reversed(bases):
+def _end_by_file_time(segments: Sequence[SegmentFile]) -> list[Sample]:
+    for file in reversed(segments):
         with suppress(FileNotFoundError):
-            segment = Segment(_FILES, path, Offset(base), 0)
-            at_ms = int(os.stat(segment.path).st_mtime * 1000)  # noqa: PTH116
-            segment.file.close()
-            ends = [header.last_offset + 1 for header in _headers(path, base)]
-            return [Sample(at_ms, max(ends, default=base))]
+            at_ms = int(os.stat(file.path).st_mtime * 1000)  # noqa: PTH116
+            ends = [header.last_offset + 1 for header in _headers(file)]
+            return [Sample(at_ms, max(ends, default=file.base))]
     return []
 
 
@@ -233,11 +220,14 @@ def _topic_id(path: str) -> str | None:
     return None
 
 
-def _own_start(path: str) -> int:
-    """What a Kohort broker keeps beside the segments; 0 where it says nothing."""
-    with suppress(OSError, Broken, ValueError):
-        return max(checkpoints.start_offsets(_FILES, path).values(), default=0)
-    return 0
+def _log_start(folder: Folder) -> int:
+    """As the checkpoints tell it, Kafka's beside the folder and Kohort's in it; 0 for nothing."""
+    starts = [0]
+    for directory in (folder.directory, folder.path):
+        with suppress(OSError, Broken, ValueError):
+            told = checkpoints.start_offsets(_FILES, directory)
+            starts.append(told.get((folder.topic, folder.partition), 0))
+    return max(starts)
 
 
 def from_cluster(spark: SparkSession, bootstrap: str) -> DataFrame:

@@ -19,7 +19,7 @@ from kohort.spark.sources.columns import of_rows
 from kohort.spark.sources.snapshot import Share, SnapshotSource
 
 
-class GroupsSource(SnapshotSource):
+class KohortGroups(SnapshotSource):
     """Options: `bootstrap.servers`; `groups`, `states`, `types` (names with commas between them);
     `groupsPerTask`. What goes wrong with one group is the `error` of its row.
     """

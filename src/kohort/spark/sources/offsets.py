@@ -23,7 +23,7 @@ from kohort.spark.sources.snapshot import Share, SnapshotSource
 Ends = Mapping[TopicPartition, FoundOffset | ApiError]
 
 
-class OffsetsSource(SnapshotSource):
+class KohortOffsets(SnapshotSource):
     """Options as those of `kohort.groups`. What goes wrong with one group is a row with an `error`
     and no topic; with one partition, the `error` of its row.
     """

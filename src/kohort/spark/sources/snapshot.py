@@ -21,9 +21,11 @@ from kohort.client.connection import Address
 from kohort.errors import ApiError
 from kohort.spark.schemas import Table
 from kohort.spark.sources.asking import CLIENT_ID, TIMEOUT_S, answered
+from kohort.spark.sources.options import required
 from kohort.spark.sources.source import SourceError
 
-_OPTIONS = ("bootstrap.servers", "groups", "states", "types", "groupsPerTask")
+BOOTSTRAP = "bootstrap.servers"
+_OPTIONS = (BOOTSTRAP, "groups", "states", "types", "groupsPerTask")
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,7 @@ class Wanted:
                 raise SourceError(
                     f"{name} has no option {option!r}, expected {', '.join(known.values())}"
                 )
-        bootstrap = given.get("bootstrap.servers", "").strip()
-        if not bootstrap:
-            raise SourceError(
-                f"{name} needs to know whom to ask: .option('bootstrap.servers', 'host:port')"
-            )
+        bootstrap = required(given, BOOTSTRAP, "host:9092")
         size = given.get("groupspertask", "500")
         if not (size.isascii() and size.isdigit() and int(size)):
             raise SourceError(f"{name}: groupsPerTask is {size!r}, expected a number from 1")
