@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 OLDER_SPARK := $(VENV)/spark-4.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint types prove bench docs format clean
+.PHONY: help demo test fast lint types prove bench docs format clean chromium
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -27,7 +27,7 @@ $(OLDER_SPARK)/.installed: | $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(OLDER_SPARK) pyspark==4.2.0
 	@touch $@
 
-test: lint types $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
+test: lint types chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
 	@$(BIN)/python -m pytest -q -m "not prove"
 
 fast: $(STAMP)  ## the tests that need no server, no Java and no Spark, in under a minute
@@ -51,6 +51,16 @@ bench: $(STAMP)  ## the figures, beside Apache Kafka's where Java and Maven Cent
 
 format: $(STAMP)  ## let ruff lay out the code
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
+
+chromium:  # the browser in which the tests look at the report, where apt may install it
+	@for name in chromium chromium-browser google-chrome; do \
+	  command -v $$name >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium, in which the tests look at the report ..."; \
+	  (timeout 60 apt-get update -qq; DEBIAN_FRONTEND=noninteractive timeout 240 apt-get install \
+	    -y -qq --no-install-recommends chromium) >/dev/null 2>&1 || true; \
+	fi
 
 clean:  ## remove the virtual environment and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
