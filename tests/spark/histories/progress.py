@@ -6,9 +6,10 @@ each. Silence means that all is right.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from tests.spark.histories.replay import AS_OF
 from tests.spark.histories.truth import Between, Truth
 
 Rows = list[dict[str, Any]]
@@ -180,8 +181,8 @@ def _rate(key: Key, before: Event | None, one: Event, row: dict[str, Any]) -> It
         yield f"{key} {one}: {rate} records per second after a reset"
 
 
-def lag(truth: Truth, gold: Gold, as_of: datetime) -> Iterator[str]:
-    rows = [row for row in gold["lag"] if row["at"] == as_of]
+def lag(truth: Truth, gold: Gold) -> Iterator[str]:
+    rows = [row for row in gold["lag"] if row["at"] == AS_OF]
     shown = {
         (row["group_id"], row["topic"], row["topic_partition"]): row
         for row in rows
@@ -203,7 +204,7 @@ def lag(truth: Truth, gold: Gold, as_of: datetime) -> Iterator[str]:
         if (row["reason"] == "beyond_end") != (committed > ends[topic, index]):
             yield f"{group} {topic}-{index}: {committed} of {ends[topic, index]}: {row['reason']}"
         waiting = truth.produced[topic, index][committed] if behind else None
-        seconds = as_of.timestamp() - waiting / 1000 if waiting is not None else 0.0
+        seconds = AS_OF.timestamp() - waiting / 1000 if waiting is not None else 0.0
         off = abs(row["lag_seconds"] - seconds) if row["lag_seconds"] is not None else None
         if off is None or (behind and off > (row["lag_seconds_error"] or 0) + CLOCK_MS / 1000):
             yield (
@@ -231,13 +232,13 @@ VERDICTS = {
 """What the groups of the script `steady` are, by the rules of Burrow and by ours."""
 
 
-def status(truth: Truth, gold: Gold, as_of: datetime) -> Iterator[str]:
+def status(truth: Truth, gold: Gold) -> Iterator[str]:
     rows = gold["status"]
     for group in {group for group, *_ in truth.offsets}:
         found = {
             row["rules"]: row["status"]
             for row in rows
-            if row["group_id"] == group and row["level"] == "partition" and row["at"] == as_of
+            if row["group_id"] == group and row["level"] == "partition" and row["at"] == AS_OF
         }
         if set(found) != {"burrow", "kohort"}:
             yield f"{group}: judged by {sorted(found)}"
@@ -246,11 +247,18 @@ def status(truth: Truth, gold: Gold, as_of: datetime) -> Iterator[str]:
             yield f"{group}: {found}, expected {wanted}"
 
 
-def deletable_groups(
-    truth: Truth, gold: Gold, as_of: datetime, *, table: str = "deletable_groups"
-) -> Iterator[str]:
-    """As of the end nothing was idle long enough; days later (`table`) all without members were."""
-    shown = {row["group_id"]: row for row in gold[table]}
+def deletable_groups(truth: Truth, gold: Gold) -> Iterator[str]:
+    """As of the end of the history nobody has been idle for long enough."""
+    return _deletable(truth, gold["deletable_groups"], days_later=False)
+
+
+def deletable_later(truth: Truth, gold: Gold) -> Iterator[str]:
+    """More than a week later everybody without members and transactions has."""
+    return _deletable(truth, gold["deletable_later"], days_later=True)
+
+
+def _deletable(truth: Truth, rows: Rows, *, days_later: bool) -> Iterator[str]:
+    shown = {row["group_id"]: row for row in rows}
     listed = truth.end["described"]
     if shown.keys() != listed.keys():
         yield f"{sorted(shown)}, expected {sorted(listed)}"
@@ -270,7 +278,6 @@ def deletable_groups(
         )
         if ("pending_transaction" in blockers) != open_:
             yield f"{group}: {blockers}, transaction open: {open_}"
-        days_later = table != "deletable_groups"
         if row["deletable"] != (days_later and not members and not open_):
             yield f"{group}: deletable {row['deletable']}: {row['reason']}"
         kept = {
@@ -291,6 +298,5 @@ def deletable_groups(
             newest and not newest.holds(ms(row["last_commit_at"]), CLOCK_MS)
         ):
             yield f"{group}: last commit at {row['last_commit_at']}, expected {newest}"
-        least = timedelta(0) if not days_later else timedelta(days=7)
-        if row["days_idle"] is not None and timedelta(days=row["days_idle"]) < least:
-            yield f"{group}: idle for {row['days_idle']} days as of {as_of}"
+        if days_later and row["days_idle"] is not None and row["days_idle"] < 7:
+            yield f"{group}: idle for {row['days_idle']} days, expected more than seven"

@@ -255,6 +255,8 @@ _LAG = (
     AdminCommit("still", ORDERS, {0: 11, 1: 9, 2: 0}),
     AdminCommit("beyond", ORDERS, {0: 20}),
     Sleep(1.0),
+    Produce(ORDERS, {0: 1}),
+    Sleep(1.0),
 )
 
 
