@@ -8,7 +8,13 @@ def spark():
     pytest.importorskip("pyspark")
     from kohort.spark.session import session
 
-    one = session("local[2]", {"spark.sql.shuffle.partitions": "1"})
+    one = session(
+        "local[2]",
+        {
+            "spark.sql.shuffle.partitions": "1",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        },
+    )
     one.sparkContext.setLogLevel("ERROR")
     yield one
     one.stop()

@@ -5,13 +5,14 @@ from argparse import Action, ArgumentParser
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from kohort.cli import groups, inspect, topics
+from kohort.cli import groups, inspect, pipeline, topics
 from kohort.cli.command import USAGE, Command
 from kohort.cli.serve import SERVE
 
 NOUNS = {
     "groups": ("list, describe and delete consumer groups", groups.COMMANDS),
     "topics": ("create, list, describe and delete topics", topics.COMMANDS),
+    "pipeline": ("what happened to every consumer group, from the group log", pipeline.COMMANDS),
     "inspect": ("see what Kohort makes of things", inspect.COMMANDS),
 }
 ALONE: dict[str, Command] = {"serve": SERVE}

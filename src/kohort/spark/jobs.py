@@ -16,7 +16,7 @@ from kohort.spark import shipping
 from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
 from kohort.spark.gold import Context
 from kohort.spark.manifest import BusyError, TablesError, Writer, load
-from kohort.spark.progress import Progress
+from kohort.spark.progress import Doing, Progress
 from kohort.spark.session import SessionError, sentence, session, settings
 from kohort.spark.sources import source as source_of
 from kohort.spark.sources.end_offsets import sample_cluster
@@ -51,7 +51,7 @@ def run(
     began = time.monotonic()
     with _opened(source, out, format) as (log, writer):
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
-        with _session(spark, master, conf) as active:
+        with _session(spark, master, conf, progress) as active:
             options = Options(as_of or to_time, retention_ms, keep_days)
             frame = log.frame(active, plan) if plan.ranges else None
             added = add(active, writer, log, Batch(frame, plan), options, progress)
@@ -88,7 +88,7 @@ def stream(
     with _opened(source, out, format) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
-        with _session(spark, master, conf) as active:
+        with _session(spark, master, conf, progress) as active:
             if plan.cut or not plan.ranges:
                 add(active, writer, log, Batch(None, _without_rows(plan)), options, progress)
             rows = log.stream(active, plan, max_records=max_records)
@@ -154,9 +154,14 @@ def _patient_writer(directory: Path, patience_s: float) -> Writer:
 
 @contextmanager
 def _session(
-    spark: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+    spark: SparkSession | None,
+    master: str | None,
+    conf: Mapping[str, str] | None,
+    progress: Progress | None,
 ) -> Iterator[SparkSession]:
     """The session, with our package on its executors and the settings that we need."""
+    if spark is None and progress is not None:
+        progress(Doing("starting Spark"))
     active = spark or session(master, conf)
     shipping.ship(active)
     try:

@@ -7,17 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+
+import pyspark
+from pyspark.sql import SparkSession
 
 from kohort.errors import KohortError
 from kohort.spark.java import find_java
-
-try:
-    import pyspark
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-except ImportError as error:
-    raise KohortError(f"Spark is not installed ({error}): pip install 'kohort[spark]'") from error
+from kohort.spark.quiet import quiet_start
 
 VERSIONS = ((4, 2), (4, 4))
 """The first that is supported, and the first that is not."""
@@ -30,7 +27,6 @@ LOCAL = {
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
-    "spark.sql.streaming.stopTimeout": "30s",
 }
 NEEDED = {
     "spark.sql.session.timeZone": "UTC",
@@ -79,11 +75,8 @@ def _start(
     for name, value in conf.items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
-    except (PySparkException, ImportError, RuntimeError, OSError) as error:
-        raise SessionError(
-            f"Spark does not start on {master or 'this cluster'}: {sentence(error)}"
-        ) from error
+        with nullcontext() if SparkSession.getActiveSession() else quiet_start():
+            spark = builder.getOrCreate()
     except Exception as error:  # what the JVM throws is of no class that can be named here
         raise SessionError(
             f"Spark does not start on {master or 'this cluster'}: {sentence(error)}"

@@ -1,0 +1,38 @@
+"""A JVM that starts without a word: what it says of itself at every start is kept from stderr."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NOISE = (
+    b"WARNING: Using incubator modules",
+    b"Using Spark's default log4j profile",
+    b"Setting default log level",
+    b"To adjust logging level",
+    b"WARN NativeCodeLoader",
+)
+_STDERR = 2
+
+
+@contextmanager
+def quiet_start() -> Iterator[None]:
+    """Whatever process starts in the block has a pipe for stderr, and all that comes through it
+    goes to ours, but NOISE. The process may outlive the block.
+    """
+    ours = os.dup(_STDERR)
+    reading, writing = os.pipe()
+    os.dup2(writing, _STDERR)
+    os.close(writing)
+    threading.Thread(target=_copy, args=(reading, ours), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(ours, _STDERR)
+
+
+def _copy(reading: int, writing: int) -> None:
+    with open(reading, "rb") as lines, open(writing, "wb", buffering=0) as stderr:
+        for line in lines:
+            if not any(one in line for one in NOISE):
+                stderr.write(line)
