@@ -74,7 +74,7 @@ class Feed(Survey, Protocol):
         """The ranges as spans that are best read in one go, in order."""
 
     def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
-        """The raw rows of spans, in order. Called in a worker."""
+        """The raw rows of spans, those of a partition in order. Called in a worker."""
 
 
 def tasks(weighed: Sequence[Weighed], wanted: int, least: int) -> list[Task]:

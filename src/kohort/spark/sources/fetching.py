@@ -22,6 +22,11 @@ from kohort.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kohort.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 
 Answer = TypeVar("Answer")
 
@@ -156,6 +161,21 @@ class TopicClient:
             }
 
         return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)
+
+    async def log_end(self, partition: int) -> int | None:
+        """Where the leader's log ends, beyond what is replicated; None where it does not tell."""
+        leader = self.leaders.get(partition)
+        if leader is None or leader.epoch < 0:
+            return None
+        wanted = OffsetForLeaderPartition(partition=partition, leader_epoch=leader.epoch)
+        topic = OffsetForLeaderTopic(topic=self.topic, partitions=[wanted])
+        request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=[topic])
+        try:
+            answer = await self.ask(leader.node, request)
+        except (ApiError, UnsupportedVersionError, WireError):
+            return None
+        found = (one for topic in answer.topics for one in topic.partitions)
+        return next((one.end_offset for one in found if one.end_offset >= 0), None)
 
     async def _ask(
         self,

@@ -17,10 +17,12 @@ from kohort.spark.sources.source import Identity, Mark, Note, SourceError
 from kohort.wire.batch import HEADER_SIZE
 
 FIRST_BYTES = 1 << 20
+LEAST_BYTES = 1 << 16
 PIECE_BYTES = 4 << 20
 SPAN_RECORDS = 100_000
 _MARK_BYTES = 1 << 14
 _WAIT_MS = 500
+_PAUSE_S = 0.2
 _AT_ONCE = 3  # partitions that one task fetches at the same time
 _READY = 2  # fetched pieces that wait for their reader
 _LOG = logging.getLogger("kohort.spark")
@@ -183,40 +185,50 @@ class TopicFeed:
             shelf.close()
 
     async def _fetch(self, client: TopicClient, span: Span, shelf: "_Shelf") -> None:
-        """The batches of a span, from the next offset that is there each time."""
-        offset = span.start
+        """The batches of a span, from the next offset that is there each time. A tail that was cut
+        meanwhile ends it; the next plan finds that.
+        """
+        index, offset = span.partition, span.start
         limit = FIRST_BYTES
-        silent_s = 0.0
+        silent_since: float | None = None
         while offset < span.end:
-            answers = await client.fetch(
-                {span.partition: offset}, limit_bytes=limit, wait_ms=_WAIT_MS
-            )
-            answer = answers[span.partition]
+            answer = (await client.fetch({index: offset}, limit_bytes=limit, wait_ms=_WAIT_MS))[
+                index
+            ]
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                start = (await client.offsets([span.partition], EARLIEST))[span.partition]
+                start = (await client.offsets([index], EARLIEST))[index]
                 if start <= offset:
-                    return  # the tail was cut; the next plan finds it
-                _LOG.warning("%s", gap(span.partition, offset, min(start, span.end)).text)
+                    return
+                _LOG.warning("%s", gap(index, offset, min(start, span.end)).text)
                 offset = start
                 continue
             data = answer.records or b""
             following = _following(data)
             if following is None:
-                silent_s += _WAIT_MS / 1000
-                if silent_s > PATIENCE_S:
-                    raise SourceError(
-                        f"partition {span.partition} of {self._topic} gives nothing from offset "
-                        f"{offset} on, {span.end} was its end: it was cut, or its leader lags "
-                        "behind; run again"
-                    )
-                await asyncio.sleep(_WAIT_MS / 1000)
+                log_end = await client.log_end(index)
+                if log_end is not None and log_end <= offset:
+                    return
+                silent_since = await self._wait(span, offset, silent_since)
                 limit = _larger(data, limit)
                 continue
             await shelf.put((span, offset, data))
             done = max(1, following - offset)
             left = (span.end - following) * len(data) * 5 // (done * 4)
-            limit = max(1 << 16, min(PIECE_BYTES, left + (1 << 14)))
-            offset, silent_s = max(offset, following), 0.0
+            limit = max(LEAST_BYTES, min(PIECE_BYTES, left + (1 << 14)))
+            offset, silent_since = max(offset, following), None
+
+    async def _wait(self, span: Span, offset: int, since: float | None) -> float:
+        """Wait a little for a leader that has the records and does not give them: a new one does
+        not know at once what its followers have. Since when that is so.
+        """
+        now = asyncio.get_running_loop().time()
+        if since is not None and now - since > PATIENCE_S:
+            raise SourceError(
+                f"partition {span.partition} of {self._topic} gives nothing from offset {offset} "
+                f"on, {span.end} was its end: its leader lags behind; run again"
+            )
+        await asyncio.sleep(_PAUSE_S)
+        return now if since is None else since
 
 
 class _Shelf:
