@@ -262,6 +262,20 @@ def test_a_tail_that_was_cut_and_not_yet_written_again(tmp_path):
     assert (third.cut, third.ranges) == ({}, {0: (7, 10)})
 
 
+def test_a_cut_of_the_tail_does_not_go_back_to_the_start(tmp_path):
+    writer = Writer(tmp_path)
+    one = log_source(tmp_path)
+    writer.append(*"abcdefghij", times=300)
+    plan = one.plan({})
+    writer.cut(2900)
+    writer.append("z", times=200)
+
+    again = one.plan(plan.positions)
+
+    assert again.cut == {0: 2000}
+    assert again.ranges == {0: (2000, 3100)}
+
+
 def test_a_tail_that_is_cut_between_planning_and_reading(tmp_path):
     """What was planned is not there: the next plan reads what stands in its place."""
     writer = Writer(tmp_path)

@@ -6,6 +6,9 @@ from datetime import datetime
 from kohort.spark.sources.feed import Bounds, Survey
 from kohort.spark.sources.source import Note, Plan, Position, SourceError
 
+_BACK = (100_000, 1_000, 0)
+"""How far before the end of a plan batches are remembered: a cut of the tail goes back to one."""
+
 
 def plan(
     survey: Survey,
@@ -26,9 +29,11 @@ def plan(
     reached = {index: Position(begin) for index, begin in starts.items()}
     reached |= since
     reached |= {index: _back(since[index], offset) for index, offset in cut.items()}
-    marks = survey.marks({index: end for index, (_, end) in ranges.items()})
-    for index, (_, end) in ranges.items():
-        reached[index] = reached[index].moved(Position(end, marks.get(index)))
+    for back in _BACK:
+        ends = {one: end - back for one, (start, end) in ranges.items() if start < end - back}
+        marks = survey.marks(ends) if ends else {}
+        for index, end in ends.items():
+            reached[index] = reached[index].moved(Position(end, marks.get(index)))
     notes = (
         *(_absent(index, since[index].next) for index in sorted(since.keys() - bounds.keys())),
         *(_cut(index, offset, since[index].next) for index, offset in sorted(cut.items())),
