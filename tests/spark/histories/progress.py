@@ -17,6 +17,7 @@ Gold = Mapping[str, Rows]
 Key = tuple[str, str, int]
 
 CLOCK_MS = 20  # a record's time is that of its request's arrival, or of the write
+EXACT = 0.02  # seconds
 MARKER_MS = 3000  # a marker is written after the end of its transaction was acknowledged
 TOPIC_GONE_MS = 10_000  # and offsets of a deleted topic after the deletion was
 
@@ -113,8 +114,14 @@ def commits(truth: Truth, gold: Gold) -> Iterator[str]:
             yield f"{key}: {seen}, expected {wanted}"
             continue
         for one, row in zip(expected[key], rows, strict=True):
-            if not one.written.holds(ms(row["timestamp"]), CLOCK_MS):
-                yield f"{key} {one}: written at {ms(row['timestamp'])}"
+            for name in ("timestamp", "commit_timestamp"):
+                if row[name] is not None and not one.written.holds(ms(row[name]), CLOCK_MS):
+                    yield f"{key} {one}: {name} {ms(row[name])}"
+            known = truth.end["topic_ids"].get(key[1])
+            if row["topic_id"] not in {None, known or row["topic_id"]}:
+                yield f"{key} {one}: topic id {row['topic_id']}, expected {known}"
+            if row["metadata"] not in {None, ""}:
+                yield f"{key} {one}: metadata {row['metadata']}"
             if (row["effective_at"] is None) != (one.effective is None):
                 yield f"{key} {one}: took effect at {row['effective_at']}"
             elif one.effective and not one.effective.holds(ms(row["effective_at"]), CLOCK_MS):
@@ -167,6 +174,10 @@ def _rate(key: Key, before: Event | None, one: Event, row: dict[str, Any]) -> It
         if any(row[name] is not None for name in ("seconds", "records", "is_reset")):
             yield f"{key} {one}: {row}, expected nothing before it"
         return
+    if not one.effective.holds(ms(row["effective_at"]), CLOCK_MS):
+        yield f"{key} {one}: took effect at {ms(row['effective_at'])}"
+    if row["committed_offset"] != one.offset:
+        yield f"{key} {one}: committed {row['committed_offset']}"
     moved = one.offset - before.offset
     least = (one.effective.first_ms - before.effective.last_ms - CLOCK_MS) / 1000
     most = (one.effective.last_ms - before.effective.first_ms + CLOCK_MS) / 1000
@@ -182,44 +193,105 @@ def _rate(key: Key, before: Event | None, one: Event, row: dict[str, Any]) -> It
 
 
 def lag(truth: Truth, gold: Gold) -> Iterator[str]:
-    rows = [row for row in gold["lag"] if row["at"] == AS_OF]
+    expected = events(truth)
+    partitions = [row for row in gold["lag"] if row["level"] == "partition"]
+    for row in partitions:
+        if row["topic"] in truth.topics:
+            yield from _lag_then(truth, expected, row)
     shown = {
         (row["group_id"], row["topic"], row["topic_partition"]): row
-        for row in rows
-        if row["level"] == "partition"
+        for row in partitions
+        if row["at"] == AS_OF
     }
     ends = {(topic, index): end for topic, index, end in truth.end["end_offsets"]}
     total: dict[str, int] = defaultdict(int)
     for (group, topic, index), committed in truth.offsets.items():
-        row = shown.get((group, topic, index))
-        if row is None:
-            yield f"{group} {topic}-{index} has no row"
-            continue
-        behind = max(ends[topic, index] - committed, 0)
-        total[group] += behind
-        if (row["committed_offset"], row["end_offset"]) != (committed, ends[topic, index]):
-            yield f"{group} {topic}-{index}: {row}, expected {committed} of {ends[topic, index]}"
-        if row["lag_records"] != behind:
-            yield f"{group} {topic}-{index}: lag {row['lag_records']}, expected {behind}"
-        if (row["reason"] == "beyond_end") != (committed > ends[topic, index]):
-            yield f"{group} {topic}-{index}: {committed} of {ends[topic, index]}: {row['reason']}"
-        waiting = truth.produced[topic, index][committed] if behind else None
-        seconds = AS_OF.timestamp() - waiting / 1000 if waiting is not None else 0.0
-        off = abs(row["lag_seconds"] - seconds) if row["lag_seconds"] is not None else None
-        if off is None or (behind and off > (row["lag_seconds_error"] or 0) + CLOCK_MS / 1000):
-            yield (
-                f"{group} {topic}-{index}: {row['lag_seconds']} s +- {row['lag_seconds_error']}, "
-                f"expected {seconds}"
-            )
-    for group in {group for group, *_ in truth.offsets}:
-        seen = [row["lag_records"] for row in rows if row["level"] == "group"]
+        row = shown.get((group, topic, index), {})
+        end = ends[topic, index]
+        total[group] += max(end - committed, 0)
+        if (row.get("committed_offset"), row.get("end_offset")) != (committed, end):
+            yield f"{group} {topic}-{index}: {row}, expected {committed} of {end}"
+        elif (row["reason"] == "beyond_end") != (committed > end):
+            yield f"{group} {topic}-{index}: {committed} of {end}: {row['reason']}"
+    yield from _levels(gold["lag"])
+    for group, behind in total.items():
         mine = [
             row["lag_records"]
-            for row in rows
-            if row["level"] == "group" and row["group_id"] == group
+            for row in gold["lag"]
+            if row["level"] == "group" and row["group_id"] == group and row["at"] == AS_OF
         ]
-        if mine != [total[group]]:
-            yield f"{group}: lag of the group {mine} of {seen}, expected {total[group]}"
+        if mine != [behind]:
+            yield f"{group}: lag of the group {mine}, expected {behind}"
+
+
+def _lag_then(
+    truth: Truth, expected: Mapping[Key, list[Event]], row: dict[str, Any]
+) -> Iterator[str]:
+    """What one row says, against what was committed and produced by then."""
+    key = row["group_id"], row["topic"], row["topic_partition"]
+    about = f"{key} at {ms(row['at'])}"
+    committed, end = row["committed_offset"], row["end_offset"]
+    possible = _committed_by(expected.get(key, []), ms(row["at"]))
+    if committed not in possible:
+        yield f"{about}: {committed} is committed, expected one of {possible}"
+    times = truth.produced.get(key[1:], [])
+    if end is None:
+        if times and times[0] + CLOCK_MS < ms(row["at"]):
+            yield f"{about}: no end, expected {len(times)}"
+        return
+    least = sum(at + CLOCK_MS < ms(row["at"]) for at in times)
+    most = sum(at <= ms(row["at"]) for at in times)
+    if not least <= end <= most:
+        yield f"{about}: end {end}, expected {least} to {most}"
+    if committed is None:
+        return
+    if row["lag_records"] != max(end - committed, 0):
+        yield f"{about}: lag {row['lag_records']}, expected {end} - {committed}"
+    waiting = ms(row["at"]) - times[committed] if committed < end else 0.0
+    seconds, error = row["lag_seconds"], row["lag_seconds_error"]
+    bound = (error or 0) + CLOCK_MS / 1000 if committed < end else 0.0
+    if error is not None and error > EXACT and committed < end:
+        yield f"{about}: {seconds} s +- {error}, the folder of the topic tells the time exactly"
+    if seconds is None or error is None or abs(seconds - waiting / 1000) > bound:
+        yield f"{about}: {seconds} s +- {error}, expected {waiting / 1000}"
+
+
+def _levels(rows: Rows) -> Iterator[str]:
+    """Topics and groups are the sums of their partitions, and as late as the latest of them."""
+    parts: dict[tuple[Any, ...], Rows] = defaultdict(list)
+    for row in rows:
+        if row["level"] == "partition":
+            parts[row["group_id"], None, row["at"]].append(row)
+            parts[row["group_id"], row["topic"], row["at"]].append(row)
+    sums = [row for row in rows if row["level"] != "partition"]
+    keys = [(row["group_id"], row["topic"], row["at"]) for row in sums]
+    if len(set(keys)) != len(keys) or set(keys) != set(parts):
+        yield f"{len(keys)} rows of topics and groups, expected {len(parts)}"
+        return
+    for key, row in zip(keys, sums, strict=True):
+        known = [one for one in parts[key] if one["lag_records"] is not None]
+        late = [one["lag_seconds"] for one in parts[key] if one["lag_seconds"] is not None]
+        wanted = {
+            "lag_records": sum(one["lag_records"] for one in known) if known else None,
+            "lag_seconds": max(late, default=None),
+            "partitions": len(parts[key]),
+            "partitions_unknown": len(parts[key]) - len(known),
+        }
+        seen = {name: row[name] for name in wanted}
+        if seen != wanted:
+            yield f"{key}: {seen}, expected {wanted}"
+
+
+def _committed_by(history: list[Event], at_ms: float) -> set[int | None]:
+    """What may be committed at this moment: steps take their time, and so do markers."""
+    possible: set[int | None] = {None}
+    for event in history:
+        if event.effective is None or event.effective.first_ms - CLOCK_MS > at_ms:
+            continue
+        if event.effective.last_ms + CLOCK_MS < at_ms:
+            possible = set()
+        possible.add(event.offset)
+    return possible
 
 
 VERDICTS = {
