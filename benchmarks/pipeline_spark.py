@@ -1,0 +1,74 @@
+"""One way through Spark, pass after pass in one session: prints seconds as JSON.
+
+python pipeline_spark.py WAY PLACE MASTER PASSES      (a process of benchmarks/pipeline.py)
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from processes import TICKS, tree
+
+ROOT = Path(__file__).parents[1]
+COLUMNS = (
+    "group_id string, topic string, topic_partition int, committed_offset bigint, "
+    "metadata string, commit_ms bigint"
+)
+
+
+def cpu_seconds() -> float:
+    """Of this process and of all it ever started; workers that have ended count in who waited."""
+    ticks = 0
+    for pid in tree(os.getpid()):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+def session(master, way):
+    from kohort.spark.session import session as start
+
+    conf = {"spark.driver.memory": "3g"}
+    if way.startswith("connector"):
+        from tests.peers.spark_jars import jars
+
+        conf["spark.jars"] = jars()
+    return start(master, conf)
+
+
+def rows(spark, way, place):
+    from kohort.spark import sources
+
+    kind, _, where = place.partition(":")
+    if way == "ours":
+        option = "path" if kind == "log" else "bootstrap.servers"
+        reader = spark.read.format("kohort.log" if kind == "log" else "kohort.topic")
+        return reader.option(option, where).option("rows", "offset_commits").load()
+    source = sources.source(f"connector:{where}")
+    if way == "connector, our decoder":
+        return source.frame(spark, source.plan({}))
+    from plain_decoder import decode
+    from pyspark.sql.functions import udf
+
+    raw = source.raw(spark, source.plan({}))
+    return raw.select(udf(decode, COLUMNS)("key", "value").alias("commit")).select("commit.*")
+
+
+def main():
+    way, place, master, passes = sys.argv[1:]
+    sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+    spark = session(master, way)
+    spark.sparkContext.addPyFile(str(Path(__file__).parent / "plain_decoder.py"))
+    told = []
+    for _ in range(int(passes)):
+        cpu, wall = cpu_seconds(), time.monotonic()
+        rows(spark, way, place).write.format("noop").mode("overwrite").save()
+        told.append({"cpu_s": cpu_seconds() - cpu, "wall_s": time.monotonic() - wall})
+    found = rows(spark, way, place).count()
+    print(json.dumps({"rows": found, "passes": told}))
+    spark.stop()
+
+
+main()

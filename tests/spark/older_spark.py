@@ -1,0 +1,57 @@
+"""What is run on the oldest supported Spark, in a process of its own, with Delta and the Kafka
+connector in it. Prints what it has found as JSON; `test_older_spark.py` judges it.
+
+    python older_spark.py LOG_DIRECTORY DIRECTORY JARS BOOTSTRAP
+"""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyspark
+
+import kohort.spark
+from kohort.spark import jobs
+from kohort.spark.gold import MEASURES
+from kohort.spark.schemas import SILVER
+from kohort.spark.session import session
+from kohort.spark.sources import source
+
+AS_OF = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def main() -> None:
+    log, directory, jars, bootstrap = sys.argv[1:]
+    conf = {
+        "spark.jars": jars,
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS})
+    found = {"version": pyspark.__version__}
+    for kind in ("parquet", "delta"):
+        out = Path(directory) / kind
+        for _ in range(2):  # the second one finds nothing new
+            jobs.run(f"log:{log}", out, spark=spark, format=kind, as_of=AS_OF)
+        found[kind] = contents(spark, out)
+    for kind in ("cluster", "connector"):
+        one = source(f"{kind}:{bootstrap}")
+        rows = one.frame(spark, one.plan({})).where("not control")
+        chosen = rows.select("partition", "offset", "timestamp", "key", "value").orderBy(
+            "partition", "offset"
+        )
+        found[kind] = [repr(row) for row in chosen.collect()]
+    print(json.dumps(found))
+    spark.stop()
+
+
+def contents(spark: object, out: Path) -> dict[str, list[str]]:
+    names = [table.name for table in SILVER] + [measure.table.name for measure in MEASURES]
+    return {
+        name: sorted(repr(row) for row in kohort.spark.read(out, name, spark=spark).collect())
+        for name in names
+    }
+
+
+main()
