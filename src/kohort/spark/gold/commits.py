@@ -1,0 +1,175 @@
+"""Committed offsets: each one in log order, the latest of each partition, and how fast they move.
+
+A commit outside a transaction takes effect where it stands, and nothing about it has to be looked
+up. One inside a transaction takes effect at the marker that ends it, if it ends well, and if no
+later record has set or removed the offset of the same partition by then: the order of records
+decides, not the order of markers. Among the records that take effect, order by offset and order of
+effect are therefore the same, and the latest commit of a partition is the one with the largest
+offset: an aggregate of fixed width.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.schemas import KINDS, MARKER, TOMBSTONE
+from kohort.spark.schemas.progress import (
+    ABORTED,
+    COMMIT_RATES,
+    COMMITS,
+    COMMITTED,
+    OFFSETS,
+    PENDING,
+    REMOVED,
+    SUPERSEDED,
+)
+
+KEY = ["partition", "group_id", "topic", "topic_partition"]
+"""What a committed offset is of; the log's partition follows from the group."""
+
+_OF_COMMITS = [KINDS[0], KINDS[1]]
+_NO_PRODUCER = -1
+
+
+def commits(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+    """The table `commits`. Only what is in transactions is shuffled, with its rivals."""
+    first, second = (frames[kind] for kind in _OF_COMMITS)
+    written = first.unionByName(second, allowMissingColumns=True)
+    removed = frames[TOMBSTONE].where(F.col("type").isin(0, 1))
+    plain = written.where(F.col("producer_id") == _NO_PRODUCER)
+    transactional = written.where(F.col("producer_id") != _NO_PRODUCER)
+    rivals = plain.select(*KEY, "offset", F.col("offset").alias("sets_at")).unionByName(
+        removed.select(*KEY, "offset", F.col("offset").alias("removes_at")),
+        allowMissingColumns=True,
+    )
+    ended = _ended(transactional, frames[MARKER])
+    every = (
+        _at_once(plain, COMMITTED, F.coalesce("timestamp", "commit_timestamp"))
+        .unionByName(_at_once(removed, REMOVED, F.col("timestamp")), allowMissingColumns=True)
+        .unionByName(_resolved(ended, rivals), allowMissingColumns=True)
+    )
+    return COMMITS.conform(mark(every, frames))
+
+
+def _at_once(rows: DataFrame, state: str, at: Column) -> DataFrame:
+    return rows.withColumns(
+        {"state": F.lit(state), "effective_offset": F.col("offset"), "effective_at": at}
+    )
+
+
+def _ended(transactional: DataFrame, markers: DataFrame) -> DataFrame:
+    """Each commit with the marker of its producer that comes next, as `end`."""
+    marker = F.struct("offset", "timestamp", "commits").alias("marker")
+    backwards = (
+        Window.partitionBy("partition", "producer_id")
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return (
+        transactional.unionByName(
+            markers.select("partition", "producer_id", "offset", marker), allowMissingColumns=True
+        )
+        .withColumn("end", F.last("marker", ignorenulls=True).over(backwards))
+        .where(F.col("marker").isNull())
+        .drop("marker")
+    )
+
+
+def _resolved(ended: DataFrame, rivals: DataFrame) -> DataFrame:
+    """What has become of commits in transactions.
+
+    Rivals are looked for among records with the same 64-bit hash of the key, which needs no shuffle
+    of the others; where two keys share a hash, a few rivals too many come along, and the window
+    over the key itself keeps them apart.
+    """
+    mine = ended.withColumn("sets_at", F.when(F.col("end.commits"), F.col("end.offset")))
+    hashes = mine.select(_key_hash()).distinct()
+    others = rivals.withColumn("key_hash", F.xxhash64(*KEY)).join(
+        F.broadcast(hashes), "key_hash", "left_semi"
+    )
+    later = (
+        Window.partitionBy(*KEY)
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    ends_at = F.col("end.offset")
+    lost = F.least("set_later_at", "removed_later_at") <= ends_at
+    state = (
+        F.when(F.col("end.commits") & lost, SUPERSEDED)
+        .when(F.col("end.commits"), COMMITTED)
+        .when(F.col("end").isNotNull(), ABORTED)
+        .when(F.col("removed_later_at").isNotNull(), SUPERSEDED)
+        .otherwise(PENDING)
+    )
+    return (
+        mine.withColumn("is_mine", F.lit(col=True))
+        .unionByName(others.drop("key_hash"), allowMissingColumns=True)
+        .withColumn("set_later_at", F.min("sets_at").over(later))
+        .withColumn("removed_later_at", F.min("removes_at").over(later))
+        .where("is_mine")
+        .withColumn("state", state)
+        .withColumn("effective_offset", F.when(F.col("state") == COMMITTED, ends_at))
+        .withColumn("effective_at", F.when(F.col("state") == COMMITTED, F.col("end.timestamp")))
+    )
+
+
+def _key_hash() -> Column:
+    return F.xxhash64(*KEY).alias("key_hash")
+
+
+def offsets(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+    """The table `offsets`: the winners by an aggregate of numbers, their rows by position."""
+    every = frames["commits"]
+    state = F.col("state")
+    winners = (
+        every.where(state.isin(COMMITTED, REMOVED, PENDING))
+        .groupBy(*KEY)
+        .agg(
+            F.max(F.when(state != PENDING, F.col("offset"))).alias("latest"),
+            F.max(F.when(state == PENDING, F.col("offset"))).alias("open"),
+        )
+        .select(
+            "partition",
+            F.coalesce("latest", "open").alias("offset"),
+            F.col("open").isNotNull().alias("pending"),
+        )
+    )
+    rows = every.join(winners, ["partition", "offset"]).where(
+        (state == COMMITTED) | F.col("pending")
+    )
+    there = state == COMMITTED
+    return OFFSETS.conform(
+        rows.withColumns(
+            {
+                name: F.when(there, F.col(name))
+                for name in ("committed_offset", "leader_epoch", "metadata", "topic_id")
+            }
+        ).withColumn("committed_at", F.col("effective_at"))
+    )
+
+
+def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+    """The table `commit_rates`: each commit that took effect, beside the one before it."""
+    in_order = Window.partitionBy(*KEY).orderBy("offset")
+    before_at = F.lag("effective_at").over(in_order)
+    before = F.lag("committed_offset").over(in_order)
+    seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
+    rows = (
+        frames["commits"]
+        .where(F.col("state").isin(COMMITTED, REMOVED))
+        .select(*KEY, "offset", "state", "effective_at", "committed_offset", "complete_from")
+        .withColumn("before_at", F.when(before.isNotNull(), before_at))
+        .withColumn("before", before)
+        .where(F.col("state") == COMMITTED)
+        .withColumn("records", F.col("committed_offset") - F.col("before"))
+        .withColumn("seconds", seconds)
+        .withColumn("is_reset", F.col("records") < 0)
+        .withColumn(
+            "records_per_second",
+            F.when(
+                (F.col("seconds") > 0) & ~F.col("is_reset"), F.col("records") / F.col("seconds")
+            ),
+        )
+    )
+    return COMMIT_RATES.conform(rows)

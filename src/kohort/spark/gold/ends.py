@@ -1,0 +1,120 @@
+"""Where partitions of user topics ended at a moment, and when their end passed an offset.
+
+Samples of one partition fall into eras: a topic that is deleted and made anew starts again. Within
+an era the end never goes back, so two neighbouring samples bracket the time at which it passed any
+offset between them.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.moments import first_moment, numbers
+
+PLACE = ["topic", "topic_partition"]
+
+UNTHINNED = 5_000
+"""A walk over a topic's folder that found fewer samples than this has left none out (see
+`sources.end_offsets`): then no batch was written between two of them.
+"""
+
+
+def eras(samples: DataFrame) -> DataFrame:
+    """The samples with the number of their era, and whether they stand for single batches."""
+    in_time = Window.partitionBy(*PLACE).orderBy("sampled_at", "end_offset")
+    of_log = F.col("origin") == "log"
+    shrunk = (
+        ~of_log
+        & (F.lag("origin").over(in_time) == F.col("origin"))
+        & (F.col("end_offset") < F.lag("end_offset").over(in_time))
+    )
+    renamed = F.col("topic_id") != F.lag("topic_id").over(in_time)
+    from_folder = F.sum(of_log.cast("int")).over(Window.partitionBy(*PLACE))
+    return (
+        samples.withColumn("topic_id", F.last("topic_id", ignorenulls=True).over(in_time))
+        .withColumn("begins", F.coalesce(shrunk | renamed, shrunk, renamed, F.lit(col=False)))
+        .withColumn("era", F.sum(F.col("begins").cast("int")).over(in_time))
+        .withColumn("exact", of_log & (from_folder < UNTHINNED))
+        .withColumn("sampled_us", F.unix_micros("sampled_at"))
+        .select(*PLACE, "era", "topic_id", "exact", "sampled_us", "end_offset", "log_start_offset")
+    )
+
+
+def ends_at(samples: DataFrame, moments: Sequence[int]) -> DataFrame:
+    """The last sample of each partition at each moment, out of `eras`; `moment` is its number."""
+    in_time = Window.partitionBy(*PLACE).orderBy("sampled_us", "end_offset")
+    first = first_moment(F.col("sampled_us"), moments)
+    until = F.coalesce(F.lead("first").over(in_time), F.lit(len(moments)))
+    return (
+        samples.withColumn("first", first)
+        .withColumn("until", until)
+        .where("first < until")
+        .withColumn("moment", numbers(F.col("first"), F.col("until")))
+        .drop("first", "until")
+    )
+
+
+def brackets(samples: DataFrame) -> DataFrame:
+    """For each range of offsets between two ends: when the end was last seen at the lower or below,
+    and when first at the upper or beyond. The first range of an era has no lower time.
+    """
+    in_order = Window.partitionBy(*PLACE, "era").orderBy("end_offset")
+    return (
+        samples.groupBy(*PLACE, "era", "end_offset")
+        .agg(
+            F.min("sampled_us").alias("upper_us"),
+            F.max("sampled_us").alias("last_us"),
+            F.min(F.when(F.col("exact"), F.col("sampled_us"))).alias("exact_us"),
+        )
+        .select(
+            *PLACE,
+            "era",
+            F.lag("end_offset").over(in_order).alias("lower"),
+            F.col("end_offset").alias("upper"),
+            F.max("last_us")
+            .over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+            .alias("lower_us"),
+            "upper_us",
+            (F.col("exact_us") == F.col("upper_us")).alias("exact"),
+        )
+    )
+
+
+def passed(rows: DataFrame, samples: DataFrame, offset: Column) -> DataFrame:
+    """The rows, which have PLACE and `era`, with `bracket`: the range that the offset is in."""
+    ranges = brackets(samples)
+    bracket = F.struct(*(name for name in ranges.columns if name not in (*PLACE, "era")))
+    marks = ranges.select(
+        *PLACE, "era", F.coalesce("lower", F.lit(-1)).alias("at"), bracket.alias("bracket")
+    )
+    return _last_mark(rows, marks, [*PLACE, "era"], offset)
+
+
+def seen_by(rows: DataFrame, samples: DataFrame, at: Column) -> DataFrame:
+    """The rows, which have PLACE, with `end_seen`: the end by the last sample not after a time."""
+    marks = samples.select(
+        *PLACE, F.col("sampled_us").alias("at"), F.col("end_offset").alias("end_seen")
+    )
+    return _last_mark(rows, marks, PLACE, at)
+
+
+def _last_mark(rows: DataFrame, marks: DataFrame, of: list[str], at: Column) -> DataFrame:
+    """The rows, each with the last of the marks `of` the same that is not beyond its own `at`.
+
+    Rows and marks are sorted together, so that no row is compared with every mark.
+    """
+    mark = marks.columns[-1]
+    both = rows.select(*of, at.alias("at"), F.struct(*rows.columns).alias("row")).unionByName(
+        marks, allowMissingColumns=True
+    )
+    in_order = (
+        Window.partitionBy(*of)
+        .orderBy("at", F.col("row").isNotNull())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return (
+        both.withColumn(mark, F.last(mark, ignorenulls=True).over(in_order))
+        .where(F.col("row").isNotNull())
+        .select("row.*", mark)
+    )

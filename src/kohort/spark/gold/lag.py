@@ -1,0 +1,238 @@
+"""How far groups are behind at any moment, in records and in seconds.
+
+The time lag of a committed offset is the time since the end of the partition passed it. History
+tells when that was: between two samples of the end, which also bound the error.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold import ends
+from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.moments import first_moment, micros, numbers, time_of
+from kohort.spark.schemas.progress import COMMITTED, LAG, REMOVED
+
+MOMENTS = 200
+ROWS = 2_000_000
+"""How many moments of the past the table has at most, and about how many rows of partitions: with
+many partitions there are fewer moments, but `_FEWEST` always. `lag_at` gives any other moment.
+"""
+
+_FEWEST = 20
+
+_REASONS = (
+    "lost",
+    "before_samples",
+    "beyond_end",
+    "topic_recreated",
+    "never_committed",
+    "no_end_offset",
+)
+"""From what tells much to what tells nothing: of several partitions, the last one counts."""
+
+_LEVELS = ("group", "topic", "partition")
+_SECOND = 1e6
+
+
+def lag(frames: Frames, context: Context) -> DataFrame:
+    """The table `lag`: at the times of samples, and at the moment of the run."""
+    as_of = micros(context.as_of)
+    keys = frames["commits"].agg(F.approx_count_distinct(F.xxhash64(*KEY))).first()
+    most = max(_FEWEST, min(MOMENTS, ROWS // max(keys[0] if keys else 0, 1)))
+    return _lag(frames, sorted({*sampled(frames["end_offsets"], as_of, most), as_of}))
+
+
+def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
+    """The rows that the table `lag` would have at these moments: a list of times, or the first
+    column of a frame. Needs `commits` and `end_offsets`.
+    """
+    if isinstance(times, DataFrame):
+        rows = times.select(F.unix_micros(times[times.columns[0]])).collect()
+        return _lag(frames, sorted({row[0] for row in rows}))
+    return _lag(frames, sorted({micros(time) for time in times}))
+
+
+def sampled(samples: DataFrame, until: int, most: int) -> list[int]:
+    """The latest time of a sample in each of at most so many equal steps, in microseconds."""
+    at = F.unix_micros("sampled_at")
+    known = samples.where(at <= until)
+    low, high = known.agg(F.min(at), F.max(at)).first() or (None, None)
+    if low is None:
+        return []
+    step = (high - low) // most + 1
+    rows = known.groupBy(F.floor((at - low) / step)).agg(F.max(at).alias("at")).collect()
+    return sorted(row["at"] for row in rows)
+
+
+def committed_at(commits: DataFrame, moments: Sequence[int]) -> DataFrame:
+    """The committed offset of each group and partition at each moment; `moment` is its number.
+
+    What holds at a moment is the record with the largest offset among those that had taken effect
+    (see `gold.commits`). Everything that is aggregated is a number, so Spark keeps it in a hash
+    table. Of the id of the topic, which is a random number of 128 bits, 64 bits are enough.
+    """
+    at = F.unix_micros("effective_at")
+    values = {
+        "committed_offset": F.col("committed_offset"),  # null for a tombstone
+        "committed_us": at,
+        "topic_hash": _hash("topic_id"),
+    }
+    last = (
+        commits.where(F.col("state").isin(COMMITTED, REMOVED))
+        .select(
+            *KEY,
+            "offset",
+            first_moment(at, moments).alias("first"),
+            *(value.alias(name) for name, value in values.items()),
+        )
+        .where(F.col("first") < len(moments))
+        .groupBy(*KEY, "first")
+        .agg(
+            F.max("offset").alias("offset"),
+            *(F.max_by(name, "offset").alias(name) for name in values),
+        )
+    )
+    return (
+        _held(last, moments)
+        .where(F.col("committed_offset").isNotNull())
+        .select(*KEY, "moment", "committed_offset", "committed_us", "topic_hash")
+    )
+
+
+def _held(last: DataFrame, moments: Sequence[int]) -> DataFrame:
+    """A row for each moment at which a record still holds. The log's order counts, not the time: a
+    record that is later in the log, but has an earlier time, has taken over already.
+    """
+    if len(moments) == 1:
+        return last.withColumn("moment", F.col("first"))
+    by_moment = Window.partitionBy(*KEY).orderBy("first")
+    return (
+        last.withColumn("newest", F.max("offset").over(by_moment))
+        .where(F.col("offset") == F.col("newest"))
+        .withColumn("until", F.lead("first", 1, len(moments)).over(by_moment))
+        .withColumn("moment", numbers(F.col("first"), F.col("until")))
+    )
+
+
+def _lag(frames: Frames, moments: Sequence[int]) -> DataFrame:
+    samples = ends.eras(frames["end_offsets"])
+    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", _hash("topic_id"))
+    rows = _beside_ends(committed_at(frames["commits"], moments), at_ends)
+    measured = _in_records(rows.withColumn("at_us", time_of(F.col("moment"), moments)))
+    timed = ends.passed(measured, samples, F.col("next_offset"))
+    return LAG.conform(_levels(_in_seconds(timed)))
+
+
+def _beside_ends(committed: DataFrame, at_ends: DataFrame) -> DataFrame:
+    """Committed offsets and ends, side by side: each of them may be missing. A group that has
+    committed for a partition of a topic has a row for each of its partitions.
+    """
+    read = committed.select("partition", "group_id", "topic", "moment").distinct()
+    return read.join(at_ends, ["topic", "moment"]).join(committed, [*KEY, "moment"], "full")
+
+
+def _in_records(rows: DataFrame) -> DataFrame:
+    """`next_offset` is the first that the group can still read."""
+    committed, end, start = (
+        F.col(name) for name in ("committed_offset", "end_offset", "log_start_offset")
+    )
+    other_topic = F.coalesce(F.col("topic_hash") != F.col("end_topic_hash"), F.lit(col=False))
+    nothing_there = F.coalesce(start, F.lit(0)) >= end
+    next_offset = F.greatest(F.coalesce(start, F.lit(0)), committed)
+    is_older = F.col("committed_us") < F.col("sampled_us")
+    reason = (
+        F.when(end.isNull(), _code("no_end_offset"))
+        .when(committed.isNull(), _code("never_committed"))
+        .when(other_topic, _code("topic_recreated"))
+        .when((committed > end) & is_older, _code("beyond_end"))
+        .when(committed < start, _code("lost"))
+    )
+    return (
+        rows.withColumn("reason", reason)
+        .withColumn("next_offset", F.when(~other_topic, next_offset))
+        .withColumn(
+            "lag_records",
+            F.when(committed.isNull() & nothing_there, F.lit(0)).when(
+                committed.isNotNull(), F.greatest(end - F.col("next_offset"), F.lit(0))
+            ),
+        )
+        .withColumn(
+            "records_lost",
+            F.when(~other_topic, F.greatest(start - committed, F.lit(0))),
+        )
+    )
+
+
+def _in_seconds(rows: DataFrame) -> DataFrame:
+    """Times are in microseconds until here."""
+    at, lower, upper = F.col("at_us"), F.col("bracket.lower_us"), F.col("bracket.upper_us")
+    exact = F.coalesce("bracket.exact", F.lit(col=False))
+    width = F.col("bracket.upper") - F.col("bracket.lower")
+    share = (F.col("next_offset") - F.col("bracket.lower") + 0.5) / width
+    passed = F.when(exact | lower.isNull(), upper).otherwise(lower + (upper - lower) * share)
+    behind = F.col("lag_records") > 0
+    caught_up = F.col("lag_records") == 0
+    error = (
+        F.when(behind & exact, F.lit(0.0))
+        .when(behind, F.greatest(passed - lower, upper - passed) / _SECOND)
+        .when(caught_up & F.col("exact"), F.lit(0.0))
+        .when(caught_up, (at - F.col("sampled_us")) / _SECOND)
+    )
+    seconds = F.when(caught_up, F.lit(0.0)).when(
+        behind, F.greatest((at - passed) / _SECOND, F.lit(0.0))
+    )
+    unbounded = behind & lower.isNull() & ~exact
+    return (
+        rows.withColumn("lag_seconds", seconds)
+        .withColumn("lag_seconds_error", F.when(~unbounded, error))
+        .withColumn("reason", F.greatest("reason", F.when(unbounded, _code("before_samples"))))
+    )
+
+
+def _levels(rows: DataFrame) -> DataFrame:
+    """Each row for itself, for its topic and for its group: one aggregate of numbers for all."""
+    levels = F.explode(F.array(*(F.lit(one) for one in _LEVELS)))
+    seconds, error = F.col("lag_seconds"), F.col("lag_seconds_error")
+    unknown = F.col("lag_records").isNull()
+    whole = F.col("level") == "partition"
+    sums = (
+        rows.withColumn("level", levels)
+        .withColumn("topic", F.when(F.col("level") != "group", F.col("topic")))
+        .withColumn("topic_partition", F.when(whole, F.col("topic_partition")))
+        .groupBy("partition", "group_id", "level", "topic", "topic_partition", "at_us")
+        .agg(
+            *(F.max(name).alias(name) for name in ("committed_offset", "end_offset")),
+            F.max("committed_us").alias("committed_us"),
+            F.min("sampled_us").alias("sampled_us"),
+            *(F.sum(name).alias(name) for name in ("lag_records", "records_lost")),
+            F.max(seconds).alias("lag_seconds"),
+            F.max(seconds + error).alias("most"),
+            F.max(seconds - error).alias("least"),
+            F.max("reason").alias("reason"),
+            F.count("*").alias("partitions"),
+            F.sum(unknown.cast("int")).alias("partitions_unknown"),
+            F.sum(error.isNull().cast("int")).alias("unbounded"),
+        )
+    )
+    error_of_all = F.greatest(F.col("most") - seconds, seconds - F.col("least"))
+    return (
+        sums.withColumn("committed_offset", F.when(whole, F.col("committed_offset")))
+        .withColumn("end_offset", F.when(whole, F.col("end_offset")))
+        .withColumn("lag_seconds_error", F.when(F.col("unbounded") == 0, error_of_all))
+        .withColumn("reason", F.try_element_at(F.array(*map(F.lit, _REASONS)), F.col("reason")))
+        .withColumn("at", F.timestamp_micros("at_us"))
+        .withColumn("committed_at", F.timestamp_micros("committed_us"))
+        .withColumn("end_sampled_at", F.timestamp_micros("sampled_us"))
+    )
+
+
+def _code(reason: str) -> Column:
+    return F.lit(_REASONS.index(reason) + 1)
+
+
+def _hash(topic_id: str) -> Column:
+    return F.when(F.col(topic_id).isNotNull(), F.xxhash64(topic_id))

@@ -1,0 +1,45 @@
+"""What was true at each of some moments: rows that hold until the next one are looked up by number.
+
+The moments are few and known when a query is made, so the number of the first moment at which a row
+holds is a tree of comparisons, and no row is compared with a list.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(moment: datetime) -> int:
+    """A time as Spark counts it. One without a zone is in UTC."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def first_moment(at: Column, moments: Sequence[int]) -> Column:
+    """The number of the first of the ascending moments that is not before `at`, all in
+    microseconds; how many there are, if all are.
+    """
+    return _tree(at, moments, 0, len(moments))
+
+
+def _tree(at: Column, moments: Sequence[int], low: int, high: int) -> Column:
+    if low == high:
+        return F.lit(low)
+    middle = (low + high) // 2
+    return F.when(at <= moments[middle], _tree(at, moments, low, middle)).otherwise(
+        _tree(at, moments, middle + 1, high)
+    )
+
+
+def time_of(moment: Column, moments: Sequence[int]) -> Column:
+    """The moment of a number, in microseconds."""
+    return F.element_at(F.array(*(F.lit(one) for one in moments)), moment + 1)
+
+
+def numbers(first: Column, end: Column) -> Column:
+    """A row for each number from `first` up to `end`, which is left out."""
+    return F.explode(F.when(first < end, F.sequence(first, end - 1)))

@@ -1,0 +1,294 @@
+"""Does each group keep up? Burrow's rules over stored history, and a set without its false alarms.
+
+Each set is a list of rules, of which the first that holds decides. What a rule means is told in the
+text of the table's column `rule`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold import ends
+from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.moments import micros
+from kohort.spark.schemas.progress import COMMITTED, REMOVED, STATUS
+
+_SECOND = 1e6
+
+
+class Limits(NamedTuple):
+    """The parameters of the rules. The first two are Burrow's, with its defaults."""
+
+    intervals: int = 10
+    """Commits in the window, and end offsets that count as recent."""
+    allowed_lag: int = 0
+    patience_s: float = 60.0
+    """How long records may wait without a commit before a consumer may be called stopped."""
+    pauses: float = 2.0
+    """And how many times the longest pause between its last commits."""
+    unknown_pause_s: float = 300.0
+    """What counts as that pause after a single commit."""
+
+
+DEFAULTS = Limits()
+
+
+class Rule(NamedTuple):
+    """If `holds`, the partition has this status, for this reason."""
+
+    name: str
+    status: str
+    holds: Callable[[Limits], Column]
+
+
+_SEVERITY = ("NOTFOUND", "OK", "UNKNOWN", "WARN", "STOP", "STALL", "REWIND", "LOST")
+_WARN = _SEVERITY.index("WARN")
+_CODES = 100  # a verdict is one number: 100 times the severity, and the rule's place in its list
+
+
+def _lag() -> Column:
+    return F.col("lag_records")
+
+
+def _window() -> Column:
+    return F.col("window")
+
+
+def _first() -> Column:
+    return F.element_at("window", 1)
+
+
+def _last() -> Column:
+    return F.element_at("window", -1)
+
+
+def _silent_us() -> Column:
+    return F.col("now_us") - _last()["at"]
+
+
+def _waited_s() -> Column:
+    """For how long the next record has been there at least."""
+    return F.col("lag_seconds") - F.coalesce("lag_seconds_error", F.lit(0.0))
+
+
+def _pairs() -> Column:
+    """Each commit of the window, but the first, with the one before it."""
+    return F.arrays_zip(
+        F.slice(_window(), 1, F.size(_window()) - 1).alias("before"),
+        F.slice(_window(), 2, F.size(_window())).alias("after"),
+    )
+
+
+def _rewound(_: Limits) -> Column:
+    return F.exists(
+        _pairs(),
+        lambda pair: (
+            (pair["after"]["offset"] < pair["before"]["offset"])
+            & ~F.exists(
+                _window(),
+                lambda later: (
+                    (later["position"] > pair["before"]["position"])
+                    & (later["offset"] >= pair["before"]["offset"])
+                ),
+            )
+        ),
+    )
+
+
+def _lag_sinks() -> Column:
+    return F.exists(
+        _pairs(),
+        lambda pair: F.coalesce(pair["after"]["lag"] < pair["before"]["lag"], F.lit(col=False)),
+    )
+
+
+def _all_equal() -> Column:
+    return F.forall(_window(), lambda one: one["offset"] == _first()["offset"])
+
+
+def _caught_up(limits: Limits) -> Column:
+    return F.exists(
+        _window(), lambda one: F.coalesce(one["lag"] <= limits.allowed_lag, F.lit(col=False))
+    )
+
+
+def _burrow_stopped(_: Limits) -> Column:
+    silent = _silent_us() > _last()["at"] - _first()["at"]
+    return silent & ~F.coalesce(F.col("recent_end") <= _last()["offset"], F.lit(col=False))
+
+
+def _stopped(limits: Limits) -> Column:
+    pauses = F.transform(_pairs(), lambda pair: pair["after"]["at"] - pair["before"]["at"])
+    longest_s = F.coalesce(F.array_max(pauses) / _SECOND, F.lit(limits.unknown_pause_s))
+    patience = F.greatest(F.lit(limits.patience_s), longest_s * limits.pauses)
+    return F.least(_silent_us() / _SECOND, _waited_s()) > patience
+
+
+def _stalled(_: Limits) -> Column:
+    waited_through = _waited_s() * _SECOND >= F.col("now_us") - _first()["at"]
+    return (F.size(_window()) > 1) & _all_equal() & waited_through
+
+
+def _slowing(limits: Limits) -> Column:
+    grew = F.coalesce(_last()["lag"] > _first()["lag"], F.lit(col=False))
+    return grew & ~_lag_sinks() & ~_caught_up(limits)
+
+
+BURROW = (
+    Rule("lag_unknown", "NOTFOUND", lambda _: _lag().isNull()),
+    Rule("lag_allowed", "OK", lambda limits: _lag() <= limits.allowed_lag),
+    Rule("stopped", "STOP", _burrow_stopped),
+    Rule("rewound", "REWIND", _rewound),
+    Rule("caught_up", "OK", _caught_up),
+    Rule("stalled", "STALL", lambda _: _all_equal()),
+    Rule("slowing", "WARN", lambda _: ~_lag_sinks()),
+    Rule("progress", "OK", lambda _: F.lit(col=True)),
+)
+KOHORT = (
+    Rule("lag_unknown", "UNKNOWN", lambda _: _lag().isNull()),
+    Rule("beyond_end", "WARN", lambda _: F.col("reason") == "beyond_end"),
+    Rule("records_lost", "LOST", lambda _: F.col("records_lost") > 0),
+    Rule("lag_allowed", "OK", lambda limits: _lag() <= limits.allowed_lag),
+    Rule("no_members", "STOP", lambda _: F.col("is_deserted")),
+    Rule("rewound", "REWIND", _rewound),
+    Rule("stopped", "STOP", _stopped),
+    Rule("stalled", "STALL", _stalled),
+    Rule("slowing", "WARN", _slowing),
+    Rule("progress", "OK", lambda _: F.lit(col=True)),
+)
+RULES = {"burrow": BURROW, "kohort": KOHORT}
+
+
+def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataFrame:
+    """The table `status`. Needs the rows of `lag` for the moment of the context."""
+    now = micros(context.as_of)
+    lag = frames["lag"].where(
+        (F.col("level") == "partition")
+        & (F.col("at") == F.lit(context.as_of))
+        & F.col("committed_offset").isNotNull()
+    )
+    samples = ends.eras(frames["end_offsets"]).where(F.col("sampled_us") <= now)
+    facts = (
+        lag.join(_windows(frames["commits"], samples, now, limits), KEY, "left")
+        .join(_recent_ends(samples, limits), ends.PLACE, "left")
+        .join(_deserted(frames), ["partition", "group_id"], "left")
+        .withColumn("now_us", F.lit(now))
+    )
+    judged = facts.select(
+        *facts.columns,
+        F.explode(
+            F.array(
+                *(
+                    F.struct(F.lit(name).alias("rules"), _verdict(rules, limits).alias("verdict"))
+                    for name, rules in RULES.items()
+                )
+            )
+        ).alias("judged"),
+    ).select("*", "judged.*")
+    return STATUS.conform(_levels(judged, limits))
+
+
+def _verdict(rules: tuple[Rule, ...], limits: Limits) -> Column:
+    """The first rule that holds, as a number."""
+    whens = [
+        F.when(rule.holds(limits), F.lit(_SEVERITY.index(rule.status) * _CODES + place))
+        for place, rule in enumerate(rules)
+    ]
+    return F.coalesce(*whens)
+
+
+def _windows(commits: DataFrame, samples: DataFrame, now: int, limits: Limits) -> DataFrame:
+    """The last commits of each partition, in order, with what was known of the lag then."""
+    at = F.unix_micros("effective_at")
+    newest_first = Window.partitionBy(*KEY).orderBy(F.desc("offset"))
+    last = (
+        commits.where(F.col("state").isin(COMMITTED, REMOVED) & (at <= now))
+        .select(*KEY, "offset", "state", "committed_offset", at.alias("at_us"))
+        .withColumn("age", F.row_number().over(newest_first))
+        .where(F.col("age") <= limits.intervals)
+        .withColumn("removals", F.count_if(F.col("state") == REMOVED).over(newest_first))
+        .where(F.col("removals") == 0)
+    )
+    lag = F.greatest(F.col("end_seen") - F.col("committed_offset"), F.lit(0))
+    commit = F.struct(
+        F.col("offset").alias("position"),
+        F.col("at_us").alias("at"),
+        F.col("committed_offset").alias("offset"),
+        lag.alias("lag"),
+    )
+    return (
+        ends.seen_by(last, samples, F.col("at_us"))
+        .groupBy(*KEY)
+        .agg(F.array_sort(F.collect_list(commit)).alias("window"))
+    )
+
+
+def _recent_ends(samples: DataFrame, limits: Limits) -> DataFrame:
+    """The lowest of the last end offsets of each partition."""
+    newest_first = Window.partitionBy(*ends.PLACE).orderBy(F.desc("sampled_us"))
+    return (
+        samples.withColumn("age", F.row_number().over(newest_first))
+        .where(F.col("age") <= limits.intervals)
+        .groupBy(*ends.PLACE)
+        .agg(F.min("end_offset").alias("recent_end"))
+    )
+
+
+def _deserted(frames: Frames) -> DataFrame:
+    """Whether a group that has members at other times has none now. A group that only commits
+    never has any.
+    """
+    return frames["group_state"].select(
+        "partition",
+        "group_id",
+        ((F.col("members") == 0) & (F.col("protocol_type") != "")).alias("is_deserted"),
+    )
+
+
+def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
+    """Each partition for itself, and its group, which is as its worst partition."""
+    whole = F.col("level") == "partition"
+    size = F.coalesce(F.size("window"), F.lit(0))
+    rows = (
+        judged.withColumn("level", F.explode(F.array(F.lit("group"), F.lit("partition"))))
+        .withColumn("topic", F.when(whole, F.col("topic")))
+        .withColumn("topic_partition", F.when(whole, F.col("topic_partition")))
+        .withColumn("first_us", _first()["at"])
+        .withColumn("last_us", _last()["at"])
+        .groupBy("partition", "group_id", "rules", "level", "topic", "topic_partition", "now_us")
+        .agg(
+            F.max("verdict").alias("verdict"),
+            F.sum(size).alias("commits"),
+            F.avg(size / limits.intervals).alias("share"),
+            F.avg((size >= limits.intervals).cast("double")).alias("full"),
+            F.min("first_us").alias("first_us"),
+            F.max("last_us").alias("last_us"),
+            F.sum("lag_records").alias("lag_records"),
+            F.max("lag_seconds").alias("lag_seconds"),
+            F.count("*").alias("partitions"),
+        )
+    )
+    severity = F.floor(F.col("verdict") / _CODES).cast("int")
+    place = F.col("verdict") % _CODES
+    names = {
+        rules: F.element_at(F.array(*(F.lit(rule.name) for rule in listed)), place + 1)
+        for rules, listed in RULES.items()
+    }
+    of_severity = F.element_at(F.array(*map(F.lit, _SEVERITY)), severity + 1)
+    return (
+        rows.withColumn(
+            "status",
+            F.when(~whole & (severity > _WARN), "ERR").otherwise(of_severity),
+        )
+        .withColumn(
+            "rule",
+            F.when(F.col("rules") == "burrow", names["burrow"]).otherwise(names["kohort"]),
+        )
+        .withColumn("complete", F.when(whole, F.col("share")).otherwise(F.col("full")))
+        .withColumn("at", F.timestamp_micros("now_us"))
+        .withColumn("first_commit_at", F.timestamp_micros("first_us"))
+        .withColumn("last_commit_at", F.timestamp_micros("last_us"))
+    )
