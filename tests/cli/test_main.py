@@ -20,7 +20,10 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "report"),
     ("pipeline", "snapshot"),
 }
-HEAVY = ("asyncio", "pyspark", "pyarrow", "msgspec", "rich", "kohort.wire", "kohort.client", "kohort.server")
+HEAVY = (
+    *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),
+    *("kohort.wire", "kohort.client", "kohort.server"),
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -138,7 +138,7 @@ def snapshot(
         if every_s is None or last:
             return taken
         due = max(due + every_s, time.monotonic())
-        time.sleep(due - time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
 
 
 def _patient_writer(directory: Path, patience_s: float) -> Writer:

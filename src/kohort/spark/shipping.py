@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-import kohort
+from kohort import errors
 from kohort.spark.session import is_local
 
 _WHOLE = (1980, 1, 1, 0, 0, 0)
@@ -33,7 +33,7 @@ def ship(spark: SparkSession) -> None:
 @cache
 def package() -> Path:
     """The package as a zip, named by its content: a changed one is another file for Spark."""
-    root = Path(kohort.__file__).parent
+    root = Path(errors.__file__).parent
     files = sorted(root.rglob("*.py")) + sorted(root.rglob("py.typed"))
     digest = hashlib.sha256()
     for file in files:

@@ -1,0 +1,306 @@
+"""Runs: each adds what is new, once, and computes gold where something has changed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import functions as F  # noqa: N812
+from tests import golden_logs
+from tests.spark.feeding import Fed
+from tests.spark.rows import FIRST, golden, raw
+
+import kohort.spark
+from kohort.errors import Broken
+from kohort.spark import compute, increments, jobs, store
+from kohort.spark.adding import Batch, Options, add
+from kohort.spark.gold import Measure
+from kohort.spark.manifest import TablesError, Writer, load
+from kohort.spark.plain import Tables
+from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
+from kohort.spark.session import SessionError
+from kohort.spark.sources.source import Identity, Position
+
+AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
+SHOWN = ("offset_commit", "consumer_group_current_member_assignment", "group_metadata")
+COUNTS = Table(
+    "counts",
+    "gold",
+    "Rows by partition.",
+    (
+        Column("partition", pa.int32(), ""),
+        Column("rows", pa.int64(), ""),
+        Column("as_of", pa.timestamp("us", "UTC"), ""),
+    ),
+)
+TOTAL = Table("total", "gold", "Rows.", (Column("rows", pa.int64(), ""),))
+MEASURES = (
+    Measure(
+        COUNTS,
+        lambda frames, context: COUNTS.conform(
+            frames["records"]
+            .groupBy("partition")
+            .agg(F.count("*").alias("rows"))
+            .withColumn("as_of", F.lit(context.as_of))
+        ),
+    ),
+    Measure(
+        TOTAL,
+        lambda frames, _: TOTAL.conform(frames["counts"].agg(F.sum("rows").alias("rows"))),
+        whole=True,
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def small_gold(monkeypatch):
+    """Gold that tells when it was computed."""
+    for module in (compute, store):
+        monkeypatch.setattr(module, "MEASURES", MEASURES)
+
+
+def keyed(count, *, start=0, partition=0, ms=FIRST):
+    """Tombstones of ten different keys."""
+    keys = [b"\0\x01\0\x01g\0\x01t" + bytes([0, 0, 0, n % 10]) for n in range(start, start + count)]
+    return raw([(start + n, key, None, ms) for n, key in enumerate(keys)], partition)
+
+
+def joined(*batches):
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def by_partition(directory):
+    return {row["partition"]: row for row in Tables(directory).table("counts").to_pylist()}
+
+
+def offsets(directory, partition=0):
+    rows = Tables(directory).table("records").to_pylist()
+    return sorted(row["offset"] for row in rows if row["partition"] == partition)
+
+
+def test_a_real_log_is_read_once_and_shown_the_same_by_spark_and_by_arrow(spark, tmp_path):
+    folder = golden_logs.unpack("1-written", tmp_path)
+    out = tmp_path / "out"
+    heard = []
+
+    first = jobs.run(f"log:{folder}", out, spark=spark, as_of=AS_OF, progress=heard.append)
+    second = jobs.run(f"log:{folder}", out, spark=spark, as_of=AS_OF)
+
+    dumped = [
+        one
+        for one in golden_logs.dump("1-written")
+        if one["kind"] == "record" and one["file"].startswith("__consumer_offsets")
+    ]
+    assert sum(first.rows.values()) == len(dumped) == golden("1-written").num_rows
+    assert (second.rows, first.gold) == ({}, {"counts": 4, "total": 1})
+    assert {one.what for one in heard} >= {"reading", "computing"}
+    assert load(out).added == {kind: first.rows.get(kind, 0) for kind in ALL_KINDS}
+    tables = Tables(out)
+    for table in (*(one for one in SILVER if one.name in SHOWN), COUNTS):
+        by_spark = kohort.spark.read(out, table.name, spark).toArrow().cast(table.arrow)
+        order = [(name, "ascending") for name in table.names[:2]]
+        assert by_spark.sort_by(order).equals(tables.table(table.name).sort_by(order)), table.name
+    with pytest.raises(
+        TablesError, match=r"a log with topic id \S+, and this one was created anew"
+    ):
+        jobs.run(Fed({}), out, spark=spark)
+
+
+def test_a_second_run_reads_what_is_new_and_computes_where_it_is(spark, tmp_path):
+    log = Fed({0: keyed(5), 1: keyed(5, partition=1)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    log.rows[1] = keyed(9, partition=1)
+    later = AS_OF + timedelta(hours=1)
+
+    summary = jobs.run(log, tmp_path, spark=spark, as_of=later)
+
+    assert summary.rows == {"tombstone": 4}
+    assert load(tmp_path).positions == {0: Position(5), 1: Position(9)}
+    counts = by_partition(tmp_path)
+    assert counts[0] == {"partition": 0, "rows": 5, "as_of": AS_OF}
+    assert counts[1] == {"partition": 1, "rows": 9, "as_of": later}
+    assert Tables(tmp_path)("total").to_table().to_pylist() == [{"rows": 14}]
+    assert [one.ranges for one in load(tmp_path).increments] == [
+        {0: (0, 5), 1: (0, 5)},
+        {1: (5, 9)},
+    ]
+    assert kohort.spark.read(tmp_path, "counts", spark).agg(F.sum("rows")).first()[0] == 14
+
+
+def test_what_was_read_before_a_cut_is_read_again(spark, tmp_path):
+    log = Fed({0: keyed(10), 1: keyed(3, partition=1)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    log.cut = {0: 6}
+    log.rows[0] = joined(keyed(6), keyed(2, start=6, ms=FIRST + 1))
+
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF + timedelta(hours=1))
+
+    assert offsets(tmp_path) == list(range(8))
+    assert by_partition(tmp_path)[0]["rows"] == 8
+    assert by_partition(tmp_path)[1]["as_of"] == AS_OF
+    assert kohort.spark.read(tmp_path, "records", spark).count() == 11
+
+
+def test_counts_that_do_not_add_up_stop_the_run(spark, tmp_path):
+    class Wrong(Fed):
+        def frame(self, spark, plan):
+            return self.change(super().frame(spark, plan))
+
+    for change, words in (
+        (lambda frame: frame.union(frame), "partition 0 has offset 2 more than once"),
+        (lambda frame: frame.withColumn("offset", F.col("offset") + 1), "read at offsets 1 to 3, "),
+        (lambda frame: frame.withColumn("kind", F.lit("x")), "3 rows of a kind that no table has"),
+    ):
+        log = Wrong({0: keyed(3)})
+        log.change = change
+        with pytest.raises(Broken, match=words):
+            jobs.run(log, tmp_path, spark=spark)
+        assert load_number(tmp_path) == 0
+
+
+def load_number(directory):
+    with Writer(directory) as writer:
+        return writer.manifest.number
+
+
+def test_another_log_or_format_is_refused(spark, tmp_path):
+    jobs.run(Fed({}, identity=Identity("c-1", None)), tmp_path, spark=spark)
+    jobs.run(Fed({}), tmp_path, spark=spark)
+    assert load(tmp_path).identity == Identity("c-1", "t-1")
+    assert load(tmp_path).positions == {}
+
+    for identity, words in (
+        (Identity("c-2", "t-1"), "has the tables of cluster c-1, and this log is of cluster c-2"),
+        (Identity(None, "t-2"), "topic id t-1, and this one was created anew with t-2: write into"),
+    ):
+        with pytest.raises(TablesError, match=words):
+            jobs.run(Fed({}, identity=identity), tmp_path, spark=spark)
+    with pytest.raises(TablesError, match="has tables in the format parquet, not delta"):
+        jobs.run(Fed({}), tmp_path, spark=spark, format="delta")
+    with pytest.raises(TablesError, match="'csv' is no format of tables, expected one of parquet"):
+        jobs.run(Fed({}), tmp_path, spark=spark, format="csv")
+
+
+def test_merging_changes_no_row_and_old_history_goes_but_not_the_state(
+    spark, tmp_path, monkeypatch
+):
+    day = increments.DAY_MS
+    log = Fed({0: keyed(0)})
+    monkeypatch.setattr(increments, "MOST_INCREMENTS", 3)
+    for number in range(3):
+        log.rows[0] = joined(
+            *(keyed(10, start=10 * n, ms=FIRST + n * day) for n in range(number + 1))
+        )
+        with Writer(tmp_path) as writer:
+            plan = log.plan(writer.manifest.positions)
+            add(spark, writer, log, Batch(log.frame(spark, plan), plan), Options(AS_OF))
+    assert len(load(tmp_path).increments) == 3
+
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+
+    (merged,) = load(tmp_path).increments
+    assert (merged.ranges, merged.rows) == ({0: (0, 30)}, 30)
+    assert offsets(tmp_path) == list(range(30))
+    log.rows[0] = joined(log.rows[0], keyed(5, start=30, ms=FIRST + 30 * day))
+    as_of = datetime.fromtimestamp((FIRST + 31 * day) / 1000, UTC)
+
+    jobs.run(log, tmp_path, spark=spark, as_of=as_of, keep_days=10)
+
+    # Of the old ones the last of each key is left; those with a later one are gone.
+    assert offsets(tmp_path) == list(range(25, 35))
+    assert by_partition(tmp_path)[0] == {"partition": 0, "rows": 10, "as_of": as_of}
+    number = load(tmp_path).number
+    jobs.run(log, tmp_path, spark=spark, as_of=as_of, keep_days=10)
+    assert load(tmp_path).number == number + 1
+
+
+def test_transactions_stay_when_history_goes(spark, tmp_path):
+    key = b"\0\x01\0\x01g\0\x01t\0\0\0\0"
+    marker = {"key": b"\0\0\0\1", "value": b"\0\0\0\0\0\0", "control": True, "transactional": True}
+    log = Fed(
+        {
+            0: raw(
+                [
+                    (0, key, None, FIRST),
+                    (1, key, None, FIRST),
+                    {"key": key, "value": None, "transactional": True, "ms": FIRST},
+                    {**marker, "ms": FIRST},
+                    {"key": None, "value": b"?", "error": "torn", "ms": FIRST},
+                ]
+            )
+        }
+    )
+
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF + timedelta(days=90), keep_days=1)
+
+    assert offsets(tmp_path) == [1, 2, 3]
+    assert load(tmp_path).increments[0].compacted
+
+
+def test_samples_of_end_offsets_are_kept_once(spark, tmp_path):
+    row = {"sampled_at": AS_OF, "topic": "t", "topic_partition": 0, "origin": "log"}
+    rows = [{**row, "end_offset": n} for n in (3, 5)]
+    log = Fed({}, samples=pa.Table.from_pylist(rows[:1], schema=END_OFFSETS.arrow))
+    jobs.run(log, tmp_path, spark=spark)
+    log.samples = pa.Table.from_pylist([*rows, rows[1]], schema=END_OFFSETS.arrow)
+
+    jobs.run(log, tmp_path, spark=spark)
+    jobs.run(log, tmp_path, spark=spark)
+
+    found = kohort.spark.read(tmp_path, "end_offsets", spark).collect()
+    assert sorted(one.end_offset for one in found) == [3, 5]
+    assert len(load(tmp_path).end_offsets) == 2
+
+
+def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
+    log = Fed({0: keyed(2)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    wider = Table("counts", "gold", "", (*COUNTS.columns, Column("more", pa.int32(), "")))
+    changed = Measure(
+        wider,
+        lambda frames, context: wider.conform(
+            MEASURES[0].compute(frames, context).withColumn("more", F.lit(1))
+        ),
+    )
+    for module in (compute, store):
+        monkeypatch.setattr(module, "MEASURES", (changed,))
+    later = AS_OF + timedelta(hours=1)
+
+    assert jobs.run(log, tmp_path, spark=spark, as_of=later).gold == {"counts": 1}
+
+    assert by_partition(tmp_path) == {0: {"partition": 0, "rows": 2, "as_of": later, "more": 1}}
+
+
+def test_what_fails_in_spark_is_one_sentence(spark, tmp_path):
+    class Failing(Fed):
+        def frame(self, spark, plan):
+            return super().frame(spark, plan).where(F.raise_error(F.lit("no such luck")).isNull())
+
+    with pytest.raises(SessionError) as caught:
+        jobs.run(Failing({0: keyed(1)}), tmp_path, spark=spark)
+    assert "no such luck" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypatch):
+    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
+    told = []
+
+    def release(number):
+        told.append(number)
+        if len(told) == 2:
+            other.close()
+
+    other = Writer(tmp_path)
+    taken = jobs.snapshot("h:1", tmp_path, every_s=0.01, count=3, told=release)
+
+    assert (taken, told) == (3, [1, 1, 1])
+    assert Tables(tmp_path).table("end_offsets").num_rows == 3
+    with Writer(tmp_path):
+        monkeypatch.setattr(jobs, "PATIENCE_S", 0.0)
+        with pytest.raises(TablesError, match="is being written by"):
+            jobs.snapshot("h:1", tmp_path)
