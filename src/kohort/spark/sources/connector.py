@@ -1,5 +1,5 @@
-"""A live cluster through Spark's own Kafka connector, for those who have its jars and its security
-settings. Our own `cluster:` is quicker, needs no jar, and tells more.
+"""A live cluster through Spark's own Kafka connector, for those who have its jars and want to see
+both agree. Our own `cluster:` is quicker, needs no jar, and tells more.
 
 By default the connector leaves topics out that a broker calls internal, without a word; its older
 way of asking for offsets does not. It is told which partitions to read: a subscription would join

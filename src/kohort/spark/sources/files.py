@@ -21,7 +21,9 @@ from kohort.wire.batch import DELETE_HORIZON, HEADER_SIZE, PREFIX_SIZE
 WINDOW_BYTES = 1 << 20
 LARGEST_BATCH = 1 << 28
 _HEADER = Struct(">qiibIhiqqqhii")
+_PLACE = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _MAGIC = 2
+_NO_OFFSET = 1 << 63
 _CRC_FROM = 21
 _LISTINGS = 8
 
@@ -55,6 +57,13 @@ class Head(NamedTuple):
     max_timestamp: int
     is_cleaned: bool
     """Cleaning may have rewritten it: records are missing, or it has a horizon for tombstones."""
+
+
+class Passed(NamedTuple):
+    """A batch that was passed over: where it stands, and the offset behind it."""
+
+    position: int
+    following: int
 
 
 class SegmentFile(NamedTuple):
@@ -92,7 +101,7 @@ class Walk:
         self.file = ReadOnlyFile(path)
         self.path = path
         self.inode = self.file.inode()
-        self._following = [-1]  # the offset behind everything before the position beside it
+        self._following = [0]  # the offset behind everything before the position beside it
         self._positions = [0]
 
     def close(self) -> None:
@@ -103,9 +112,30 @@ class Walk:
         """How many bytes it has by now."""
         return self.file.size()
 
-    def near(self, offset: int) -> int:
-        """A position that is not behind the batch that holds `offset`."""
-        return self._positions[max(0, bisect_right(self._following, offset) - 1)]
+    def near(self, offset: int) -> tuple[int, int]:
+        """A position that is not behind the batch that holds `offset`, and the offset behind those
+        before it.
+        """
+        at = max(0, bisect_right(self._following, offset) - 1)
+        return self._positions[at], self._following[at]
+
+    def skim(self, position: int, stop: int, offset: int = _NO_OFFSET) -> tuple[int, Passed | None]:
+        """Pass over batches that end before `offset` and before the position `stop`, and look at
+        their places only: where that ends, and the last one passed.
+        """
+        last = None
+        while position + HEADER_SIZE <= stop:
+            data = self.file.read(position, min(WINDOW_BYTES, stop - position))
+            at, passed = skim(data, offset)
+            self._index(position + at, passed)
+            if passed is None:  # a batch that is larger than the window, or what ends the walk
+                head = next(self.heads(position, stop), None)
+                if head is None or head.following > offset:
+                    break
+                at, passed = head.length, Passed(0, head.following)
+            last = Passed(position + passed.position, passed.following)
+            position += at
+        return position, last
 
     def heads(self, position: int, size: int) -> Iterator[Head]:
         """Batches that are whole, from a position up to `size`. Ends at what is none."""
@@ -121,7 +151,6 @@ class Walk:
             if head is None or position + head.length > size:
                 return
             position += head.length
-            self._index(head)
             yield head
 
     def good_after(self, position: int, size: int, offset: int) -> int | None:
@@ -151,10 +180,29 @@ class Walk:
             position += len(data)
         return bool(crc == head.crc)
 
-    def _index(self, head: Head) -> None:
-        if head.position >= self._positions[-1] + WINDOW_BYTES and head.base > self._following[-1]:
-            self._following.append(head.base)
-            self._positions.append(head.position)
+    def _index(self, position: int, passed: Passed | None) -> None:
+        if passed is not None and position >= self._positions[-1] + WINDOW_BYTES // 2:
+            self._following.append(passed.following)
+            self._positions.append(position)
+
+
+def skim(data: bytes, offset: int = _NO_OFFSET) -> tuple[int, Passed | None]:
+    """Pass over the whole batches at the beginning that end before `offset`: where that ends, and
+    the last of them.
+    """
+    at = 0
+    size = len(data) - HEADER_SIZE
+    last, following = -1, 0
+    while at <= size:
+        base, length, magic, delta = _PLACE.unpack_from(data, at)
+        length += PREFIX_SIZE
+        if magic != _MAGIC or length < HEADER_SIZE or at + length > size + HEADER_SIZE:
+            break
+        if base + delta >= offset:
+            break
+        last, following = at, base + delta + 1
+        at += length
+    return at, (Passed(last, following) if last >= 0 else None)
 
 
 def _end(head: Head) -> int:

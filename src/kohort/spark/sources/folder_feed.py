@@ -31,7 +31,7 @@ from kohort.wire.batch import HEADER_SIZE
 Answer = TypeVar("Answer")
 
 PIECE_BYTES = 4 << 20
-CHECKED_BYTES = 4 << 20
+CHECKED_BYTES = 1 << 20
 _VANISHED = 100
 
 
@@ -127,7 +127,7 @@ class FolderFeed:
             return tail.last.base, tail.last.crc
         for file in reversed([one for one in self._files(partition) if one.base < offset]):
             found = None
-            for head in self._heads(file, max(file.base, offset - 1)):
+            for head in self._heads(file, offset - 1):
                 if head.base >= offset:
                     break
                 found = head
@@ -152,11 +152,14 @@ class FolderFeed:
         return base + 1 if is_closed else None
 
     def _heads(self, file: SegmentFile, offset: int) -> Iterator[Head]:
-        """Batches from not behind an offset, damage left out."""
+        """Batches from the last one before an offset on, damage left out."""
         with _reading(file.path):
             walk = Walk(file.path)
             try:
-                yield from _all_heads(walk, walk.near(offset))
+                position, passed = walk.skim(0, walk.size(), offset)
+                if passed is not None:
+                    yield from walk.heads(passed.position, position)
+                yield from _all_heads(walk, position)
             finally:
                 walk.close()
 
@@ -270,17 +273,14 @@ def _seek(walk: Walk, offset: int, size: int) -> tuple[int, int]:
     """Where the batch stands that holds `offset`, or the next; and the offset behind those before
     it.
     """
-    position, before = walk.near(offset), 0
+    position, before = walk.near(offset)
     while True:
-        for head in walk.heads(position, size):
-            if head.following > offset:
-                return position, before
-            position, before = head.position + head.length, head.following
-        good = walk.good_after(position, size, before) if position < size else None
-        if good is None:
+        position, passed = walk.skim(position, size, offset)
+        before = max(before, passed.following if passed is not None else 0)
+        if position + HEADER_SIZE > size or next(walk.heads(position, size), None) is not None:
             return position, before
-        head = next(walk.heads(good, size))
-        if head.base > offset:
+        good = walk.good_after(position, size, before)
+        if good is None or next(walk.heads(good, size)).base > offset:
             return position, before
         position = good
 
@@ -330,13 +330,10 @@ def _last_right(walk: Walk, known: Head | None) -> Head | None:
     what is before was there before the last crash.
     """
     size = walk.size()
-    last = known
-    unsure: list[Head] = []
-    for head in _all_heads(walk, known.position + known.length if known else 0):
-        if head.position + head.length <= size - CHECKED_BYTES:
-            last = head
-        else:
-            unsure.append(head)
+    start = known.position + known.length if known else 0
+    position, passed = walk.skim(start, max(start, size - CHECKED_BYTES))
+    last = next(walk.heads(passed.position, size), known) if passed is not None else known
+    unsure = list(_all_heads(walk, position))
     return next((head for head in reversed(unsure) if walk.is_right(head)), last)
 
 

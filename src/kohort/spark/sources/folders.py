@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from os import scandir
-from os.path import isdir
+from os.path import abspath, isdir
 from typing import NamedTuple
 
 from kohort.config import read_properties
@@ -67,7 +67,7 @@ def find(path: str, topic: str) -> Folders:
     if "://" in path or ":" in path.partition("/")[0]:
         raise SourceError(f"{path} is no local path: copy or mount the log, and name its directory")
     try:
-        return _find(path, topic)
+        return _find(abspath(path), topic)  # a worker runs elsewhere
     except (FileNotFoundError, NotADirectoryError):
         raise SourceError(
             f"there is no directory {path}: name the broker's log.dirs, or a copy of it"

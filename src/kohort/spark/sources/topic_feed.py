@@ -11,7 +11,7 @@ from kohort.errors import ErrorCode
 from kohort.spark.segments import parse
 from kohort.spark.sources.feed import Bounds, Span, Weighed
 from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, run
-from kohort.spark.sources.files import Head, head_at
+from kohort.spark.sources.files import Head, head_at, skim
 from kohort.spark.sources.planning import gap
 from kohort.spark.sources.source import Identity, Mark, Note, SourceError
 from kohort.wire.batch import HEADER_SIZE
@@ -203,8 +203,8 @@ class TopicFeed:
                 offset = start
                 continue
             data = answer.records or b""
-            following = _following(data)
-            if following is None:
+            _, passed = skim(data)
+            if passed is None:
                 log_end = await client.log_end(index)
                 if log_end is not None and log_end <= offset:
                     return
@@ -212,10 +212,10 @@ class TopicFeed:
                 limit = _larger(data, limit)
                 continue
             await shelf.put((span, offset, data))
-            done = max(1, following - offset)
-            left = (span.end - following) * len(data) * 5 // (done * 4)
+            done = max(1, passed.following - offset)
+            left = (span.end - passed.following) * len(data) * 5 // (done * 4)
             limit = max(LEAST_BYTES, min(PIECE_BYTES, left + (1 << 14)))
-            offset, silent_since = max(offset, following), None
+            offset, silent_since = max(offset, passed.following), None
 
     async def _wait(self, span: Span, offset: int, since: float | None) -> float:
         """Wait a little for a leader that has the records and does not give them: a new one does
@@ -251,18 +251,6 @@ class _Shelf:
     def close(self) -> None:
         """No more will come. Never waits: it is called when fetching fails, too."""
         self._pieces.put_nowait(None)
-
-
-def _following(data: bytes) -> int | None:
-    """The offset after the last whole batch; None where there is none."""
-    position, following = 0, None
-    while position + HEADER_SIZE <= len(data):
-        head = head_at(data, position, position)
-        if head is None or position + head.length > len(data):
-            break
-        position += head.length
-        following = head.following
-    return following
 
 
 def _larger(data: bytes, limit: int) -> int:
