@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from os import scandir
-from os.path import abspath, isdir
+from pathlib import Path
 from typing import NamedTuple
 
 from kohort.config import read_properties
@@ -67,7 +67,7 @@ def find(path: str, topic: str) -> Folders:
     if "://" in path or ":" in path.partition("/")[0]:
         raise SourceError(f"{path} is no local path: copy or mount the log, and name its directory")
     try:
-        return _find(abspath(path), topic)  # a worker runs elsewhere
+        return _find(str(Path(path).absolute()), topic)  # a worker runs elsewhere
     except (FileNotFoundError, NotADirectoryError):
         raise SourceError(
             f"there is no directory {path}: name the broker's log.dirs, or a copy of it"
@@ -81,7 +81,7 @@ def find(path: str, topic: str) -> Folders:
 def _find(path: str, topic: str) -> Folders:
     parent, _, name = path.rpartition("/")
     place = checkpoints.split_name(name)
-    if place is not None and place[0] == topic and isdir(path):  # noqa: PTH112
+    if place is not None and place[0] == topic and Path(path).is_dir():
         return Folders(topic, {place[1]: path}, (parent or ".",))
     found = _copies([path], topic) or _copies(list(folders_in(path)), topic)
     if not found:
