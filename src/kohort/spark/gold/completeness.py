@@ -1,0 +1,80 @@
+"""From when on the log tells everything: what the history tables say about their own holes.
+
+A cleaner leaves one record of each key below the point up to which it has cleaned, and every record
+above. The point itself is not written down, but it lies at or below the first record that has an
+older one of its key beside it, since the cleaner would have taken that. So a partition that has
+holes in its offsets is complete from there, or from behind its last hole, whichever is later.
+"""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.measure import Frames
+from kohort.spark.schemas import RECORDS_TABLE
+
+FAR_ENOUGH = 100_000
+"""Offsets behind the last hole within which a repeated key is looked for: in a log that is in use
+there is one within seconds. If there is none, nothing counts as complete, which is on the safe
+side."""
+
+
+def complete_from(frames: Frames) -> DataFrame:
+    """partition, complete_offset (null: from nowhere on) and complete_from, a row per partition of
+    the log. Where nothing is missing these are those of the first record. What is not older than
+    `complete_from` is not before `complete_offset` either.
+    """
+    is_record = ~F.col("control") & F.col("error").isNull()
+    key = F.when(is_record, F.xxhash64("key")).alias("key_hash")
+    records = frames[RECORDS_TABLE.name].select("partition", "offset", "timestamp", key)
+    extent = records.groupBy("partition").agg(
+        F.min("offset").alias("first"),
+        F.max("offset").alias("last"),
+        F.count("*").alias("count"),
+        F.min("timestamp").alias("begin"),
+        F.max("timestamp").alias("end"),
+    )
+    is_whole = (F.col("first") == 0) & (F.col("last") - F.col("first") + 1 == F.col("count"))
+    whole = extent.where(is_whole).select(
+        "partition", F.col("first").alias("complete_offset"), F.col("begin").alias("complete_from")
+    )
+    with_holes = extent.where(~is_whole).select("partition", "end")
+    return whole.unionByName(_behind_holes(records.join(F.broadcast(with_holes), "partition")))
+
+
+def mark(rows: DataFrame, frames: Frames) -> DataFrame:
+    """The rows, which have a log `partition`, with `complete_from`."""
+    return rows.join(
+        F.broadcast(complete_from(frames).drop("complete_offset")), "partition", "left"
+    )
+
+
+def _behind_holes(records: DataFrame) -> DataFrame:
+    partition = Window.partitionBy("partition")
+    gap = F.col("offset") - F.lag("offset", 1, -1).over(partition.orderBy("offset"))
+    near = records.withColumn("gap", gap).withColumn(
+        "hole_ends", F.max(F.when(F.col("gap") > 1, F.col("offset"))).over(partition)
+    )
+    of_key = Window.partitionBy("partition", "key_hash").orderBy("offset")
+    repeated = (
+        near.where(F.col("key_hash").isNotNull())
+        .where(F.col("offset") <= F.col("hole_ends") + FAR_ENOUGH)
+        .withColumn("is_repeated", F.lag("offset").over(of_key).isNotNull())
+        .where(F.col("is_repeated"))
+        .groupBy("partition")
+        .agg(F.greatest(F.min("offset"), F.max("hole_ends")).alias("complete_offset"))
+    )
+    return (
+        records.join(F.broadcast(repeated), "partition", "left")
+        .groupBy("partition", "complete_offset")
+        .agg(
+            F.max("end").alias("end"),
+            F.max(F.when(F.col("offset") < F.col("complete_offset"), F.col("timestamp"))).alias(
+                "before"
+            ),
+        )
+        .select(
+            "partition",
+            "complete_offset",
+            (F.coalesce("before", "end") + F.expr("interval 1 microsecond")).alias("complete_from"),
+        )
+    )

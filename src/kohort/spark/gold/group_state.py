@@ -1,0 +1,292 @@
+"""Every group as it is after the last record, from the newest record of each key alone.
+
+That is what a broker knows once it has loaded the log, and compaction keeps exactly these records,
+so nothing here may look at an older one.
+"""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.schemas import KINDS, OTHER, TOMBSTONE
+from kohort.spark.schemas.membership import GROUP_STATE
+
+GROUP = ["partition", "group_id"]
+FIRST_EPOCH = 1  # of a consumer group without a record that says so (KAFKA-20268)
+
+_ENDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
+"""Record types whose tombstone ends a group, and the type of the group."""
+_MEMBER_KEYS = {10: "share", 19: "streams"}
+"""Record types of other groups whose key is a group and a member."""
+
+
+def group_state(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+    """The table `group_state`."""
+    parts = [
+        _classic(frames),
+        _epochs(frames),
+        _members(frames),
+        _others(frames),
+        _commits(frames),
+    ]
+    every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    values = [name for name in every.columns if name not in GROUP]
+    groups = every.groupBy(*GROUP).agg(
+        *(F.max(name).alias(name) for name in values if name not in ("assignors", "at")),
+        F.max("at").alias("at"),
+        F.first("assignors", ignorenulls=True).alias("assignors"),
+    )
+    return GROUP_STATE.conform(mark(_described(groups), frames))
+
+
+def _newest(rows: DataFrame, key: list[str], *columns: str) -> DataFrame:
+    """The last record of each key, as a struct `last` that begins with its offset."""
+    last = F.max_by(F.struct("offset", "timestamp", *columns), "offset")
+    return rows.groupBy(*key).agg(last.alias("last"))
+
+
+def _with_tombstones(
+    frames: Frames, number: int, key: list[str], columns: dict[str, Column]
+) -> DataFrame:
+    """Records of a type, those without a value included: `alive` tells them apart."""
+    values = frames[KINDS[number]].select(
+        *key, "offset", "timestamp", F.lit(True).alias("alive"), *_named(columns)
+    )
+    gone = (
+        frames[TOMBSTONE]
+        .where(F.col("type") == number)
+        .select(*key, "offset", "timestamp", F.lit(False).alias("alive"))
+    )
+    return values.unionByName(gone, allowMissingColumns=True)
+
+
+def _named(columns: dict[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
+
+
+def _classic(frames: Frames) -> DataFrame:
+    columns = {
+        "protocol_type": F.col("protocol_type"),
+        "generation": F.col("generation"),
+        "classic_protocol": F.col("protocol"),
+        "leader": F.col("leader"),
+        "size": F.size("members"),
+    }
+    rows = _with_tombstones(frames, 2, GROUP, columns)
+    last = _newest(rows, GROUP, "alive", *columns)
+    return last.select(
+        *GROUP,
+        F.struct("last.offset", "last.timestamp").alias("at"),
+        F.when(F.col("last.alive"), F.col("last.offset")).alias("classic"),
+        F.when(~F.col("last.alive"), F.col("last.offset")).alias("classic_end"),
+        *(F.col(f"last.{name}").alias(name) for name in columns),
+    )
+
+
+def _epochs(frames: Frames) -> DataFrame:
+    """The group's epoch and that of its target."""
+    epochs = _newest(
+        _with_tombstones(frames, 3, GROUP, {"number": F.col("epoch")}), GROUP, "alive", "number"
+    ).select(
+        *GROUP,
+        F.struct("last.offset", "last.timestamp").alias("at"),
+        F.when(F.col("last.alive"), F.col("last.offset")).alias("consumer"),
+        F.when(~F.col("last.alive"), F.col("last.offset")).alias("consumer_end"),
+        F.col("last.number").alias("group_epoch"),
+    )
+    targets = _newest(
+        _with_tombstones(frames, 6, GROUP, {"number": F.col("assignment_epoch")}),
+        GROUP,
+        "alive",
+        "number",
+    ).select(
+        *GROUP,
+        F.struct("last.offset", "last.timestamp").alias("at"),
+        F.when(F.col("last.alive"), F.col("last.offset")).alias("consumer"),
+        F.col("last.number").alias("target_epoch"),
+    )
+    return epochs.unionByName(targets, allowMissingColumns=True)
+
+
+def _members(frames: Frames) -> DataFrame:
+    """How many members consumer groups have, of which kind, at which epoch, asking for what."""
+    key = [*GROUP, "member_id"]
+    described = _with_tombstones(
+        frames,
+        5,
+        key,
+        {
+            "assignor": F.col("server_assignor"),
+            "is_classic": F.col("classic_protocols").isNotNull(),
+        },
+    )
+    current = _with_tombstones(
+        frames, 8, key, {"member_epoch": F.col("member_epoch"), "member_state": F.col("state")}
+    )
+    members = (
+        _newest(described, key, "alive", "assignor", "is_classic")
+        .withColumnRenamed("last", "described")
+        .unionByName(
+            _newest(current, key, "alive", "member_epoch", "member_state").withColumnRenamed(
+                "last", "current"
+            ),
+            allowMissingColumns=True,
+        )
+        .groupBy(*key)
+        .agg(
+            F.first("described", ignorenulls=True).alias("described"),
+            F.first("current", ignorenulls=True).alias("current"),
+        )
+    )
+    alive = F.coalesce(F.col("described.alive"), F.lit(False))
+    at = F.greatest(
+        F.struct("described.offset", "described.timestamp"),
+        F.struct("current.offset", "current.timestamp"),
+    )
+    reached = F.when(
+        alive & (F.col("current.member_state") == "stable"), F.col("current.member_epoch")
+    )
+    wish = F.when(alive & (F.col("described.assignor") != ""), F.col("described.assignor"))
+    return members.groupBy(*GROUP).agg(
+        F.max(at).alias("at"),
+        F.max(F.when(alive, at["offset"])).alias("consumer"),
+        F.sum(alive.cast("int")).alias("consumer_members"),
+        F.sum((alive & F.col("described.is_classic")).cast("int")).alias("speak_classic"),
+        F.min(F.when(alive, F.coalesce(reached, F.lit(-1)))).alias("least_epoch"),
+        F.max(F.when(alive, F.coalesce(reached, F.lit(-1)))).alias("most_epoch"),
+        F.collect_list(wish).alias("assignors"),
+    )
+
+
+def _others(frames: Frames) -> DataFrame:
+    """Share and streams groups: the bytes of a key tell the group, and the member behind it."""
+    kinds = F.create_map(*(F.lit(one) for row in {**_ENDS, **_MEMBER_KEYS}.items() for one in row))
+    size = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
+    group_id = F.decode(F.expr("substring(key, 5, cast(size as int))"), "UTF-8")
+    rows = (
+        frames[OTHER]
+        .where(F.col("type").isin(*_ENDS, *_MEMBER_KEYS))
+        .withColumn("size", size)
+        .withColumn("group_id", F.coalesce("group_id", group_id))
+        .withColumn("alive", F.col("value").isNotNull())
+        .withColumn("kind", kinds[F.col("type")])
+        .withColumn("is_member", F.col("type").isin(*_MEMBER_KEYS))
+    )
+    keys = _newest(rows, [*GROUP, "kind", "is_member", "key"], "alive")
+    alive = F.col("last.alive")
+    return keys.groupBy(*GROUP, "kind").agg(
+        F.max(F.struct("last.offset", "last.timestamp")).alias("at"),
+        F.max(F.when(alive, F.col("last.offset"))).alias("other"),
+        F.max(F.when(~alive & ~F.col("is_member"), F.col("last.offset"))).alias("other_end"),
+        F.sum((alive & F.col("is_member")).cast("int")).alias("other_members"),
+    )
+
+
+def _commits(frames: Frames) -> DataFrame:
+    """The last record about an offset: whose offsets were deleted is there until deleted itself."""
+    committed = [frames[KINDS[number]].select(*GROUP, "offset") for number in (0, 1)]
+    deleted = frames[TOMBSTONE].where(F.col("type").isin(0, 1)).select(*GROUP, "offset")
+    return (
+        committed[0]
+        .unionByName(committed[1])
+        .unionByName(deleted)
+        .groupBy(*GROUP)
+        .agg(F.max("offset").alias("simple"))
+    )
+
+
+def _described(groups: DataFrame) -> DataFrame:
+    ended = F.greatest(*(F.coalesce(name, F.lit(-1)) for name in _END_COLUMNS))
+    newest = F.greatest(*(F.coalesce(name, F.lit(-1)) for name in ("classic", "consumer", "other")))
+    simple = F.coalesce("simple", F.lit(-1))
+    group_type = (
+        F.when((newest >= 0) & (newest == F.col("other")), F.col("kind"))
+        .when((newest >= 0) & (newest == F.col("consumer")), F.lit("consumer"))
+        .when((newest >= 0) | (simple > ended), F.lit("classic"))
+        .when(ended == F.col("other_end"), F.col("kind"))
+        .when(ended == F.col("consumer_end"), F.lit("consumer"))
+        .otherwise(F.lit("classic"))
+    )
+    typed = groups.withColumns(
+        {
+            "group_type": group_type,
+            "is_alive": (newest >= 0) | (simple > ended),
+            "is_simple": newest < 0,
+            "group_epoch": F.coalesce("group_epoch", F.lit(FIRST_EPOCH)),
+        }
+    ).withColumn("target_epoch", F.coalesce("target_epoch", F.lit(FIRST_EPOCH)))
+    return typed.select(
+        *GROUP,
+        "group_type",
+        F.when(~F.col("is_alive"), F.lit("Dead")).otherwise(_state()).alias("state"),
+        F.when(F.col("is_alive"), _protocol_type()).alias("protocol_type"),
+        F.when(F.col("is_alive"), _of_type("classic_protocol", _most_wanted())).alias("protocol"),
+        F.when(
+            F.col("is_alive") & ~F.col("is_simple"), _of_type("generation", F.col("group_epoch"))
+        ).alias("epoch"),
+        F.when(F.col("is_alive"), _of_type(None, F.col("target_epoch"))).alias("assignment_epoch"),
+        F.when(F.col("is_alive"), _size()).otherwise(F.lit(0)).alias("members"),
+        _of_type("size", F.col("speak_classic"), F.lit(0)).alias("classic_members"),
+        F.when(F.col("is_alive"), _of_type("leader", F.lit(None))).alias("leader"),
+        F.col("at.offset").alias("offset"),
+        F.col("at.timestamp").alias("timestamp"),
+    )
+
+
+_END_COLUMNS = ("classic_end", "consumer_end", "other_end")
+
+
+def _of_type(classic: str | None, consumer: Column, default: Column | None = None) -> Column:
+    """A column that classic groups have, or the one that consumer groups have."""
+    is_classic = F.col("group_type") == "classic"
+    of_classic = F.lit(None) if classic is None else F.col(classic)
+    if default is not None:
+        of_classic = F.when(F.col("is_alive"), F.coalesce(of_classic, default)).otherwise(default)
+        consumer = F.when(F.col("is_alive"), F.coalesce(consumer, default)).otherwise(default)
+    return F.when(is_classic, of_classic).when(F.col("group_type") == "consumer", consumer)
+
+
+def _size() -> Column:
+    size = _of_type("size", F.col("consumer_members"), F.lit(0))
+    return F.coalesce(size, F.col("other_members"), F.lit(0))
+
+
+def _state() -> Column:
+    reached = (F.col("least_epoch") == F.col("target_epoch")) & (
+        F.col("most_epoch") == F.col("target_epoch")
+    )
+    is_streams = F.col("group_type") == "streams"
+    return (
+        F.when(_size() == 0, F.lit("Empty"))
+        .when(F.col("group_type").isin("classic", "share"), F.lit("Stable"))
+        .when(is_streams, F.lit(None))
+        .when(F.col("group_epoch") > F.col("target_epoch"), F.lit("Assigning"))
+        .when(reached, F.lit("Stable"))
+        .otherwise(F.lit("Reconciling"))
+    )
+
+
+def _protocol_type() -> Column:
+    return F.when(
+        F.col("group_type") == "classic", F.coalesce("protocol_type", F.lit(""))
+    ).otherwise(F.col("group_type"))
+
+
+def _most_wanted() -> Column:
+    """The assignor with more votes than any other, or null."""
+    wanted = F.coalesce("assignors", F.array().cast("array<string>"))
+    votes = F.transform(
+        F.array_distinct(wanted),
+        lambda name: F.struct(
+            F.size(F.filter(wanted, lambda one: one == name)).alias("votes"), name.alias("name")
+        ),
+    )
+    ranked = F.sort_array(votes, asc=False)
+    first, second = F.get(ranked, F.lit(0)), F.get(ranked, F.lit(1))
+    return F.when(
+        second.isNull() | (first["votes"] > second["votes"]),
+        first["name"],
+    )
