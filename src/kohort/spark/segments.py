@@ -1,19 +1,56 @@
 """From the bytes of a log, as a segment file or a Fetch response has them, to raw rows.
 
 Nothing that stands in the bytes makes it raise, and nothing is left out in silence: a batch that
-cannot be read is one row, whose error tells why.
+cannot be read is one row, whose error tells why. All batches are read together, in numpy; a batch
+in which anything is unusual is read again by `kohort.wire.batch`, which decides what it is.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kohort.errors import WireError
+from kohort.spark.buffers import Bools, Bytes, Ints, column, slices, varints
+from kohort.spark.lengths import SMALLEST, starts_of
 from kohort.spark.schemas import RAW
 from kohort.wire import batch
+from kohort.wire.compression import OUTPUT_LIMIT, decompress
 
+ROWS = 16_384
+"""What a batch of rows for Spark has at most: larger ones are slower, and smaller ones too."""
 NEWEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999: no table can hold a later time."""
+SHOWN_BYTES = 1 << 20
+"""What is kept of bytes that are no batch at all."""
+
+_PIECE_BYTES = 1 << 30  # of log, and again of what it unfolds to: Arrow counts bytes in 31 bits
+_LARGE = 1 << 61  # sums of two smaller numbers fit
+_NO_OFFSET = (1 << 63) - 1
+_OLD_SIZE = 26  # bytes of the smallest message of magic 0
+_HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", ">i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
+Headers = npt.NDArray[np.void]
+Row = tuple[Any, ...]
 
 
 class Parsed(NamedTuple):
@@ -29,55 +66,70 @@ class Parsed(NamedTuple):
     last: tuple[int, int] | None
 
 
+class _Records(NamedTuple):
+    """Records of batches that were found right, in the order of the log."""
+
+    of: Ints  # which batch
+    offset: Ints
+    timestamp: Ints
+    key: Ints
+    key_size: Ints  # -1 for null
+    value: Ints
+    value_size: Ints
+
+
+class _Bodies(NamedTuple):
+    """The plain records of batches: between which positions of the bytes they are."""
+
+    data: bytes
+    starts: Ints
+    ends: Ints
+    right: Bools
+
+
 def parse(
     data: bytes, partition: int, *, start: int = 0, end: int | None = None, final: bool = False
 ) -> Parsed:
     """The records of whole batches from offset `start` to before `end`.
 
     Bytes at the end that are no whole batch are left over: a caller that has no more of them says
-    `final`, and gets them as one row with an error, unless they are zeros.
+    `final`, and gets them as one row with an error, unless they are zeros. Of more than a GiB the
+    rest is left over too.
     """
-    rows: list[tuple[object, ...]] = []
-    position = 0
+    places = _places(data)
+    used = places[-1]
+    headers = _headers(data, places)
+    bodies = _bodies(data, places, headers)
+    records, right = _records(headers, bodies)
+    pieces: list[pa.RecordBatch] = []
     next_offset = start
     last = None
-    while len(data) - position >= batch.PREFIX_SIZE:
-        base_offset = int.from_bytes(data[position : position + 8], signed=True)
-        size = int.from_bytes(data[position + 8 : position + 12], signed=True) + batch.PREFIX_SIZE
-        if not batch.HEADER_SIZE <= size <= len(data) - position:
-            break
-        one = data[position : position + size]
-        position += size
-        try:
-            header = batch.header_at(one)
-            batch.check(one, 0, header)
-            rows += (
-                (
-                    partition,
-                    offset,
-                    microseconds_or_none(timestamp),
-                    key,
-                    value,
-                    header.producer_id,
-                    header.producer_epoch,
-                    header.is_transactional,
-                    header.is_control,
-                    None,
-                )
-                for offset, timestamp, key, value in batch.entries(one)
-            )
-            next_offset = header.last_offset + 1
-            last = (header.base_offset, header.crc)
-        except WireError as error:
-            rows.append(_damaged(partition, max(base_offset, next_offset), one, str(error)))
-            next_offset = max(base_offset, next_offset) + 1
-    left = data[position:]
-    if final and any(left):
-        reason = f"{len(left)} bytes at the end of the file are no whole batch"
-        rows.append(_damaged(partition, next_offset, left, reason))
-        position = len(data)
-    kept = [row for row in rows if start <= row[1] and (end is None or row[1] < end)]  # type: ignore[operator]
-    return Parsed(_batch(kept), position, next_offset, last)
+    good = 0  # batches before this one are done
+    for one in np.flatnonzero(~right).tolist():
+        pieces.append(_good_rows(records, headers, bodies.data, partition, good, one))
+        next_offset = _after(headers, good, one, next_offset)
+        raw = data[places[one] : places[one + 1]]
+        rows, following, is_right = _unusual(raw, partition, next_offset if one else None)
+        pieces.append(_as_batch(rows))
+        right[one] = is_right
+        next_offset = following
+        good = one + 1
+    count = len(headers)
+    pieces.append(_good_rows(records, headers, bodies.data, partition, good, count))
+    next_offset = _after(headers, good, count, next_offset)
+    if right.any():
+        newest = headers[np.flatnonzero(right)[-1]]
+        last = (int(newest["base_offset"]), int(newest["crc"]))
+    if final and any(data[used:]):
+        pieces.append(_as_batch([_left(data[used:], partition, next_offset)]))
+        used = len(data)
+    return Parsed(_between(_joined(pieces), start, end), used, next_offset, last)
+
+
+def sliced(rows: pa.RecordBatch, size: int = ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of a size that Spark likes."""
+    for first in range(0, rows.num_rows, size):
+        yield rows.slice(first, size)
 
 
 def microseconds_or_none(timestamp: int) -> int | None:
@@ -85,13 +137,274 @@ def microseconds_or_none(timestamp: int) -> int | None:
     return timestamp * 1000 if 0 <= timestamp <= NEWEST_MS else None
 
 
-def _damaged(partition: int, offset: int, value: bytes, error: str) -> tuple[object, ...]:
+def timestamps(milliseconds: Ints) -> pa.Array:
+    """The same for many."""
+    is_time = (milliseconds >= 0) & (milliseconds <= NEWEST_MS)
+    kind = RAW.arrow.field("timestamp").type
+    if is_time.all():
+        return column(kind, milliseconds * 1000)
+    return column(kind, np.where(is_time, milliseconds, 0) * 1000, is_time)
+
+
+# ---- batches
+
+
+def _places(data: bytes) -> list[int]:
+    """Where whole batches begin, and where the last of them ends."""
+    places = [0]
+    append = places.append
+    size = min(len(data), _PIECE_BYTES)
+    last = size - batch.HEADER_SIZE
+    number = int.from_bytes
+    while True:
+        position = places[-1]
+        while position <= last:
+            length = batch.PREFIX_SIZE + number(data[position + 8 : position + 12])
+            position += length
+            if position > size or length < batch.HEADER_SIZE:
+                break
+            append(position)
+        old_size = _old_size(data, places[-1], size)
+        if not old_size:
+            return places
+        append(places[-1] + old_size)
+
+
+def _old_size(data: bytes, position: int, size: int) -> int:
+    """How long the whole message of magic 0 or 1 is that stands here, which is less than a header
+    of today may be; 0 for none.
+    """
+    if size - position < _OLD_SIZE or data[position + 16] not in {0, 1}:
+        return 0
+    length = batch.PREFIX_SIZE + int.from_bytes(data[position + 8 : position + 12], signed=True)
+    return length if _OLD_SIZE <= length <= size - position else 0
+
+
+def _headers(data: bytes, places: list[int]) -> Headers:
+    """The headers of whole batches. A batch that has no room for one has one without sense."""
+    positions = np.array(places[:-1], np.int64)
+    if not len(positions):
+        return np.empty(0, _HEADER)
+    if positions[-1] + batch.HEADER_SIZE > len(data):
+        data += bytes(batch.HEADER_SIZE)
+    overlapping: Headers = np.ndarray(
+        (len(data) - batch.HEADER_SIZE + 1,), _HEADER, data, strides=(1,)
+    )
+    return overlapping[positions]
+
+
+def _bodies(data: bytes, places: list[int], headers: Headers) -> _Bodies:
+    """Where the records of each batch are, unfolded where they were compressed."""
+    edges = np.array(places, np.int64)
+    starts, ends = edges[:-1] + batch.HEADER_SIZE, edges[1:].copy()
+    value = google_crc32c.value
+    crcs = np.fromiter(
+        (value(data[one + 21 : two]) for one, two in pairwise(places)),
+        np.int64,
+        len(headers),
+    )
+    right = (
+        (crcs == headers["crc"])
+        & (headers["magic"] == 2)
+        & (headers["base_offset"] >= 0)
+        & (headers["base_offset"] < _LARGE)
+        & (headers["last_offset_delta"] >= 0)
+        & (headers["count"] >= 0)
+        & (headers["base_timestamp"] > -_LARGE)
+        & (headers["base_timestamp"] < _LARGE)
+    )
+    codecs = headers["attributes"] & batch.CODEC_MASK
+    unfolded = []
+    room = _PIECE_BYTES
+    size = len(data)
+    for one in np.flatnonzero(right & (codecs != 0) & (headers["count"] > 0)).tolist():
+        packed = data[places[one] + batch.HEADER_SIZE : places[one + 1]]
+        try:
+            body = decompress(int(codecs[one]), packed, min(room, OUTPUT_LIMIT))
+        except WireError:
+            right[one] = False
+            continue
+        unfolded.append(body)
+        room -= len(body)
+        starts[one], ends[one] = size, size + len(body)
+        size += len(body)
+    empty = right & (codecs != 0) & (headers["count"] == 0)
+    ends[empty] = starts[empty]
+    return _Bodies(b"".join((data, *unfolded)) if unfolded else data, starts, ends, right)
+
+
+def _after(headers: Headers, first: int, stop: int, before: int) -> int:
+    """The offset after batches that were found right."""
+    if first == stop:
+        return before
+    return int(headers[stop - 1]["base_offset"]) + int(headers[stop - 1]["last_offset_delta"]) + 1
+
+
+# ---- records
+
+
+def _records(headers: Headers, bodies: _Bodies) -> tuple[_Records, Bools]:
+    """The records of the batches in which nothing is unusual, and which batches those are."""
+    data, starts, ends, right = bodies
+    counts = headers["count"].astype(np.int64)
+    right &= counts <= (ends - starts) // SMALLEST
+    counts[~right] = 0
+    begins, walked = starts_of(data, starts, counts)
+    right &= walked == ends
+    of = np.repeat(np.arange(len(headers)), counts)
+    stops = np.empty(len(begins), np.int64)
+    stops[:-1] = begins[1:]
+    last = np.cumsum(counts)[counts > 0] - 1
+    stops[last] = ends[counts > 0]
+    records, fine, deltas = _fields(np.frombuffer(data, np.uint8), begins, stops, of)
+    rising = np.ones(len(deltas), np.bool_)
+    rising[1:] = (deltas[1:] > deltas[:-1]) | (of[1:] != of[:-1])
+    fine &= rising & (deltas >= 0) & (deltas <= headers["last_offset_delta"].astype(np.int64)[of])
+    if not fine.all():
+        right[of[~fine]] = False
+    if not right.all():
+        kept = right[of]
+        records = _Records(*(one[kept] for one in records))
+    append_time = (headers["attributes"] & batch.APPEND_TIME) != 0
+    base = np.where(append_time, headers["max_timestamp"], headers["base_timestamp"])
+    timestamp = base.astype(np.int64)[records.of]
+    if append_time.any():
+        timestamp += np.where(append_time[records.of], 0, records.timestamp)
+    else:
+        timestamp += records.timestamp
+    offset = records.offset + headers["base_offset"].astype(np.int64)[records.of]
+    return records._replace(offset=offset, timestamp=timestamp), right
+
+
+def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[_Records, Bools, Ints]:
+    """The fields of records, those that are fine, and their offset deltas. As `batch.entries` has
+    it: headers are not looked at, but their count has a byte of its own.
+    """
+    size, at = varints(buffer, begins)
+    fine = (size >= 0) & (at + size == stops)
+    time_delta, at = varints(buffer, at + 1)
+    offset_delta, at = varints(buffer, at)
+    key_size, key = varints(buffer, at)
+    value_size, value = varints(buffer, key + np.maximum(key_size, 0))
+    fine &= value + np.maximum(value_size, 0) < stops
+    fine &= (key_size >= -1) & (value_size >= -1)
+    records = _Records(of, offset_delta, time_delta, key, key_size, value, value_size)
+    return records, fine, offset_delta
+
+
+# ---- rows
+
+
+def _good_rows(
+    records: _Records, headers: Headers, data: bytes, partition: int, first: int, stop: int
+) -> pa.RecordBatch:
+    """The records of batches from `first` to before `stop` as rows."""
+    if first or stop < len(headers):
+        low, high = np.searchsorted(records.of, (first, stop))
+        records = _Records(*(one[low:high] for one in records))
+    count = len(records.of)
+    attributes = headers["attributes"].astype(np.int64)
+    return pa.RecordBatch.from_arrays(
+        [
+            column(pa.int32(), np.full(count, partition, np.int32)),
+            column(pa.int64(), records.offset),
+            timestamps(records.timestamp),
+            _bytes(data, records.key, records.key_size),
+            _bytes(data, records.value, records.value_size),
+            column(pa.int64(), headers["producer_id"].astype(np.int64)[records.of]),
+            column(pa.int16(), headers["producer_epoch"].astype(np.int16)[records.of]),
+            pa.array((attributes & batch.TRANSACTIONAL != 0)[records.of]),
+            pa.array((attributes & batch.CONTROL != 0)[records.of]),
+            pa.nulls(count, pa.string()),
+        ],
+        schema=RAW.arrow,
+    )
+
+
+def _bytes(data: bytes, starts: Ints, sizes: Ints) -> pa.Array:
+    there = sizes >= 0
+    if there.all():
+        return slices(pa.binary(), data, starts, sizes)
+    return slices(pa.binary(), data, starts, np.maximum(sizes, 0), there)
+
+
+def _unusual(one: bytes, partition: int, expected: int | None) -> tuple[list[Row], int, bool]:
+    """A batch as rows, the offset after it, and whether it is right: what the fast way does not
+    believe, the broker's own reader decides.
+    """
+    try:
+        header = _right_header(one)
+        rows = [
+            (
+                *(partition, offset, microseconds_or_none(timestamp), key, value),
+                *(header.producer_id, header.producer_epoch),
+                *(header.is_transactional, header.is_control, None),
+            )
+            for offset, timestamp, key, value in batch.entries(one)
+        ]
+    except WireError as error:
+        return _damaged_batch(one, partition, expected, str(error))
+    return rows, header.last_offset + 1, True
+
+
+def _right_header(one: bytes) -> batch.BatchHeader:
+    if len(one) < batch.HEADER_SIZE:
+        raise WireError(f"batch has magic {one[16]}, expected 2")
+    header = batch.header_at(one)
+    batch.check(one, 0, header)
+    if header.last_offset >= _NO_OFFSET:
+        raise WireError(f"batch ends at offset {header.last_offset}, expected below {_NO_OFFSET}")
+    return header
+
+
+def _damaged_batch(
+    one: bytes, partition: int, expected: int | None, error: str
+) -> tuple[list[Row], int, bool]:
+    """A batch as one row, at its base offset unless that goes back: it may be what is damaged."""
+    base_offset = int.from_bytes(one[:8], signed=True)
+    offset = max(base_offset, 0 if expected is None else expected)
+    following = offset + 1
+    if len(one) >= batch.HEADER_SIZE and offset == base_offset:
+        last_delta = int.from_bytes(one[23:27], signed=True)
+        count = int.from_bytes(one[57:61], signed=True)
+        if 0 <= count - 1 <= last_delta < len(one):
+            following += last_delta
+    return [_damage(partition, offset, one, error)], following, False
+
+
+def _left(left: bytes, partition: int, offset: int) -> Row:
+    error = f"{len(left)} bytes at the end of the file are no whole batch"
+    if len(left) >= batch.PREFIX_SIZE:
+        length = int.from_bytes(left[8:12], signed=True) + batch.PREFIX_SIZE
+        error += f": it says that it is {length} bytes long"
+    if len(left) > SHOWN_BYTES:
+        error += f" (the first {SHOWN_BYTES} are kept)"
+    return _damage(partition, offset, left[:SHOWN_BYTES], error)
+
+
+def _damage(partition: int, offset: int, value: bytes, error: str) -> Row:
     return partition, offset, None, None, value, -1, -1, False, False, error
 
 
-def _batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+def _as_batch(rows: list[Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True) if rows else [()] * len(RAW.names)
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, kind) for column, kind in zip(columns, RAW.arrow.types, strict=True)],
+        [pa.array(values, kind) for values, kind in zip(columns, RAW.arrow.types, strict=True)],
         schema=RAW.arrow,
     )
+
+
+def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    there = [one for one in pieces if one.num_rows]
+    if len(there) > 1:
+        return pa.concat_batches(there)
+    return there[0] if there else _as_batch([])
+
+
+def _between(rows: pa.RecordBatch, start: int, end: int | None) -> pa.RecordBatch:
+    """Rows whose offset is in a range; nearly always all of them."""
+    offsets = rows.column(1).to_numpy()
+    kept = offsets >= start
+    if end is not None:
+        kept &= offsets < end
+    return rows if kept.all() else rows.filter(pa.array(kept))
