@@ -5,7 +5,7 @@ under the client id of its own tools.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, T
 
 GROUP_LOG = "__consumer_offsets"
 NAMED = 12  # the last version of Produce that names topics
+NOT_YET = (3, 5, 6)  # the partition has just been made and has no leader
 
 
 @contextmanager
@@ -30,12 +31,18 @@ def filled(directory: Path) -> Iterator[str]:
         "log4j.logger.kafka": "ERROR",
     }
     with Kafka(settings) as broker:
-        asyncio.run(fill(broker.address, directory))
+        asyncio.run(fill(broker.address, list(_partitions(directory))))
         yield broker.address
 
 
-async def fill(bootstrap: str, directory: Path) -> None:
-    """Produce every batch of the directory's segments."""
+def _partitions(directory: Path) -> Iterator[tuple[int, bytes]]:
+    for folder in directory.glob(f"{GROUP_LOG}-*"):
+        data = b"".join(file.read_bytes() for file in sorted(folder.glob("*.log")))
+        yield int(folder.name.rpartition("-")[2]), data
+
+
+async def fill(bootstrap: str, partitions: Iterable[tuple[int, bytes]]) -> None:
+    """Produce every batch of these partitions, a batch at a time in each."""
     connection = await Connection.open(
         Address.of(bootstrap), client_id="__admin_client", deadline=_soon()
     )
@@ -47,9 +54,7 @@ async def fill(bootstrap: str, directory: Path) -> None:
             if answer.coordinators[0].error_code == 0:
                 break
             await asyncio.sleep(0.1)
-        await asyncio.gather(
-            *(_fill_partition(connection, one) for one in directory.glob(f"{GROUP_LOG}-*"))
-        )
+        await asyncio.gather(*(_fill_partition(connection, *one) for one in partitions))
     finally:
         await connection.close()
 
@@ -58,12 +63,11 @@ def _soon() -> float:
     return asyncio.get_running_loop().time() + 60
 
 
-async def _fill_partition(connection: Connection, folder: Path) -> None:
-    index = int(folder.name.rpartition("-")[2])
-    for file in sorted(folder.glob("*.log")):
-        data = file.read_bytes()
-        for position, header in batch.walk(data):
-            await _produce(connection, index, data[position : position + header.length])
+async def _fill_partition(connection: Connection, index: int, data: bytes) -> None:
+    for position, header in batch.walk(data):
+        # What a producer sends begins at offset 0.
+        one = batch.stamp(data[position : position + header.length], 0, -1)
+        await _produce(connection, index, one)
 
 
 async def _produce(connection: Connection, index: int, records: bytes) -> None:
@@ -78,7 +82,12 @@ async def _produce(connection: Connection, index: int, records: bytes) -> None:
             )
         ],
     )
-    answer = await connection.ask(request, deadline=_soon(), at_most=NAMED)
-    error = answer.responses[0].partition_responses[0].error_code
+    for _ in range(50):
+        answer = await connection.ask(request, deadline=_soon(), at_most=NAMED)
+        told = answer.responses[0].partition_responses[0]
+        error = told.error_code
+        if error not in NOT_YET:
+            break
+        await asyncio.sleep(0.2)
     if error:
-        raise SystemExit(f"{GROUP_LOG}-{index}: the broker answered {error}")
+        raise SystemExit(f"{GROUP_LOG}-{index}: the broker answered {error}: {told.error_message}")

@@ -1,5 +1,5 @@
-"""The pipeline's way from the group log to typed columns, beside Kafka's own formatter, kafka-python
-and Spark's Kafka connector, on the same records in the same run.
+"""The pipeline's way from the group log to typed columns, beside Kafka's own formatter,
+kafka-python and Spark's Kafka connector, on the same records in the same run.
 
     python benchmarks/pipeline.py [--records 3000000] [--only ours,formatter] [--passes 3]
 
@@ -83,7 +83,7 @@ def formatter(bootstrap: str, records: int, passes: int) -> Line:
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:
             assert process.stdout is not None
-            lines = sum(1 for line in process.stdout if line.startswith("[") or "::" in line)
+            lines = sum(1 for _ in process.stdout)
             process.wait(60)
         after = os.times()
         if lines < 0.99 * records:

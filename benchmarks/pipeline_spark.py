@@ -12,6 +12,7 @@ from pathlib import Path
 from processes import TICKS, tree
 
 ROOT = Path(__file__).parents[1]
+PARTITIONS = 50
 COLUMNS = (
     "group_id string, topic string, topic_partition int, committed_offset bigint, "
     "metadata string, commit_ms bigint"
@@ -41,18 +42,26 @@ def session(master, way):
 def rows(spark, way, place):
     from kohort.spark import sources
 
+    sources.register(spark)
     kind, _, where = place.partition(":")
     if way == "ours":
         option = "path" if kind == "log" else "bootstrap.servers"
         reader = spark.read.format("kohort.log" if kind == "log" else "kohort.topic")
         return reader.option(option, where).option("rows", "offset_commits").load()
-    source = sources.source(f"connector:{where}")
     if way == "connector, our decoder":
+        source = sources.source(f"connector:{where}")
         return source.frame(spark, source.plan({}))
     from plain_decoder import decode
     from pyspark.sql.functions import udf
 
-    raw = source.raw(spark, source.plan({}))
+    spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
+    raw = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", where)
+        .option("kafka.fetch.max.wait.ms", "10")
+        .option("assign", json.dumps({"__consumer_offsets": list(range(PARTITIONS))}))
+        .load()
+    )
     return raw.select(udf(decode, COLUMNS)("key", "value").alias("commit")).select("commit.*")
 
 
