@@ -1,15 +1,33 @@
 """What people ask: pure functions over silver, one module per noun."""
 
 from kohort.spark.gold.assignments import assignments
+from kohort.spark.gold.cleanup import deletable_groups
+from kohort.spark.gold.commits import commit_rates, commits, offsets
 from kohort.spark.gold.group_state import group_state
+from kohort.spark.gold.lag import lag
 from kohort.spark.gold.measure import Context, Frames, Measure
 from kohort.spark.gold.members import members
+from kohort.spark.gold.status import status
 from kohort.spark.schemas.membership import ASSIGNMENTS, GROUP_STATE, MEMBERS
+from kohort.spark.schemas.progress import (
+    COMMIT_RATES,
+    COMMITS,
+    DELETABLE_GROUPS,
+    LAG,
+    OFFSETS,
+    STATUS,
+)
 
 MEASURES: tuple[Measure, ...] = (
     Measure(GROUP_STATE, group_state),
     Measure(MEMBERS, members),
     Measure(ASSIGNMENTS, assignments),
+    Measure(COMMITS, commits),
+    Measure(OFFSETS, offsets),
+    Measure(COMMIT_RATES, commit_rates),
+    Measure(LAG, lag, whole=True),
+    Measure(STATUS, status, whole=True),
+    Measure(DELETABLE_GROUPS, deletable_groups, whole=True),
 )
 """All of gold, in the order in which it is computed: a measure may use those before it."""
 

@@ -162,7 +162,7 @@ def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
         .withColumn("before_at", F.when(before.isNotNull(), before_at))
         .withColumn("before", before)
         .where(F.col("state") == COMMITTED)
-        .withColumn("records", F.col("committed_offset") - F.col("before"))
+        .withColumn("records", F.try_subtract("committed_offset", "before"))
         .withColumn("seconds", seconds)
         .withColumn("is_reset", F.col("records") < 0)
         .withColumn(

@@ -34,6 +34,7 @@ _REASONS = (
 )
 """From what tells much to what tells nothing: of several partitions, the last one counts."""
 
+_MOST_INT = 2**31 - 1
 _LEVELS = ("group", "topic", "partition")
 _SECOND = 1e6
 
@@ -131,7 +132,8 @@ def _beside_ends(committed: DataFrame, at_ends: DataFrame) -> DataFrame:
     """Committed offsets and ends, side by side: each of them may be missing. A group that has
     committed for a partition of a topic has a row for each of its partitions.
     """
-    read = committed.select("partition", "group_id", "topic", "moment").distinct()
+    held = committed.where(F.hash(*committed.columns) <= _MOST_INT)
+    read = held.select("partition", "group_id", "topic", "moment").distinct()
     return read.join(at_ends, ["topic", "moment"]).join(committed, [*KEY, "moment"], "full")
 
 
@@ -162,7 +164,7 @@ def _in_records(rows: DataFrame) -> DataFrame:
         )
         .withColumn(
             "records_lost",
-            F.when(~other_topic, F.greatest(start - committed, F.lit(0))),
+            F.when(~other_topic, F.greatest(F.try_subtract(start, committed), F.lit(0))),
         )
     )
 

@@ -212,7 +212,9 @@ def _windows(commits: DataFrame, samples: DataFrame, now: int, limits: Limits) -
         .withColumn("removals", F.count_if(F.col("state") == REMOVED).over(newest_first))
         .where(F.col("removals") == 0)
     )
-    lag = F.greatest(F.col("end_seen") - F.col("committed_offset"), F.lit(0))
+    lag = F.greatest(
+        F.col("end_seen") - F.greatest("committed_offset", F.lit(0)), F.lit(0)
+    )
     commit = F.struct(
         F.col("offset").alias("position"),
         F.col("at_us").alias("at"),

@@ -1,0 +1,66 @@
+"""Made-up rows for tests of what groups commit: a record, an offset or a sample in a few words."""
+
+from datetime import UTC, datetime, timedelta
+
+from kohort.spark.schemas import END_OFFSETS, KINDS, MARKER, TOMBSTONE
+from kohort.spark.schemas.progress import COMMITS
+
+BEGIN = datetime(2026, 11, 21, tzinfo=UTC)
+NO_PRODUCER = -1
+
+
+def at(seconds):
+    """So many seconds after the begin."""
+    return BEGIN + timedelta(seconds=seconds)
+
+
+def seconds(moment):
+    """The way back; moments of Spark have no zone, and are in UTC here."""
+    return None if moment is None else (moment.replace(tzinfo=UTC) - BEGIN).total_seconds()
+
+
+def frame(spark, table, rows):
+    """Rows as dicts with any of the table's columns; the others are null."""
+    return spark.createDataFrame(
+        [tuple(row.get(name) for name in table.names) for row in rows], table.spark
+    )
+
+
+def commit(group_id, committed_offset, second, **more):
+    """A row of `commits` that took effect at once; `offset` is the second unless it is given."""
+    return {
+        "partition": 0,
+        "offset": second,
+        "timestamp": at(second),
+        "group_id": group_id,
+        "topic": "t",
+        "topic_partition": 0,
+        "state": "committed" if committed_offset is not None else "removed",
+        "effective_at": at(second),
+        "effective_offset": second,
+        "committed_offset": committed_offset,
+        "commit_timestamp": at(second),
+    } | more
+
+
+def commits_frame(spark, rows):
+    return frame(spark, COMMITS, rows)
+
+
+def sample(second, end_offset, **more):
+    """A row of `end_offsets`."""
+    return {
+        "sampled_at": at(second),
+        "topic": "t",
+        "topic_partition": 0,
+        "log_start_offset": 0,
+        "end_offset": end_offset,
+        "origin": "cluster",
+    } | more
+
+
+def samples_frame(spark, rows):
+    return frame(spark, END_OFFSETS, rows)
+
+
+KIND_OF = {"commit": KINDS[1], "legacy": KINDS[0], "remove": TOMBSTONE, "marker": MARKER}
