@@ -4,7 +4,7 @@ Where the broker reads text that is not UTF-8 with replacement characters, a tab
 groups could become one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
@@ -48,24 +48,20 @@ _KEY_NAMES = {
 }
 
 
-def decode_row(raw: Mapping[str, Any]) -> Row:
-    """A raw row with what it says."""
-    row = dict(raw)
-    if row["error"] is not None:
-        row["kind"] = QUARANTINE
-        return row
+def decode_row(key: bytes | None, value: bytes | None, *, control: bool) -> Row:
+    """What a record says: `kind` and the columns of that kind, or `error`."""
+    row: Row = {}
     try:
-        _read(row)
+        _read(row, key, value, control=control)
     except WireError as error:
         row["kind"] = QUARANTINE
         row["error"] = str(error)
     return row
 
 
-def _read(row: Row) -> None:
+def _read(row: Row, key: bytes | None, value: bytes | None, *, control: bool) -> None:
     """Adds columns as far as they can be read; what raises is in quarantine with the rest."""
-    key, value = row["key"], row["value"]
-    if row["control"]:
+    if control:
         row["commits"] = marker_commits(key)
         row["kind"] = MARKER
         return

@@ -1,0 +1,242 @@
+"""Committed offsets, many at once: nearly all of a group log is nothing else.
+
+What is plain is read here, from keys of type 0 and 1 whose every field is inside its own record.
+Everything else is left to `records`, and a property test holds the two equal.
+"""
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kohort.spark.buffers import (
+    Bools,
+    Bytes,
+    Ints,
+    big_endian,
+    column,
+    slices,
+    unsigned_varints,
+)
+from kohort.spark.schemas import KINDS, RAW, TOMBSTONE
+from kohort.spark.segments import ROWS, timestamps
+
+NEWEST = 4  # version of the value
+_METADATA_BYTES = 2  # of the length of metadata: 16 KiB, where a broker allows 4 by default
+_TOPIC_ID_TAG = 0x01_00_10  # one tagged field, its number 0, its size 16
+
+
+class Ranges(NamedTuple):
+    """The bytes of a binary column, and where its items are in them."""
+
+    buffer: Bytes
+    starts: Ints
+    ends: Ints
+    there: Bools
+
+    def at(self, rows: Ints) -> "Ranges":
+        return Ranges(self.buffer, self.starts[rows], self.ends[rows], self.there[rows])
+
+
+def ranges(binary: pa.Array) -> Ranges:
+    """Where the items of a binary column are; null items are empty."""
+    _, offsets, data = binary.buffers()
+    edges = np.frombuffer(offsets, np.int32)[binary.offset : binary.offset + len(binary) + 1]
+    places = edges.astype(np.int64)
+    buffer = np.frombuffer(data if data is not None else b"", np.uint8)
+    if binary.null_count:
+        there = binary.is_valid().to_numpy(zero_copy_only=False)
+    else:
+        there = np.ones(len(binary), np.bool_)
+    return Ranges(buffer, places[:-1], places[1:], there)
+
+
+class _Keys(NamedTuple):
+    type: npt.NDArray[np.int16]
+    group: Ints
+    group_size: Ints
+    topic: Ints
+    topic_size: Ints
+    partition: npt.NDArray[np.int32]
+    plain: Bools
+
+
+class _Values(NamedTuple):
+    version: npt.NDArray[np.int16]
+    offset: Ints
+    leader_epoch: npt.NDArray[np.int32]
+    metadata: Ints
+    metadata_size: Ints
+    commit_timestamp: Ints
+    expire_timestamp: Ints
+    topic_id: Ints
+    has_topic_id: Bools
+    plain: Bools
+
+
+_Fields = TypeVar("_Fields", _Keys, _Values)
+
+
+def types(keys: Ranges) -> npt.NDArray[np.int16]:
+    """The record type of each key, -1 where it has none."""
+    found: npt.NDArray[np.int16] = big_endian(keys.buffer, ">i2", keys.starts)
+    found[keys.ends - keys.starts < 2] = -1
+    return found
+
+
+def plain_columns(
+    keys: Ranges, values: Ranges, candidates: Ints
+) -> tuple[Ints, dict[str, pa.Array]]:
+    """Which of the rows are plain commits or their tombstones, and their columns."""
+    key = _read_keys(keys.at(candidates))
+    value = _read_values(values.at(candidates), key.type)
+    there = values.there[candidates]
+    plain = key.plain & (value.plain | ~there)
+    for _ in range(2):
+        if not plain.all():
+            kept = np.flatnonzero(plain)
+            candidates, there = candidates[kept], there[kept]
+            key, value = _only(key, kept), _only(value, kept)
+        columns = _columns(keys.buffer, values.buffer, key, value, there)
+        if _is_text(columns):
+            break
+        # Seldom: text of more than ASCII is looked at one by one.
+        plain = _is_ascii(keys.at(candidates)) & (_is_ascii(values.at(candidates)))
+    return candidates, columns
+
+
+def _only(fields: _Fields, rows: Ints) -> _Fields:
+    arrays: Any = fields
+    return type(fields)(*(one[rows] for one in arrays))
+
+
+def _read_keys(keys: Ranges) -> _Keys:
+    buffer, starts, ends, there = keys
+    kind = types(keys)
+    group = starts + 4
+    group_size = big_endian(buffer, ">i2", starts + 2).astype(np.int64)
+    topic = group + group_size + 2
+    topic_size = big_endian(buffer, ">i2", topic - 2).astype(np.int64)
+    partition = topic + topic_size
+    plain = (kind >= 0) & (kind <= 1) & there
+    plain &= (group_size >= 0) & (topic_size >= 0) & (partition + 4 <= ends)
+    return _Keys(
+        kind, group, group_size, topic, topic_size, big_endian(buffer, ">i4", partition), plain
+    )
+
+
+def _read_values(values: Ranges, kind: npt.NDArray[np.int16]) -> _Values:
+    buffer, starts, ends, _ = values
+    version = big_endian(buffer, ">i2", starts)
+    has_epoch = version >= 3
+    epoch = np.where(has_epoch, big_endian(buffer, ">i4", starts + 10), np.int32(-1))
+    at = starts + np.where(has_epoch, 14, 10)
+    is_compact = version == NEWEST
+    if is_compact.all():
+        size, metadata = unsigned_varints(buffer, at)
+        size -= 1
+    else:
+        size = big_endian(buffer, ">i2", at).astype(np.int64)
+        metadata = at + 2
+        compact = np.flatnonzero(is_compact)
+        size[compact], metadata[compact] = unsigned_varints(buffer, at[compact])
+        size[compact] -= 1
+    end = metadata + size
+    tags = big_endian(buffer, ">u4", end + 8)
+    no_tags = tags >> 24 == 0
+    has_topic_id = is_compact & (tags >> 8 == _TOPIC_ID_TAG)
+    plain = (version >= 0) & (version <= np.where(kind == 0, 0, NEWEST)) & (size >= 0)
+    plain &= (metadata - at <= _METADATA_BYTES) & (~is_compact | has_topic_id | no_tags)
+    extra = np.where(has_topic_id, 27, np.where(is_compact, 9, np.where(version == 1, 16, 8)))
+    plain &= end + extra <= ends
+    expire = np.full(len(starts), -1, np.int64)
+    old = np.flatnonzero(version == 1)
+    expire[old] = big_endian(buffer, ">i8", end[old] + 8)
+    return _Values(
+        version,
+        big_endian(buffer, ">i8", starts + 2),
+        epoch,
+        metadata,
+        size,
+        big_endian(buffer, ">i8", end),
+        expire,
+        end + 11,
+        has_topic_id,
+        plain,
+    )
+
+
+def _columns(
+    key_buffer: Bytes, value_buffer: Bytes, key: _Keys, value: _Values, there: Bools
+) -> dict[str, pa.Array]:
+    valid = None if there.all() else there
+    topic_ids = value.has_topic_id & there
+    rows = np.flatnonzero(topic_ids)
+    high = big_endian(value_buffer, ">u8", value.topic_id[rows])
+    low = big_endian(value_buffer, ">u8", value.topic_id[rows] + 8)
+    topic_ids[rows] = (high | low) != 0
+    return {
+        "kind": _kinds(key.type, there),
+        "type": column(pa.int16(), key.type),
+        "value_version": column(pa.int16(), value.version, valid),
+        "group_id": slices(pa.string(), key_buffer, key.group, key.group_size),
+        "topic": slices(pa.string(), key_buffer, key.topic, key.topic_size),
+        "topic_partition": column(pa.int32(), key.partition),
+        "committed_offset": column(pa.int64(), value.offset, valid),
+        "leader_epoch": column(pa.int32(), value.leader_epoch, valid),
+        "metadata": _optional(
+            pa.string(), value_buffer, value.metadata, value.metadata_size, there
+        ),
+        "commit_timestamp": _times(value.commit_timestamp, there),
+        "expire_timestamp": _times(value.expire_timestamp, there),
+        "topic_id": _optional(
+            pa.binary(), value_buffer, value.topic_id, np.full(len(there), 16), topic_ids
+        ),
+    }
+
+
+def _optional(
+    kind: pa.DataType, buffer: Bytes, starts: Ints, sizes: Ints, there: Bools
+) -> pa.Array:
+    """Byte ranges as a column; where there is none, nothing is read."""
+    if there.all():
+        return slices(kind, buffer, starts, sizes)
+    if not there.any():
+        return pa.nulls(len(there), kind)
+    return slices(kind, buffer, np.where(there, starts, 0), np.where(there, sizes, 0), there)
+
+
+def _times(milliseconds: Ints, there: Bools) -> pa.Array:
+    none = ~there | (milliseconds < 0)
+    if none.all():
+        return pa.nulls(len(there), RAW.arrow.field("timestamp").type)
+    return timestamps(np.where(there, milliseconds, -1) if none.any() else milliseconds)
+
+
+_COMMIT = pa.repeat(pa.scalar(KINDS[1]), ROWS)
+_NAMES = pa.array([KINDS[0], KINDS[1], TOMBSTONE])
+
+
+def _kinds(kind: npt.NDArray[np.int16], there: Bools) -> pa.Array:
+    codes = np.where(there, kind, 2).astype(np.int32)
+    if len(codes) <= ROWS and (codes == 1).all():
+        return _COMMIT.slice(0, len(codes))
+    return _NAMES.take(column(pa.int32(), codes))
+
+
+def _is_text(columns: dict[str, Any]) -> bool:
+    try:
+        for name in ("group_id", "topic", "metadata"):
+            columns[name].validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_ascii(items: Ranges) -> Bools:
+    """Whether an item has no byte that begins or continues a longer character."""
+    before = np.zeros(len(items.buffer) + 1, np.int64)
+    np.cumsum(items.buffer > 127, out=before[1:])
+    is_ascii: Bools = before[items.ends] == before[items.starts]
+    return is_ascii
