@@ -4,19 +4,24 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.spark.rows import raw
+from tests.wire.strategies import messages
 
 from kohort.errors import WireError
+from kohort.records.codec import RECORDS, Unknown, encode_key, encode_value
+from kohort.records.codec import decode as broker_decode
+from kohort.spark.decode import decode, offset_commits
+from kohort.spark.decode.records import decode_row
+from kohort.spark.schemas import DECODED, KINDS
 from kohort.spark.segments import NEWEST_MS, parse
-from kohort.wire import batch
+from kohort.wire import batch, codec
 from kohort.wire.batch import Record
 
 INT64 = 2**63 - 1
 times = st.one_of(
     st.integers(-2, 2**41), st.sampled_from([NEWEST_MS, NEWEST_MS + 1, INT64, -INT64 - 1])
 )
-maybe_bytes = st.one_of(
-    st.none(), st.binary(max_size=6), st.integers(60, 9000).map(lambda size: bytes(size))
-)
+maybe_bytes = st.one_of(st.none(), st.binary(max_size=6), st.integers(60, 9000).map(bytes))
 
 
 @st.composite
@@ -152,3 +157,140 @@ def test_a_thousand_records_of_each_compression(codec):
     log = [batch.build_records(records, attributes=codec)] * 2
     log[1] = batch.stamp(log[1], 1000, 0)
     assert told(parse(b"".join(log), 3).rows) == list(expected(log))
+
+
+@st.composite
+def record_bytes(draw, numbers=tuple(RECORDS)):
+    """Key and value of a record of any type in any version, or of none of ours."""
+    number = draw(st.sampled_from(numbers))
+    row = RECORDS[number]
+    key = encode_key(draw(messages(row.key, 0)))
+    version = draw(st.sampled_from(list(row.value.versions)))
+    value = encode_value(draw(messages(row.value, version)), version)
+    if draw(st.integers(0, 9)) == 0:
+        key = draw(st.sampled_from([9, 10, 11, 15, 17, 99, 20000])).to_bytes(2) + key[2:]
+    return key, draw(st.sampled_from([value, value, value, None]))
+
+
+@st.composite
+def lies(draw, entry):
+    """The record with something about it wrong, or perhaps still right."""
+    parts = [None if one is None else bytearray(one) for one in entry]
+    for _ in range(draw(st.integers(1, 2))):
+        part = draw(st.sampled_from([one for one in parts if one is not None]))
+        at = draw(st.integers(0, max(0, len(part) - 1)))
+        what = draw(st.sampled_from(["cut", "longer", "changed", "text"]))
+        if what == "cut":
+            del part[at:]
+        elif what == "longer":
+            part += draw(st.binary(min_size=1, max_size=3))
+        elif part:
+            part[at] = draw(st.integers(0, 255)) if what == "changed" else 0xC3
+    return tuple(None if one is None else bytes(one) for one in parts)
+
+
+COMMITS = (0, 1, 1, 1)
+sound = st.lists(record_bytes() | record_bytes(COMMITS), max_size=6)
+mixed = st.lists(
+    record_bytes(COMMITS)
+    | record_bytes(COMMITS).flatmap(lies)
+    | record_bytes().flatmap(lies)
+    | st.tuples(st.none() | st.binary(max_size=3), st.none() | st.binary(max_size=3)),
+    max_size=8,
+)
+
+
+def one_by_one(entries):
+    for key, value in entries:
+        row = decode_row(key, value, control=False)
+        yield {name: row.get(name) for name in ADDED}
+
+
+ADDED = [*DECODED.names[DECODED.names.index("kind") :], "error"]
+
+
+def added(rows):
+    """The columns that decoding adds, times as numbers."""
+    columns = []
+    for name in ADDED:
+        one = rows.column(name)
+        columns.append(one.cast(pa.int64()) if pa.types.is_timestamp(one.type) else one)
+    batch_of_them = pa.RecordBatch.from_arrays(columns, ADDED)
+    return batch_of_them.to_pylist()
+
+
+def as_columns(rows):
+    """What a decoder of single rows says, in the types of the columns."""
+    fields = [DECODED.arrow.field(name) for name in ADDED]
+    return added(
+        pa.RecordBatch.from_arrays(
+            [pa.array([row[one.name] for row in rows], one.type) for one in fields], ADDED
+        )
+    )
+
+
+@settings(deadline=None)
+@given(mixed, st.integers(0, 3))
+def test_many_records_are_read_as_one_by_one(entries, first):
+    rows = raw([(place, *entry) for place, entry in enumerate(entries)]).slice(first)
+    decoded = decode(rows)
+    decoded.validate(full=True)
+    single = list(one_by_one(entries[first:]))
+    assert added(decoded) == as_columns(single)
+    assert decoded.select(rows.schema.names[:9]).equals(rows.select(rows.schema.names[:9]))
+    wanted = [row["kind"] in {KINDS[0], KINDS[1]} for row in single]
+    commits = offset_commits(rows)
+    assert commits.equals(decoded.filter(pa.array(wanted, pa.bool_())).select(commits.schema.names))
+
+
+@settings(deadline=None)
+@given(sound)
+def test_a_sound_record_is_what_the_broker_reads(entries):
+    rows = list(one_by_one(entries))
+    assert [row["error"] for row in rows] == [None] * len(rows)
+    for (key, value), row in zip(entries, rows, strict=True):
+        told_by_broker = broker_decode(key, value)
+        if isinstance(told_by_broker, Unknown):
+            assert (row["kind"], row["type"]) == ("other_record", told_by_broker.type)
+            continue
+        key_fields = {row[name] for name in ("group_id", "topic", "member_id") if row[name]}
+        texts = {
+            one
+            for name in told_by_broker.key.__struct_fields__
+            if isinstance(one := getattr(told_by_broker.key, name), str)
+        }
+        assert key_fields <= texts
+        if value is None:
+            assert row["kind"] == "tombstone"
+        elif row["type"] < 2:
+            assert row["committed_offset"] == told_by_broker.value.offset
+            assert row["metadata"] == told_by_broker.value.metadata
+        else:
+            assert row[row["kind"]].keys() == set(DECODED.arrow.field(row["kind"]).type.names)
+
+
+def is_refused(key, value):
+    """By the broker; or by us alone, since the text is not UTF-8 and would have to be changed."""
+    try:
+        told_by_broker = broker_decode(key, value)
+    except WireError:
+        return True
+    if isinstance(told_by_broker, Unknown):
+        return False
+    row = RECORDS[int.from_bytes(key[:2])]
+    try:
+        codec.decoder(row.key, 0)(key, 2)
+        if value is not None:
+            codec.decoder(row.value, int.from_bytes(value[:2]))(value, 2)
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+@settings(deadline=None)
+@given(mixed)
+def test_what_the_broker_refuses_is_in_quarantine_and_nothing_else(entries):
+    for (key, value), row in zip(entries, one_by_one(entries), strict=True):
+        if key is not None:
+            assert (row["kind"] == "quarantine") == is_refused(key, value)
+        assert (row["kind"] == "quarantine") == (row["error"] is not None)
