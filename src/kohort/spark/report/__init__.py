@@ -1,0 +1,58 @@
+"""The report: gold tables as one page that opens anywhere, with nothing loaded from anywhere.
+
+No Spark and no Java are needed to write it: tables come as Arrow.
+"""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kohort.spark.report import lag, members, owners, page, rebalances, stale, summary
+from kohort.spark.report.picks import Read, when
+
+TITLE = "Consumer groups"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def write(
+    read: Read,
+    path: str | Path,
+    groups: Iterable[str] | None = None,
+    *,
+    title: str = TITLE,
+) -> Path:
+    """Write the page, in the place of an earlier one; returns where it is.
+
+    Args:
+        read: gives a gold table by its name, as a `pyarrow.Table` or a `pyarrow.dataset.Dataset`;
+            of a dataset only the columns and rows are read that are shown. It is asked for
+            `group_state`, `lag`, `status`, `rebalances`, `assignments`, `members` and
+            `deletable_groups`.
+        path: the file.
+        groups: only these, in this order. Otherwise each chart shows the groups with the most of
+            what it is about, and says how many there are.
+        title: the heading.
+    """
+    chosen = None if groups is None else tuple(dict.fromkeys(groups))
+    until = summary.until(read)
+    now = until or _NEVER
+    note = summary.completeness(read)
+    top = [summary.figures(read, chosen), *([note] if note is not None else [])]
+    sections = [
+        summary.status(read, chosen),
+        lag.section(read, chosen),
+        rebalances.section(read, chosen),
+        owners.section(read, chosen, now),
+        members.section(read, chosen, now),
+        stale.section(read, chosen),
+    ]
+    foot = f"Kohort. As of {when(until)} UTC. All times are in UTC." if until else "Kohort."
+    target = Path(path)
+    unfinished = target.with_name(f"{target.name}.new")
+    unfinished.write_text(page.document(title, top, sections, foot), encoding="utf-8")
+    os.replace(unfinished, target)  # noqa: PTH105  (over an earlier one, on every system)
+    return target
+
+
+__all__ = ["TITLE", "Read", "write"]

@@ -1,0 +1,133 @@
+"""Lag over time: in records, and in seconds with the band in which the truth lies."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.report import charts, page, picks
+from kohort.spark.report.page import Html, Section
+from kohort.spark.report.picks import Groups, Read
+
+_GROUPS = 8
+_POINTS = 240
+_COLUMNS = ("group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason")
+_LOWER_BOUND = "before_samples"
+
+
+def section(read: Read, groups: Groups) -> Section:
+    """Two charts of the groups that are, or were, furthest behind."""
+    where = picks.both(pc.field("level") == "group", picks.among(groups))
+    table = picks.select(read("lag"), _COLUMNS, where)
+    return Section("lag", "Lag over time", tuple(_content(table, groups)))
+
+
+def _content(table: pa.Table, groups: Groups) -> list[Html]:
+    if not table.num_rows:
+        return [page.empty("No group has committed an offset.")]
+    shown = _most_behind(table, groups)
+    series = picks.by_group(table.filter(pc.field("group_id").isin(shown)), ["at"])
+    rows = [row for group in shown for row in _points(series[group])]
+    there = pc.count_distinct(table.column("group_id")).as_py()
+    text = (
+        "How far each group is behind the end of what it reads. In seconds: for how long the next "
+        "record to be read has been waiting; the band is where the truth lies."
+        + picks.left_out(len(shown), there, "the largest lag")
+    )
+    content = [page.paragraph(text, "quiet")]
+    for key, caption, field, nothing in (
+        ("lag-records", "Lag in records", "records", "No end offsets are known, so no lag is."),
+        ("lag-seconds", "Lag in seconds", "seconds", "Lag in seconds is not known."),
+    ):
+        known = [row for row in rows if row[field] is not None]
+        if known:
+            content.append(page.figure(key, caption, _chart(rows, shown, field)))
+        else:
+            content.append(page.empty(f"{nothing} {_reasons(table)}"))
+    return content
+
+
+def _most_behind(table: pa.Table, groups: Groups) -> list[str]:
+    """Those behind now first, by seconds and then records; after them those that were."""
+    grouped = table.sort_by("at").group_by("group_id", use_threads=False)
+    ranks = grouped.aggregate(
+        [("lag_seconds", "last"), ("lag_records", "last"), ("lag_records", "max")]
+    )
+    scores = {
+        row["group_id"]: (
+            row["lag_seconds_last"] or 0.0,
+            row["lag_records_last"] or 0.0,
+            row["lag_records_max"] or 0.0,
+        )
+        for row in ranks.to_pylist()
+    }
+    return picks.top(scores, groups, _GROUPS)
+
+
+def _points(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        _point(row) for row in picks.thinned(rows, _POINTS, lambda row: row["lag_records"] or 0)
+    ]
+
+
+def _point(row: dict[str, Any]) -> dict[str, Any]:
+    seconds, error = row["lag_seconds"], row["lag_seconds_error"]
+    point = {
+        "group": row["group_id"],
+        "at": picks.milliseconds(row["at"]),
+        "when": picks.when(row["at"]),
+        "records": row["lag_records"],
+        "seconds": None if seconds is None else round(seconds, 3),
+        "text": _seconds(seconds, error, row["reason"]),
+    }
+    if seconds is not None and error is not None:
+        point["low"] = round(max(0.0, seconds - error), 3)
+        point["high"] = round(seconds + error, 3)
+    return point
+
+
+def _seconds(seconds: float | None, error: float | None, reason: str | None) -> str:
+    if seconds is None:
+        return f"unknown: {reason}" if reason else "unknown"
+    if error is None:
+        return (
+            f"{picks.lasted(seconds)} or more" if reason == _LOWER_BOUND else picks.lasted(seconds)
+        )
+    return f"{picks.lasted(seconds)} \u00b1 {picks.lasted(error)}"
+
+
+def _reasons(table: pa.Table) -> str:
+    found = sorted({one for one in table.column("reason").to_pylist() if one})
+    return f"Reason: {', '.join(found)}." if found else ""
+
+
+def _chart(rows: list[dict[str, Any]], shown: Sequence[str], field: str) -> dict[str, Any]:
+    picked = alt.selection_point(fields=["group"], bind="legend", name=f"picked_{field}")
+    colour = alt.Color(
+        "group:N", sort=list(shown), scale=alt.Scale(domain=list(shown), scheme=charts.SEVERAL)
+    )
+    highest = max(row.get("high") or row[field] or 0 for row in rows)
+    axis = charts.durations(highest) if field == "seconds" else charts.amounts()
+    value = alt.Y(f"{field}:Q", axis=axis, scale=alt.Scale(domainMin=0, nice=True))
+    base = alt.Chart().encode(x=charts.times("at"), color=colour)
+    line = base.mark_line(strokeWidth=2, interpolate="linear").encode(
+        y=value, opacity=alt.condition(picked, alt.value(1), alt.value(0.08))
+    )
+    spots = base.mark_point(filled=True, size=90).encode(
+        y=value,
+        opacity=alt.value(0.001),
+        tooltip=charts.tooltip(
+            {"group": "group", "when": "at (UTC)", "records": "records", "text": "behind by"}
+        ),
+    )
+    layers = [line.add_params(picked), spots]
+    if field == "seconds":
+        band = base.mark_area(strokeWidth=0).encode(
+            y=alt.Y("low:Q", axis=axis),
+            y2="high:Q",
+            opacity=alt.condition(picked, alt.value(0.22), alt.value(0.02)),
+        )
+        layers.insert(0, band)
+    return charts.finished(alt.layer(*layers), rows, 260)

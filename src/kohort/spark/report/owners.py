@@ -1,0 +1,150 @@
+"""Who owned which partition from when to when: a Gantt chart for each group."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import altair as alt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.report import charts, page, picks
+from kohort.spark.report.page import Html, Section
+from kohort.spark.report.picks import Groups, Read
+
+_GROUPS = 6
+_ROWS = 40
+_BARS = 500
+_COLUMNS = (
+    "group_id",
+    "topic",
+    "topic_id",
+    "topic_partition",
+    "member_id",
+    "valid_from",
+    "valid_to",
+    "epoch",
+    "last_epoch",
+)
+
+
+_NAMES = ("member_id", "group_instance_id", "client_id", "client_host")
+
+
+class _Known(NamedTuple):
+    """What all charts share: names of clients by member, and the time from first to last."""
+
+    clients: Mapping[str, str]
+    begin: datetime
+    until: datetime
+
+
+def section(read: Read, groups: Groups, until: datetime) -> Section:
+    """The groups whose partitions moved most. What is owned still reaches `until`."""
+    rows = read("assignments")
+    timed = pc.field("valid_from").is_valid()
+    counted = picks.select(rows, ["group_id"], picks.both(timed, picks.among(groups)))
+    counts = Counter(counted.column("group_id").to_pylist())
+    if not counts:
+        text = "The log does not tell who owned which partition."
+        return Section("owners", "Ownership", (page.empty(text),))
+    shown = picks.top({one: (number,) for one, number in counts.items()}, groups, _GROUPS)
+    these = pc.field("group_id").isin(shown)
+    table = picks.select(rows, _COLUMNS, these & timed)
+    series = picks.by_group(table, ["topic", "topic_partition", "valid_from"])
+    clients = _clients(picks.select(read("members"), _NAMES, these))
+    known = _Known(clients, pc.min(table.column("valid_from")).as_py(), until)
+    text = (
+        "A row is a partition, a bar the time for which one member owned it, a gap the time for "
+        "which nobody did." + picks.left_out(len(shown), len(counts), "the most changes")
+    )
+    charts_of = (
+        _group(f"owners-{index}", group, series[group], known) for index, group in enumerate(shown)
+    )
+    return Section("owners", "Ownership", (page.paragraph(text, "quiet"), *charts_of))
+
+
+def _clients(members: pa.Table) -> dict[str, str]:
+    """Member id -> what people know the client by, and where it runs."""
+    return {
+        row["member_id"]: " ".join(
+            part
+            for part in (row["group_instance_id"] or row["client_id"], row["client_host"])
+            if part
+        )
+        for row in members.to_pylist()
+    }
+
+
+def _group(key: str, group: str, rows: Sequence[dict[str, Any]], known: _Known) -> Html:
+    moves = Counter(_place(row) for row in rows)
+    places = sorted(sorted(moves, key=lambda one: (-moves[one], one))[:_ROWS])
+    chosen = set(places)
+    drawn = [row for row in rows if _place(row) in chosen]
+    latest = sorted(drawn, key=lambda row: row["valid_to"] or known.until)[-_BARS:]
+    caption = group
+    if len(places) < len(moves):
+        caption += f" ({len(places)} of {len(moves)} partitions, those that moved most)"
+    if len(latest) < len(drawn):
+        caption += f" (the latest {len(latest)} of {len(drawn)} changes)"
+    bars = [_bar(row, known) for row in latest]
+    return page.figure(key, caption, _chart(bars, [_label(one) for one in places], known))
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int]:
+    return row["topic"] or row["topic_id"] or "unknown topic", row["topic_partition"]
+
+
+def _label(place: tuple[str, int]) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _bar(row: dict[str, Any], known: _Known) -> dict[str, Any]:
+    end = row["valid_to"] or known.until
+    return {
+        "place": _label(_place(row)),
+        "from": picks.milliseconds(row["valid_from"]),
+        "to": picks.milliseconds(max(end, row["valid_from"])),
+        "member": row["member_id"],
+        "client": known.clients.get(row["member_id"]) or "unknown",
+        "since": picks.when(row["valid_from"]),
+        "till": picks.when(row["valid_to"]) or "still",
+        "for": picks.lasted((end - row["valid_from"]).total_seconds()),
+        "epoch": _epochs(row["epoch"], row["last_epoch"]),
+    }
+
+
+def _epochs(first: int | None, last: int | None) -> str:
+    return str(first) if last is None or last == first else f"{first} to {last}"
+
+
+def _chart(bars: Sequence[dict[str, Any]], places: Sequence[str], known: _Known) -> dict[str, Any]:
+    members = list(
+        dict.fromkeys(bar["member"] for bar in sorted(bars, key=lambda one: one["from"]))
+    )
+    domain = (picks.milliseconds(known.begin), picks.milliseconds(max(known.until, known.begin)))
+    scale = alt.Scale(domain=members, scheme=charts.MANY)
+    told = charts.tooltip(
+        {
+            "place": "partition",
+            "member": "member",
+            "client": "client",
+            "since": "from (UTC)",
+            "till": "to (UTC)",
+            "for": "for",
+            "epoch": "epoch",
+        }
+    )
+    chart = (
+        alt.Chart()
+        .mark_bar(height=charts.ROW_PX - 8, cornerRadius=2)
+        .encode(
+            x=charts.times("from", domain),
+            x2="to:T",
+            y=charts.names("place", places),
+            color=alt.Color("member:N", scale=scale, legend=None),
+            tooltip=told,
+        )
+    )
+    return charts.finished(chart, bars, charts.ROW_PX * max(2, len(places)))

@@ -1,0 +1,146 @@
+"""A page of HTML in one file: nothing is loaded from anywhere, and no text can become markup.
+
+Texts come from the log, and anybody who may join a group can choose them. So every text goes
+through `escape`, and every value that a script reads through `json_of`, which leaves no `<` in it.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import vl_convert
+
+
+class Html(str):
+    """Markup that is finished: put on the page as it is."""
+
+    __slots__ = ()
+
+
+class Heading(NamedTuple):
+    """A column of a table. `style` is a class of the style sheet: `number`, `time`, `name`."""
+
+    text: str
+    style: str = ""
+
+
+class Tile(NamedTuple):
+    """A figure of the summary, what it counts, and how it looks: `good`, `warn`, `bad` or plain."""
+
+    value: str
+    text: str
+    style: str = ""
+
+
+class Section(NamedTuple):
+    """A part of the page with a heading of its own, which the list on top leads to."""
+
+    key: str
+    title: str
+    content: tuple[Html, ...]
+
+
+def document(title: str, top: Iterable[Html], sections: Sequence[Section], foot: str) -> str:
+    """The whole page."""
+    links = "".join(f'<a href="#{escape(one.key)}">{escape(one.title)}</a>' for one in sections)
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{_resource('page.css')}</style></head><body>",
+        f"<header><h1>{escape(title)}</h1>",
+        *top,
+        f"<nav>{links}</nav></header>",
+        "<noscript><p class='note'>The charts need JavaScript; the tables do not.</p></noscript>",
+    ]
+    for one in sections:
+        parts.append(f'<section id="{escape(one.key)}"><h2>{escape(one.title)}</h2>')
+        parts += one.content
+        parts.append("</section>")
+    parts += [
+        f"<footer>{escape(foot)}</footer>",
+        f"<script>{_library()}</script>",
+        f"<script>{_resource('page.js')}</script>",
+        "</body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def paragraph(text: str, style: str = "") -> Html:
+    """A paragraph of plain text."""
+    return Html(
+        f'<p class="{escape(style)}">{escape(text)}</p>' if style else f"<p>{escape(text)}</p>"
+    )
+
+
+def empty(text: str) -> Html:
+    """What stands where there is nothing to show, and why there is nothing."""
+    return paragraph(text, "empty")
+
+
+def tagged(text: str, style: str) -> Html:
+    """A word in the colour of good, warn or bad."""
+    return Html(f'<b class="{escape(style)}">{escape(text)}</b>')
+
+
+def heading(text: str) -> Html:
+    """A heading within a section."""
+    return Html(f"<h3>{escape(text)}</h3>")
+
+
+def tiles(figures: Iterable[Tile]) -> Html:
+    """The figures of the summary."""
+    inside = "".join(
+        f'<div class="tile {escape(one.style)}"><b>{escape(one.value)}</b>'
+        f"<span>{escape(one.text)}</span></div>"
+        for one in figures
+    )
+    return Html(f'<div class="tiles">{inside}</div>')
+
+
+def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> Html:
+    """A table that scrolls by itself on a narrow screen. An `Html` in a cell stays as it is."""
+    head = "".join(f'<th class="{one.style}">{escape(one.text)}</th>' for one in headings)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="{one.style}">{cell if isinstance(cell, Html) else escape(cell)}</td>'
+            for one, cell in zip(headings, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return Html(
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        "</div>"
+    )
+
+
+def figure(key: str, caption: str, spec: dict[str, Any]) -> Html:
+    """A chart: its caption, its place, and the specification that the script draws there."""
+    return Html(
+        f'<figure id="{escape(key)}"><figcaption>{escape(caption)}</figcaption>'
+        f'<div class="chart"></div>'
+        f'<script type="application/json">{json_of(spec)}</script></figure>'
+    )
+
+
+def json_of(value: Any) -> str:
+    """JSON that may stand in a script element: without `<`, nothing in it can end the element."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _resource(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and the code that embeds them, as vl-convert carries them."""
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

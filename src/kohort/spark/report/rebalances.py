@@ -1,0 +1,234 @@
+"""When groups rebalanced, why, and what each rebalance cost."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import altair as alt
+
+from kohort.spark.report import charts, page, picks
+from kohort.spark.report.page import Heading, Html, Section
+from kohort.spark.report.picks import Groups, Read
+from kohort.spark.schemas import membership
+
+COLOURS = {
+    membership.JOIN: "#2e9e6b",
+    membership.LEAVE: "#4c8dd6",
+    membership.SESSION_TIMEOUT: "#d9443f",
+    membership.REBALANCE_TIMEOUT: "#e8833a",
+    membership.SUBSCRIPTION_CHANGE: "#9b6fd0",
+    membership.METADATA_CHANGE: "#22a7b5",
+    membership.ASSIGNOR_CHANGE: "#cf6fa5",
+    membership.MIGRATION: "#b5952b",
+    membership.FOLLOW_UP: "#8a7668",
+    membership.UNKNOWN: "#8b95a3",
+}
+"""Trigger -> its colour, on light paper and on dark."""
+
+_GROUPS = 20
+_BARS = 1000
+_ROWS = 12
+_EVIDENCE = 240
+_COLUMNS = (
+    "group_id",
+    "epoch",
+    "started_at",
+    "started_before",
+    "assigned_at",
+    "ended_at",
+    "seconds",
+    "seconds_at_least",
+    "seconds_at_most",
+    "outcome",
+    "trigger",
+    "possible",
+    "evidence",
+    "joined",
+    "gone",
+    "changed",
+    "partitions_moved",
+    "unowned",
+)
+_HEADINGS = (
+    Heading("group", "name"),
+    Heading("began (UTC)", "time"),
+    Heading("took", "number"),
+    Heading("cause"),
+    Heading("who", "name"),
+    Heading("moved", "number"),
+    Heading("longest without owner", "number"),
+)
+
+
+def section(read: Read, groups: Groups) -> Section:
+    """A timeline by group, the causes, and the dearest rebalances as a table."""
+    table = picks.select(read("rebalances"), _COLUMNS, picks.among(groups))
+    return Section("rebalances", "Rebalances", tuple(_content(table.to_pylist(), groups)))
+
+
+def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
+    if not rows:
+        return [page.empty("No rebalance is in the log.")]
+    counts = Counter(row["group_id"] for row in rows)
+    shown = picks.top({one: (number,) for one, number in counts.items()}, groups, _GROUPS)
+    chosen = set(shown)
+    timed = [row for row in rows if row["group_id"] in chosen and _began(row) is not None]
+    drawn = sorted(timed, key=lambda row: _began(row) or row["ended_at"])[-_BARS:]
+    causes = Counter(row["trigger"] for row in rows)
+    text = (
+        "In the timeline, a mark is where a rebalance began, a bar how long it took, and the "
+        "colour what caused it, as in the chart of causes."
+        + picks.left_out(len(shown), len(counts), "the most rebalances")
+    )
+    if len(drawn) < len(timed):
+        text += f" Of their {picks.counted(len(timed))} rebalances, the latest {_BARS} are drawn."
+    content = [
+        page.paragraph(text, "quiet"),
+        page.figure("rebalance-causes", "Causes, all groups", _causes(causes)),
+    ]
+    if drawn:
+        content.append(
+            page.figure("rebalance-timeline", "Timeline", _timeline(drawn, shown, causes))
+        )
+    dearest = sorted(rows, key=_cost, reverse=True)[:_ROWS]
+    return [*content, page.heading("The dearest"), _table(dearest)]
+
+
+def _began(row: dict[str, Any]) -> datetime | None:
+    """When it began; in a classic group at the latest."""
+    began: datetime | None = row["started_at"] or row["started_before"] or row["ended_at"]
+    return began
+
+
+def _cost(row: dict[str, Any]) -> tuple[float, float, int]:
+    return _idle(row) or 0.0, row["seconds_at_least"] or 0.0, row["partitions_moved"] or 0
+
+
+def _idle(row: dict[str, Any]) -> float | None:
+    """For how long a partition had no owner, at worst; None where none is known."""
+    return max((one["seconds"] for one in row["unowned"] or () if one["seconds"]), default=None)
+
+
+def took(row: dict[str, Any]) -> str:
+    if row["seconds"] is not None:
+        return picks.lasted(row["seconds"])
+    least, most = row["seconds_at_least"], row["seconds_at_most"]
+    if least is None:
+        return str(row["outcome"] or "unknown")
+    if most is None:
+        return f"{picks.lasted(least)} or more"
+    return f"{picks.lasted(least)} to {picks.lasted(most)}"
+
+
+def who(row: dict[str, Any]) -> str:
+    """The clients that came, went or changed; ids of members where they have no other name."""
+    parts = []
+    for word in ("joined", "gone", "changed"):
+        names = Counter(
+            one["group_instance_id"] or one["client_id"] or one["member_id"]
+            for one in row[word] or ()
+        )
+        told = [f"{name} \u00d7{number}" if number > 1 else name for name, number in names.items()]
+        if len(told) > 5:
+            told = [*told[:4], f"{len(told) - 4} more"]
+        if told:
+            parts.append(f"{word} {', '.join(told)}")
+    return "; ".join(parts)
+
+
+def _why(row: dict[str, Any]) -> str:
+    possible = ", ".join(row["possible"] or ())
+    return f"{row['trigger']} (perhaps {possible})" if possible else str(row["trigger"])
+
+
+def _ordered(causes: Counter[str]) -> list[str]:
+    """The causes that are there, in the order of their colours; others behind them."""
+    return [one for one in COLOURS if one in causes] + sorted(causes.keys() - COLOURS.keys())
+
+
+def _colour(causes: Counter[str]) -> alt.Color:
+    there = _ordered(causes)
+    scale = alt.Scale(
+        domain=there,
+        range=[COLOURS.get(one, COLOURS[membership.UNKNOWN]) for one in there],
+    )
+    return alt.Color("cause:N", scale=scale, legend=None)
+
+
+def _timeline(
+    rows: Sequence[dict[str, Any]], shown: Sequence[str], causes: Counter[str]
+) -> dict[str, Any]:
+    points = [_point(row) for row in rows]
+    told = charts.tooltip(
+        {
+            "group": "group",
+            "why": "cause",
+            "who": "who",
+            "when": "began (UTC)",
+            "took": "took",
+            "moved": "partitions moved",
+            "idle": "longest without owner",
+            "evidence": "evidence",
+        }
+    )
+    base = alt.Chart().encode(y=charts.names("group", shown), color=_colour(causes), tooltip=told)
+    bars = base.mark_bar(height=10, cornerRadius=2, opacity=0.55).encode(
+        x=charts.times("from"), x2="to:T"
+    )
+    marks = base.mark_point(filled=True, size=55, opacity=0.95).encode(x=charts.times("from"))
+    return charts.finished(alt.layer(bars, marks), points, charts.ROW_PX * max(2, len(shown)))
+
+
+def _point(row: dict[str, Any]) -> dict[str, Any]:
+    began = _began(row)
+    assert began is not None
+    ended = row["ended_at"] or row["assigned_at"] or began
+    evidence = row["evidence"] or ""
+    return {
+        "group": row["group_id"],
+        "from": picks.milliseconds(began),
+        "to": picks.milliseconds(max(began, ended)),
+        "cause": row["trigger"],
+        "why": _why(row),
+        "who": who(row) or "nobody",
+        "when": ("" if row["started_at"] else "at the latest ") + picks.when(began),
+        "took": took(row),
+        "moved": row["partitions_moved"],
+        "idle": picks.lasted(_idle(row)) or "none",
+        "evidence": evidence if len(evidence) <= _EVIDENCE else f"{evidence[:_EVIDENCE]}\u2026",
+    }
+
+
+def _causes(causes: Counter[str]) -> dict[str, Any]:
+    rows = [{"cause": one, "count": causes[one]} for one in _ordered(causes)]
+    order = [one for one, _ in causes.most_common()]
+    chart = (
+        alt.Chart()
+        .mark_bar(cornerRadius=2, height=12)
+        .encode(
+            x=alt.X("count:Q", axis=alt.Axis(title=None, tickMinStep=1, format="~s")),
+            y=charts.names("cause", order, label_px=150),
+            color=_colour(causes),
+            tooltip=charts.tooltip({"cause": "cause", "count": "rebalances"}),
+        )
+    )
+    return charts.finished(chart, rows, charts.ROW_PX * len(rows))
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Html:
+    return page.table(
+        _HEADINGS,
+        (
+            (
+                row["group_id"],
+                picks.when(_began(row)),
+                took(row),
+                _why(row),
+                who(row),
+                picks.counted(row["partitions_moved"]),
+                picks.lasted(_idle(row)),
+            )
+            for row in rows
+        ),
+    )

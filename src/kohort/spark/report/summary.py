@@ -1,0 +1,156 @@
+"""What stands on top: how many groups, who is in trouble, how far the history reaches back."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from kohort.spark.report import page, picks
+from kohort.spark.report.page import Heading, Html, Section, Tile
+from kohort.spark.report.picks import Groups, Read
+
+_ROWS = 20
+_OURS = pc.field("rules") == "kohort"
+_HISTORIES = {"rebalances": "started_before", "members": "valid_from"}
+_TIMES = (
+    ("status", "at"),
+    ("lag", "at"),
+    ("rebalances", "ended_at"),
+    ("members", "valid_from"),
+    ("members", "valid_to"),
+)
+_UNKNOWN = "UNKNOWN"
+_FINE = ("OK", _UNKNOWN)
+_MARKS = {"ERR": "bad", "STOP": "bad", "STALL": "bad", "LOST": "bad", "REWIND": "warn"}
+_HEADINGS = (
+    Heading("group", "name"),
+    Heading("status"),
+    Heading("rule"),
+    Heading("behind", "number"),
+    Heading("records", "number"),
+    Heading("last commit (UTC)", "time"),
+)
+_STATUS = ("group_id", "at", "status", "rule", "lag_seconds", "lag_records", "last_commit_at")
+
+
+def until(read: Read) -> datetime | None:
+    """The moment for which the tables were computed, as far as they tell; None for empty ones."""
+    times = []
+    for name, column in _TIMES:
+        times.append(pc.max(picks.select(read(name), [column]).column(column)).as_py())
+    return picks.latest(times)
+
+
+def figures(read: Read, groups: Groups) -> Html:
+    """The figures of the page."""
+    alive = picks.both(pc.field("state") != "Dead", picks.among(groups))
+    there = picks.select(read("group_state"), ["state", "members"], alive).to_pylist()
+    states = Counter(row["state"] for row in there)
+    told = ", ".join(f"{number} {state}" for state, number in states.most_common(3))
+    idle = picks.select(read("deletable_groups"), ["deletable"], picks.among(groups))
+    deletable = pc.sum(idle.column("deletable")).as_py() or 0
+    statuses = picks.select(read("status"), _STATUS, _groups(groups)).to_pylist()
+    rebalances = picks.select(read("rebalances"), ["trigger"], picks.among(groups))
+    causes = Counter(rebalances.column("trigger").to_pylist()).most_common(1)
+    most = f", most by {causes[0][0]}" if causes else ""
+    return page.tiles(
+        [
+            _tile(len(there), "group", f": {told}" if told else ""),
+            _tile(sum(row["members"] or 0 for row in there), "member", " now"),
+            _tile(rebalances.num_rows, "rebalance", most),
+            _worst(statuses),
+            _trouble(statuses),
+            _tile(deletable, "group", " may be deleted", "warn" if deletable else ""),
+        ]
+    )
+
+
+def status(read: Read, groups: Groups) -> Section:
+    """The groups that do not keep up, by the set of rules without Burrow's false alarms."""
+    rows = picks.select(read("status"), _STATUS, _groups(groups)).to_pylist()
+    bad = [row for row in rows if row["status"] not in _FINE]
+    bad.sort(key=lambda row: (-(row["lag_seconds"] or 0), -(row["lag_records"] or 0)))
+    unknown = sum(row["status"] == _UNKNOWN for row in rows)
+    content = []
+    if not rows:
+        content.append(page.empty("No group has committed offsets that could be judged."))
+    elif bad:
+        content.append(page.table(_HEADINGS, [_row(row) for row in bad[:_ROWS]]))
+    elif unknown < len(rows):
+        content.append(page.empty("Every group that can be judged keeps up."))
+    if len(bad) > _ROWS:
+        content.append(page.paragraph(f"And {picks.counted(len(bad) - _ROWS)} more.", "quiet"))
+    if unknown:
+        text = f"{picks.several(unknown, 'group')} cannot be judged: no end offsets are known."
+        content.append(page.paragraph(text, "quiet"))
+    return Section("status", "Groups that do not keep up", tuple(content))
+
+
+def completeness(read: Read) -> Html | None:
+    """From when on nothing is missing; said loudly where older history is on the page."""
+    marks: dict[int, datetime] = {}
+    hidden = False
+    for name, began in _HISTORIES.items():
+        table = picks.select(read(name), ["partition", began, "complete_from"])
+        for row in table.to_pylist():
+            if row["complete_from"] is not None:
+                marks[row["partition"]] = row["complete_from"]
+                hidden |= row[began] is not None and row[began] < row["complete_from"]
+    if not marks:
+        return None
+    first, last = picks.when(min(marks.values())), picks.when(max(marks.values()))
+    since = f"{last} UTC" if first == last else f"{first} to {last} UTC, by partition of the log,"
+    text = f"The history is complete from {since} on."
+    if not hidden:
+        return page.paragraph(text, "quiet")
+    return page.paragraph(
+        f"{text} What is shown before it has gaps: compaction had removed records.", "note"
+    )
+
+
+def _groups(groups: Groups) -> pc.Expression:
+    whole = _OURS & (pc.field("level") == "group")
+    found = picks.both(whole, picks.among(groups))
+    assert found is not None
+    return found
+
+
+def _worst(statuses: list[dict[str, Any]]) -> Tile:
+    known = [row for row in statuses if row["lag_records"] is not None]
+    if not known:
+        return Tile("\u2013", "lag is not known")
+    worst = max(known, key=lambda row: (row["lag_seconds"] or 0.0, row["lag_records"]))
+    if not worst["lag_records"]:
+        return Tile("0", "records behind: no group has lag", "good")
+    records = f"{picks.counted(worst['lag_records'])} records"
+    if worst["lag_seconds"] is None:
+        return Tile(records, f"behind at worst: {worst['group_id']}")
+    return Tile(
+        picks.lasted(worst["lag_seconds"]), f"behind at worst, {records}: {worst['group_id']}"
+    )
+
+
+def _trouble(statuses: list[dict[str, Any]]) -> Tile:
+    bad = Counter(row["status"] for row in statuses if row["status"] not in _FINE)
+    if not bad:
+        return _tile(0, "group", " behind or stuck", "good" if statuses else "")
+    told = ", ".join(f"{number} {name}" for name, number in bad.most_common())
+    return _tile(bad.total(), "group", f" behind or stuck: {told}", "bad")
+
+
+def _tile(number: int, thing: str, text: str, style: str = "") -> Tile:
+    figure, _, things = picks.several(number, thing).partition(" ")
+    return Tile(figure, f"{things}{text}", style)
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    style = _MARKS.get(row["status"], "warn")
+    return (
+        row["group_id"],
+        page.tagged(row["status"], style),
+        (row["rule"] or "").replace("_", " "),
+        picks.lasted(row["lag_seconds"]),
+        picks.counted(row["lag_records"]),
+        picks.when(row["last_commit_at"]),
+    )

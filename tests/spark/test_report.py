@@ -1,0 +1,378 @@
+"""The report: one file that opens anywhere, whatever groups are called, and whose charts draw."""
+
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+from collections import Counter
+from datetime import timedelta
+from html import escape
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from tests.spark import report_tables
+from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
+
+from kohort.spark import report
+from kohort.spark.report import lag, members, page, picks, rebalances
+
+SECTIONS = ("status", "lag", "rebalances", "owners", "members", "stale")
+CHROMIUM = next(
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
+    None,
+)
+needs_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is on the PATH")
+
+
+class Read(HTMLParser):
+    """A page as a browser takes it apart: tags, and the text outside of scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags = Counter()
+        self.attributes = []
+        self.text = []
+        self.scripts = []
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, *one) for one in attrs]
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.text.append(data)
+
+
+def written(tmp_path, tables, **options):
+    path = report.write(tables.__getitem__, tmp_path / "report.html", **options)
+    assert path == tmp_path / "report.html"
+    assert list(tmp_path.iterdir()) == [path]
+    return path.read_text(encoding="utf-8")
+
+
+def figures(text):
+    return re.findall(r'<figure id="([^"]+)">', text)
+
+
+def test_the_page_is_one_file_that_loads_nothing(tmp_path):
+    text = written(tmp_path, report_tables.day())
+    read = Read(text)
+
+    for tag, name, value in read.attributes:
+        assert name not in {"src", "srcset", "data", "onerror"}, (tag, name, value)
+        assert name != "href" or value.startswith("#"), value
+    assert not {"link", "img", "iframe", "base", "object"} & set(read.tags)
+    assert "@import" not in text
+    assert "url(" not in text.partition("</style>")[0]
+    assert read.tags["script"] == len(figures(text)) + 2
+    assert {value for _, name, value in read.attributes if name == "id"} >= set(SECTIONS)
+    assert ("meta", "name", "viewport") in read.attributes
+
+
+def test_no_name_becomes_markup(tmp_path):
+    text = written(tmp_path, report_tables.day(groups=6), title=HOSTILE)
+    read = Read(text)
+
+    assert read.text.count(HOSTILE) >= 3  # the title, twice, and a cell of a table
+    assert all(escape(name) in text for name in NAMES)
+    assert read.tags["img"] == 0
+    specs = [one for one in read.scripts if one.startswith("{")]
+    assert any("\\u003c/script>" in one for one in specs)
+    assert not any("<" in one for one in specs)
+    assert page.json_of("<\u2028\u2029") == '"\\u003c\\u2028\\u2029"'
+
+
+def test_the_page_stays_small(tmp_path):
+    tables = report_tables.day(groups=7, rebalances=500, partitions=50)
+    assert tables["assignments"].num_rows > 50_000
+
+    text = written(tmp_path, tables)
+
+    assert len(text.encode()) < 3_000_000
+    assert "(40 of 50 partitions, those that moved most) (the latest 500 of" in text
+    assert "the latest 1000 are drawn." in text
+
+
+def test_what_is_empty_says_so(tmp_path):
+    text = written(tmp_path, report_tables.empty())
+
+    assert figures(text) == []
+    assert text.count('<p class="empty">') == len(SECTIONS)
+    assert "<footer>Kohort.</footer>" in text
+
+
+def test_only_the_wanted_groups_are_shown(tmp_path):
+    text = written(tmp_path, report_tables.day(), groups=["mail", "nobody", "checkout", "mail"])
+
+    assert "group-5" not in text
+    assert re.findall("<figcaption>([^<]+)</figcaption>", text)[-3:] == [
+        "mail",
+        "checkout",
+        "Members",
+    ]
+    assert "<b>2</b><span>groups: 2 Stable</span>" in text
+
+
+def test_files_are_read_as_tables_are(tmp_path):
+    tables = report_tables.day(groups=5)
+    files = tmp_path / "files"
+    files.mkdir()
+    for name, table in tables.items():
+        pq.write_table(table, files / f"{name}.parquet")
+
+    def read(name):
+        return ds.dataset(files / f"{name}.parquet", tables[name].schema)
+
+    path = report.write(read, tmp_path / "from-files.html")
+
+    assert path.read_text() == report.write(tables.__getitem__, tmp_path / "t.html").read_text()
+
+
+def test_lag_that_is_not_known_has_its_reason(tmp_path):
+    tables = report_tables.day(groups=1)
+    table = tables["lag"]
+    nothing = pa.nulls(table.num_rows, pa.int64())
+    for name, values in {
+        "lag_records": nothing,
+        "lag_seconds": nothing.cast(pa.float64()),
+        "reason": pa.array(["no_end_offset"] * table.num_rows),
+    }.items():
+        table = table.set_column(table.schema.get_field_index(name), name, values)
+
+    section = lag.section({"lag": table}.__getitem__, None)
+
+    assert "No end offsets are known, so no lag is. Reason: no_end_offset." in section.content[1]
+    assert len(section.content) == 3
+
+
+def test_gaps_of_compaction_are_told(tmp_path):
+    tables = report_tables.day(groups=2)
+    assert "The history is complete from 2026-11-20 08:00:00 UTC on." in written(tmp_path, tables)
+
+    table = tables["members"]
+    late = pa.array([BEGIN + timedelta(hours=6)] * table.num_rows, table.schema[-1].type)
+    tables["members"] = table.set_column(table.num_columns - 1, "complete_from", late)
+
+    text = written(tmp_path, tables)
+    assert '<p class="note">The history is complete from 2026-11-20 14:00:00 UTC on. What' in text
+
+
+@pytest.mark.parametrize(
+    ("row", "took"),
+    [
+        ({"seconds": 0.0421}, "42 ms"),
+        ({"seconds": None, "seconds_at_least": 2.0, "seconds_at_most": 75.0}, "2 s to 1 min 15 s"),
+        ({"seconds": None, "seconds_at_least": 0.0, "seconds_at_most": None}, "0 s or more"),
+        ({"seconds": None, "seconds_at_least": None, "outcome": "superseded"}, "superseded"),
+    ],
+)
+def test_how_long_a_rebalance_took_is_told_as_well_as_it_is_known(row, took):
+    assert rebalances.took({"seconds_at_most": None, **row}) == took
+
+
+def test_who_caused_a_rebalance_is_told_by_names_that_people_know():
+    def one(number, client=None, instance=None):
+        return {
+            "member_id": f"m-{number}",
+            "client_id": client,
+            "group_instance_id": instance,
+        }
+
+    row = {
+        "joined": [one(1, "web"), one(2, "web"), one(3, "web", "web-3")],
+        "gone": [one(4)],
+        "changed": [one(number, f"c{number}") for number in range(9)],
+    }
+
+    assert rebalances.who(row) == (
+        "joined web \u00d72, web-3; gone m-4; changed c0, c1, c2, c3, 5 more"
+    )
+
+
+def test_members_are_counted_at_each_change():
+    def valid(start, end):
+        return {
+            "valid_from": BEGIN + timedelta(minutes=start),
+            "valid_to": None if end is None else BEGIN + timedelta(minutes=end),
+        }
+
+    # The second row of a member begins where the first ends: no change of their number.
+    steps = members.steps("g", [valid(0, 10), valid(10, None), valid(5, 20)], END)
+
+    assert [(step["when"][11:16], step["members"]) for step in steps] == [
+        ("08:00", 1),
+        ("08:05", 2),
+        ("08:10", 2),
+        ("08:20", 1),
+        ("20:00", 1),
+    ]
+
+
+def test_a_long_series_keeps_its_peaks_and_its_end():
+    series = [0] * 5000
+    series[1234], series[-1] = 99, 7
+
+    kept = picks.thinned(series, 100, float)
+
+    assert len(kept) <= 100
+    assert (max(kept), kept[-1]) == (99, 7)
+    assert picks.thinned(series[:100], 100, float) == series[:100]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""),
+        (0, "0 s"),
+        (0.04, "40 ms"),
+        (59.94, "59.9 s"),
+        (60, "1 min"),
+        (3725, "1 h 2 min"),
+        (86400 * 3 + 7200, "3 d 2 h"),
+    ],
+)
+def test_durations_are_written_as_people_read_them(seconds, text):
+    assert picks.lasted(seconds) == text
+
+
+# The page in a frame as wide as a phone (a window cannot be), which then takes the frame's place.
+FRAME = """<!DOCTYPE html><html><body><iframe srcdoc="{page}" style="width: {width}px"></iframe>
+<script>
+setTimeout(() => {{
+  const inside = document.querySelector("iframe").contentDocument;
+  const root = inside.documentElement;
+  const charts = [...inside.querySelectorAll(".chart svg")].map((one) => one.clientWidth);
+  inside.body.dataset.overflow = root.scrollWidth - root.clientWidth;
+  inside.body.dataset.narrowest = Math.min(...charts);
+  root.removeChild(root.querySelector("head"));
+  document.documentElement.innerHTML = root.innerHTML;
+}}, 4000);
+</script></body></html>
+"""
+
+
+def browse(tmp_path, *flags, width=1400, height=1000):
+    return subprocess.run(
+        [
+            CHROMIUM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+            f"--user-data-dir={tmp_path / 'browser'}",
+            "--virtual-time-budget=8000",
+            f"--window-size={width},{height}",
+            *flags,
+            (tmp_path / "seen.html").as_uri(),
+        ],
+        capture_output=True,
+        timeout=100,
+        check=True,
+        encoding="utf-8",
+        errors="replace",
+    ).stdout
+
+
+@needs_a_browser
+@pytest.mark.parametrize("width", [1200, 390])
+def test_every_chart_draws_on_every_screen(width, tmp_path):
+    text = written(tmp_path, report_tables.day())
+    framed = FRAME.format(page=escape(text), width=width)
+    (tmp_path / "seen.html").write_text(framed, encoding="utf-8")
+
+    dom = browse(tmp_path, "--dump-dom")
+
+    drawn = dom.split("<figure ")[1:]
+    assert len(drawn) == len(figures(text)) == 4 + 6 + 1
+    for one in drawn:
+        place = one.partition("</figure>")[0].partition("<script")[0]
+        assert 'data-drawn="yes"' in place, place[:300]
+        marks = re.findall(r'<g class="mark-(?:line|rect|area|symbol) role-mark', place)
+        shapes = re.findall(r'<path [^>]*d="M[^"]{5,}"', place)
+        assert marks, place[:300]
+        assert len(shapes) >= 5, place[:300]
+    assert 'data-overflow="0"' in dom
+    narrowest = int(re.search(r'data-narrowest="(\d+)"', dom)[1])
+    assert width * 0.85 < narrowest <= width
+
+
+@needs_a_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_causes_have_their_colours_on_the_screen(dark, tmp_path):
+    section = rebalances.section(report_tables.day(rebalances=40).__getitem__, None)
+    narrowed = section._replace(content=section.content[:3])
+    text = page.document("Colours", [], [narrowed], "")
+    (tmp_path / "seen.html").write_text(text, encoding="utf-8")
+    flags = ["--blink-settings=preferredColorScheme=0"] if dark else []
+
+    browse(tmp_path, f"--screenshot={tmp_path / 'seen.png'}", *flags, width=700, height=800)
+
+    colours = pixels((tmp_path / "seen.png").read_bytes())
+    (background, most), *_ = colours.most_common(1)
+    assert background == (bytes.fromhex("12161c") if dark else b"\xff\xff\xff")
+    assert most < 700 * 800
+    for trigger, colour in rebalances.COLOURS.items():
+        assert colours[bytes.fromhex(colour[1:])] > 200, trigger
+
+
+def pixels(png):
+    """How often each colour is in a picture, as 3 bytes. Not interlaced, 8 bits: a screenshot."""
+    at, data, width, depth = 8, b"", 0, 0
+    while at < len(png):
+        size, kind = struct.unpack_from(">I4s", png, at)
+        body = png[at + 8 : at + 8 + size]
+        if kind == b"IHDR":
+            width, _, bits, colour = struct.unpack_from(">IIBB", body)
+            assert (bits, colour in {2, 6}) == (8, True)
+            depth = 3 if colour == 2 else 4
+        elif kind == b"IDAT":
+            data += body
+        at += 12 + size
+    lines = zlib.decompress(data)
+    stride = width * depth
+    found = Counter()
+    above = bytearray(stride)
+    for start in range(0, len(lines), stride + 1):
+        line = bytearray(lines[start + 1 : start + 1 + stride])
+        unfilter(lines[start], line, above, depth)
+        found.update(bytes(line[at : at + 3]) for at in range(0, stride, depth))
+        above = line
+    return found
+
+
+def unfilter(kind, line, above, depth):
+    """Undo what PNG does to a line before it is compressed (its specification, section 9)."""
+    for at in range(len(line)) if kind else ():
+        left = line[at - depth] if at >= depth else 0
+        up = above[at]
+        if kind == 1:
+            add = left
+        elif kind == 2:
+            add = up
+        elif kind == 3:
+            add = (left + up) // 2
+        else:
+            corner = above[at - depth] if at >= depth else 0
+            guess = left + up - corner
+            add = min((left, up, corner), key=lambda one: abs(guess - one))
+        line[at] = (line[at] + add) & 255
