@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kohort.spark import shipping
+from kohort.spark import delta, shipping
 from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
 from kohort.spark.gold import Context
 from kohort.spark.manifest import BusyError, TablesError, Writer, load
@@ -51,7 +52,7 @@ def run(
     began = time.monotonic()
     with _opened(source, out, format) as (log, writer):
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
-        with _session(spark, master, conf, progress) as active:
+        with _session(spark, master, conf, progress, writer) as active:
             options = Options(as_of or to_time, retention_ms, keep_days)
             frame = log.frame(active, plan) if plan.ranges else None
             added = add(active, writer, log, Batch(frame, plan), options, progress)
@@ -88,7 +89,7 @@ def stream(
     with _opened(source, out, format) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
-        with _session(spark, master, conf, progress) as active:
+        with _session(spark, master, conf, progress, writer) as active:
             if plan.cut or not plan.ranges:
                 add(active, writer, log, Batch(None, _without_rows(plan)), options, progress)
             rows = log.stream(active, plan, max_records=max_records)
@@ -158,16 +159,20 @@ def _session(
     master: str | None,
     conf: Mapping[str, str] | None,
     progress: Progress | None,
+    writer: Writer,
 ) -> Iterator[SparkSession]:
     """The session, with our package on its executors and the settings that we need."""
+    as_delta = writer.manifest.format == "delta"
     if spark is None and progress is not None:
         progress(Doing("starting Spark"))
-    active = spark or session(master, conf)
+    active = spark or session(master, {**(delta.SETTINGS if as_delta else {}), **(conf or {})})
     shipping.ship(active)
     try:
         with settings(active):
+            if as_delta:
+                delta.check(active, writer.directory)
             yield active
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise SessionError(f"Spark failed: {sentence(error)}") from error
 
 
