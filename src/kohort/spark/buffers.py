@@ -26,8 +26,25 @@ def big_endian(buffer: Bytes, kind: str, positions: Ints) -> npt.NDArray[Any]:
     if last < 0:
         return np.zeros(len(positions), wanted.newbyteorder("="))
     view: npt.NDArray[Any] = np.ndarray((last + 1,), wanted, buffer, strides=(1,))
-    found: npt.NDArray[Any] = view[np.clip(positions, 0, last)]
+    if len(positions) and (positions.min() < 0 or positions.max() > last):
+        positions = np.clip(positions, 0, last)
+    found: npt.NDArray[Any] = view[positions]
     return found.astype(wanted.newbyteorder("="))
+
+
+def structures(buffer: Any, kind: np.dtype[np.void], positions: Ints) -> npt.NDArray[np.void]:
+    """The fields at every position. All of them are inside the buffer, and there is one or more.
+
+    Numpy copies bytes that have no fields much faster.
+    """
+    size = kind.itemsize
+    first, last = int(positions[0]), int(positions[-1])
+    if last - first == size * (len(positions) - 1) and (np.diff(positions) == size).all():
+        return np.frombuffer(buffer, kind, len(positions), first)
+    view: npt.NDArray[np.void] = np.ndarray(
+        (len(buffer) - size + 1,), np.dtype((np.void, size)), buffer, strides=(1,)
+    )
+    return view[positions].view(kind)
 
 
 def unsigned_varints(buffer: Bytes, positions: Ints) -> tuple[Ints, Ints]:
@@ -80,7 +97,14 @@ def slices(
     both = pa.Array.from_buffers(
         kind, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
     )
-    return both.take(column(pa.int32(), np.arange(0, 2 * count, 2, dtype=np.int32), there))
+    return both.take(column(pa.int32(), _even(count), there))
+
+
+_EVEN = np.arange(0, 1 << 17, 2, dtype=np.int32)
+
+
+def _even(count: int) -> npt.NDArray[np.int32]:
+    return _EVEN[:count] if count <= len(_EVEN) else np.arange(0, 2 * count, 2, dtype=np.int32)
 
 
 def _bitmap(there: Bools | None) -> pa.Buffer | None:

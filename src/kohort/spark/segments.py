@@ -6,7 +6,7 @@ in which anything is unusual is read again by `kohort.wire.batch`, which decides
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
+from struct import Struct
 from typing import Any, NamedTuple
 
 import google_crc32c
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kohort.errors import WireError
-from kohort.spark.buffers import Bools, Bytes, Ints, column, slices, varints
+from kohort.spark.buffers import Bools, Bytes, Ints, column, slices, structures, varints
 from kohort.spark.lengths import SMALLEST, starts_of
 from kohort.spark.schemas import RAW
 from kohort.wire import batch
@@ -32,6 +32,7 @@ _PIECE_BYTES = 1 << 30  # of log, and again of what it unfolds to: Arrow counts 
 _LARGE = 1 << 61  # sums of two smaller numbers fit
 _NO_OFFSET = (1 << 63) - 1
 _OLD_SIZE = 26  # bytes of the smallest message of magic 0
+_LENGTH = Struct(">8xI")
 _HEADER = np.dtype(
     [
         ("base_offset", ">i8"),
@@ -155,11 +156,11 @@ def _places(data: bytes) -> list[int]:
     append = places.append
     size = min(len(data), _PIECE_BYTES)
     last = size - batch.HEADER_SIZE
-    number = int.from_bytes
+    length_at = _LENGTH.unpack_from
     while True:
         position = places[-1]
         while position <= last:
-            length = batch.PREFIX_SIZE + number(data[position + 8 : position + 12])
+            length = batch.PREFIX_SIZE + length_at(data, position)[0]
             position += length
             if position > size or length < batch.HEADER_SIZE:
                 break
@@ -187,22 +188,15 @@ def _headers(data: bytes, places: list[int]) -> Headers:
         return np.empty(0, _HEADER)
     if positions[-1] + batch.HEADER_SIZE > len(data):
         data += bytes(batch.HEADER_SIZE)
-    overlapping: Headers = np.ndarray(
-        (len(data) - batch.HEADER_SIZE + 1,), _HEADER, data, strides=(1,)
-    )
-    return overlapping[positions]
+    return structures(data, _HEADER, positions)
 
 
 def _bodies(data: bytes, places: list[int], headers: Headers) -> _Bodies:
     """Where the records of each batch are, unfolded where they were compressed."""
     edges = np.array(places, np.int64)
     starts, ends = edges[:-1] + batch.HEADER_SIZE, edges[1:].copy()
-    value = google_crc32c.value
-    crcs = np.fromiter(
-        (value(data[one + 21 : two]) for one, two in pairwise(places)),
-        np.int64,
-        len(headers),
-    )
+    covered = map(data.__getitem__, map(slice, (edges[:-1] + 21).tolist(), places[1:]))
+    crcs = np.fromiter(map(google_crc32c.value, covered), np.int64, len(headers))
     right = (
         (crcs == headers["crc"])
         & (headers["magic"] == 2)

@@ -5,6 +5,7 @@ here the two are put together again, row for row.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from kohort.spark.decode.commits import plain_columns, ranges, types
 from kohort.spark.decode.records import decode_row
 from kohort.spark.schemas import DECODED, QUARANTINE, RAW
 from kohort.spark.schemas.rows import COMMIT_COLUMNS, KEY_COLUMNS
-from kohort.spark.segments import ROWS
 
 _COMMIT_NAMES = [
     *("partition", "offset", "timestamp", "producer_id", "producer_epoch", "transactional"),
@@ -28,7 +28,6 @@ OFFSET_COMMITS = pa.schema([DECODED.arrow.field(name) for name in _COMMIT_NAMES]
 """What `offset_commits` gives."""
 
 _ADDED = [field for field in DECODED.arrow if field.name not in RAW.names]
-_NULLS = {field.name: pa.nulls(ROWS, field.type) for field in DECODED.arrow}
 
 
 def decode(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -151,6 +150,10 @@ def _merged(
 
 
 def _nulls(field: pa.Field, count: int) -> pa.Array:
-    if count > ROWS:
-        return pa.nulls(count, field.type)
-    return _NULLS[field.name].slice(0, count)
+    return _all_nulls(count)[field.name]
+
+
+@lru_cache(maxsize=16)
+def _all_nulls(count: int) -> dict[str, pa.Array]:
+    """A column of nulls for each of ours: most of them are nothing else most of the time."""
+    return {field.name: pa.nulls(count, field.type) for field in DECODED.arrow}
