@@ -75,6 +75,16 @@ def golden(name, topic=GROUP_LOG):
     return pa.Table.from_batches(parsed, RAW.arrow).combine_chunks().to_batches()[0]
 
 
+def topic_of(line):
+    """The topic of a line of `golden_logs.dump`."""
+    return line["file"].partition("/")[0].rpartition("-")[0]
+
+
+def partition_of(line):
+    """Its partition."""
+    return int(line["file"].partition("/")[0].rpartition("-")[2])
+
+
 def decoded_frame(spark, rows):
     """RAW rows as a cached frame of decoded rows."""
     return spark.createDataFrame(pa.Table.from_batches([decode(rows)])).cache()

@@ -111,8 +111,9 @@ def _refuse_other_text(cls: Any, version: int, data: bytes) -> None:
 
 def _foreign_group_or_none(key: bytes) -> str | None:
     try:
-        group_id: str = codec.decoder(ConsumerGroupMetadataKey, 0)(key, 2)[0].group_id
-    except (UnicodeDecodeError, *codec.HOSTILE):
+        group_id = codec.decode(ConsumerGroupMetadataKey, 0, key, 2).group_id
+        _refuse_other_text(ConsumerGroupMetadataKey, 0, key)
+    except WireError:
         return None
     return group_id
 
