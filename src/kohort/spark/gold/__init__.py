@@ -7,8 +7,9 @@ from kohort.spark.gold.group_state import group_state
 from kohort.spark.gold.lag import lag
 from kohort.spark.gold.measure import Context, Frames, Measure
 from kohort.spark.gold.members import members
+from kohort.spark.gold.rebalances import rebalances
 from kohort.spark.gold.status import status
-from kohort.spark.schemas.membership import ASSIGNMENTS, GROUP_STATE, MEMBERS
+from kohort.spark.schemas.membership import ASSIGNMENTS, GROUP_STATE, MEMBERS, REBALANCES
 from kohort.spark.schemas.progress import (
     COMMIT_RATES,
     COMMITS,
@@ -22,6 +23,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(GROUP_STATE, group_state),
     Measure(MEMBERS, members),
     Measure(ASSIGNMENTS, assignments),
+    Measure(REBALANCES, rebalances),
     Measure(COMMITS, commits),
     Measure(OFFSETS, offsets),
     Measure(COMMIT_RATES, commit_rates),

@@ -78,7 +78,8 @@ def classic_generations(frames: Frames) -> DataFrame:
     `ends_consumer`. Each has the one before it as `prior`, the one after it as `next_offset` and
     `next_timestamp`, and a `number`.
 
-    `is_rebalance` tells that a record names a new generation: not one that makes an empty group,
+    `starts_over` tells that a record was written together with the end of a consumer group, and
+    `is_rebalance` that a record names a new generation: not one that makes an empty group,
     replaces a static member, or takes over the epoch of a consumer group that was just converted.
     """
     names = ("generation", "protocol", "leader", "current_state_timestamp", "members")
@@ -112,18 +113,18 @@ def classic_generations(frames: Frames) -> DataFrame:
         )
     )
     prior = F.col("prior")
-    converts = (
+    follows = (
         prior["ends_consumer"]
         & (prior["timestamp"] == F.col("timestamp"))
         & (prior["offset"] == F.col("offset") - 1)
-        & (F.size("members") > 0)
     )
+    converts = follows & (F.size("members") > 0)
     is_new = ~F.coalesce(
         prior["is_value"] & (prior["generation"] == F.col("generation")), F.lit(False)
     )
     return rows.withColumns(
         {
-            "converts": F.col("is_value") & F.coalesce(converts, F.lit(False)),
+            "starts_over": F.col("is_value") & F.coalesce(follows, F.lit(False)),
             "is_rebalance": F.col("is_value")
             & (F.col("generation") > 0)
             & is_new
@@ -133,9 +134,9 @@ def classic_generations(frames: Frames) -> DataFrame:
 
 
 def consumer_events(frames: Frames) -> DataFrame:
-    """Records of types 3 to 8 and 16, `is_value` telling tombstones apart, and tombstones of type
-    2: columns partition, group_id, member_id, offset, timestamp, type, and the fields of the values
-    as structs `epoch`, `member`, `target_epoch`, `current` and `regex`.
+    """Records of types 2 to 8 and 16, `is_value` telling tombstones apart: columns partition,
+    group_id, member_id, regular_expression, offset, timestamp, type, and the fields of the values
+    as structs `epoch`, `topics`, `member`, `target_epoch`, `current` and `regex`.
 
     Added are: `begun`, the epoch record that was last written (null where the group has ended
     since), and `rebalance`, the offset of the epoch record that this one belongs to. An epoch
@@ -253,9 +254,12 @@ def _consumer_rows(frames: Frames) -> DataFrame:
         F.lit(TARGET).alias("type"),
         F.lit(True).alias("is_value"),
     )
+    classic = frames[KINDS[CLASSIC]].select(
+        *GROUP, "offset", "timestamp", F.lit(CLASSIC).alias("type"), F.lit(True).alias("is_value")
+    )
     return reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True),
-        [*values, gone, targets],
+        [*values, gone, targets, classic],
     )
 
 

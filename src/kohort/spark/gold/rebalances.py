@@ -1,0 +1,137 @@
+"""What each rebalance cost and what it was about: both kinds of groups, in one table.
+
+What the log proves is named. Where it only tells that a member is gone, the trigger is unknown, and
+what nothing rules out is listed.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.completeness import complete_from
+from kohort.spark.gold.epochs import epochs
+from kohort.spark.gold.generations import generations
+from kohort.spark.gold.history import GROUP, micros_between
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.schemas.membership import METADATA_CHANGE, REBALANCES, TRIGGERS, UNKNOWN
+
+
+def rebalances(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+    """The table `rebalances`. It takes moves and gaps from `assignments`."""
+    rows = epochs(frames).unionByName(generations(frames))
+    told = rows.join(F.broadcast(complete_from(frames)), "partition", "left")
+    moved = _moves(frames["assignments"])
+    named = _named(_timed(told)).join(moved, [*GROUP, "offset"], "left")
+    return REBALANCES.conform(_counted(named))
+
+
+def _timed(rows: DataFrame) -> DataFrame:
+    ended = F.col("ended_at")
+    return rows.withColumns(
+        {
+            "outcome": F.when(ended.isNotNull(), F.lit("completed"))
+            .when(F.col("has_successor"), F.lit("superseded"))
+            .otherwise(F.lit("open")),
+            "seconds": micros_between(F.col("started_at"), ended),
+            "seconds_at_least": micros_between(F.col("started_before"), ended),
+            "seconds_at_most": micros_between(F.col("started_after"), ended),
+        }
+    )
+
+
+def _named(rows: DataFrame) -> DataFrame:
+    """Triggers in their order, the first of which names the rebalance. That nothing was written
+    beside the epoch proves something only where nothing can be hidden.
+    """
+    is_sound = F.coalesce(F.col("offset") >= F.col("complete_offset"), F.lit(False)) | ~F.col(
+        "by_hash_alone"
+    )
+    proven = F.filter("proven", lambda one: is_sound | (one != METADATA_CHANGE))
+    of_removals = F.transform(
+        "removals",
+        lambda one: F.when(F.size(one["possible"]) == 1, one["possible"][0]).otherwise(
+            F.lit(UNKNOWN)
+        ),
+    )
+    found = F.concat(proven, of_removals)
+    order = F.array(*(F.lit(one) for one in TRIGGERS))
+    triggers = F.filter(order, lambda one: F.array_contains(found, one))
+    open_ones = F.filter("removals", lambda one: F.size(one["possible"]) > 1)
+    possible = F.array_distinct(F.flatten(F.transform(open_ones, lambda one: one["possible"])))
+    evidence = F.concat(F.col("facts"), F.transform("removals", lambda one: one["evidence"]))
+    return rows.withColumn("triggers", triggers).withColumns(
+        {
+            "triggers": F.when(F.size("triggers") > 0, F.col("triggers")).otherwise(
+                F.array(F.lit(UNKNOWN))
+            ),
+            "trigger": F.coalesce(F.get("triggers", F.lit(0)), F.lit(UNKNOWN)),
+            "possible": possible,
+            "evidence": F.array_join(evidence, "; "),
+            "gone": F.transform("removals", _who),
+        }
+    )
+
+
+def _who(one: Column) -> Column:
+    names = ("member_id", "client_id", "group_instance_id")
+    return F.struct(*(one[name].alias(name) for name in names))
+
+
+def _moves(assignments: DataFrame) -> DataFrame:
+    """Per rebalance what was given and what was taken, with the owner before and the time until
+    the next.
+    """
+    is_consumer = F.col("group_type") == "consumer"
+    keyed = assignments.withColumn(
+        "key", F.when(is_consumer, F.col("topic_id")).otherwise(F.col("topic"))
+    )
+    order = Window.partitionBy(*GROUP, "group_type", "key", "topic_partition").orderBy(
+        "from_offset"
+    )
+    linked = keyed.withColumns(
+        {
+            "from_member_id": F.lag("member_id").over(order),
+            "next_offset": F.lead("from_offset").over(order),
+            "next_from": F.lead("valid_from").over(order),
+        }
+    )
+    what = ("topic_id", "topic", "topic_partition")
+    gained = linked.where(F.col("gained_by").isNotNull()).select(
+        *GROUP,
+        F.col("gained_by").alias("offset"),
+        "member_id",
+        F.struct(*what, "from_member_id", F.col("member_id").alias("to_member_id")).alias("move"),
+    )
+    seconds = micros_between(F.col("valid_to"), F.col("next_from"))
+    has_gap = F.col("next_offset").isNull() | (F.col("next_offset") > F.col("to_offset"))
+    lost = linked.where(F.col("lost_by").isNotNull()).select(
+        *GROUP,
+        F.col("lost_by").alias("offset"),
+        "member_id",
+        F.when(has_gap, F.struct(*what, seconds.alias("seconds"))).alias("gap"),
+    )
+    return (
+        gained.unionByName(lost, allowMissingColumns=True)
+        .groupBy(*GROUP, "offset")
+        .agg(
+            F.sort_array(F.collect_list("move")).alias("moves"),
+            F.sort_array(F.collect_list("gap")).alias("unowned"),
+            F.size(F.collect_set("member_id")).alias("members_involved"),
+        )
+    )
+
+
+def _counted(rows: DataFrame) -> DataFrame:
+    fields = {field.name: field.dataType for field in REBALANCES.spark}
+    with_lists = rows.withColumns(
+        {
+            name: F.coalesce(F.col(name).cast(fields[name]), F.array().cast(fields[name]))
+            for name in ("moves", "unowned")
+        }
+    )
+    went = F.filter("moves", lambda one: one["from_member_id"] != one["to_member_id"])
+    return with_lists.withColumns(
+        {
+            "partitions_moved": F.size(went),
+            "members_involved": F.coalesce("members_involved", F.lit(0)),
+        }
+    )

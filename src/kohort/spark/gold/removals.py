@@ -1,0 +1,136 @@
+"""Why a member is gone. The log has the same tombstones, or the same absence, for a member that
+left, was removed by an administrator, or did not answer in time; what rules one of these out is how
+lately it was alive.
+"""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.history import GROUP, micros_between
+from kohort.spark.gold.measure import Frames
+from kohort.spark.schemas import KINDS
+from kohort.spark.schemas.membership import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
+
+SESSION_TIMEOUT_MS = 45_000
+"""Assumed for members that speak the consumer protocol: the least that a broker allows by default
+(`group.consumer.min.session.timeout.ms`). A cluster that allows less makes a session's end look
+like a leave."""
+TOLERANCE_S = 1.0
+"""By how much two records may be closer in time than the coordinator's two decisions were: records
+take the time at which their batch was begun."""
+GRACE_S = 5.0
+"""How late a timer may fire and still be what removed a member."""
+_BUCKET_S = 60
+_LONGEST_MS = 1_800_000  # how far back commits are looked for, whatever the session timeout
+
+
+def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
+    """Removals with `committed_at`: when a partition that the member owned was last committed, as
+    far back as its session reaches; null where it was not.
+
+    Removals have partition, group_id, rebalance, member_id, removed_at, removed_offset and
+    session_ms. Commits are many: they are matched by minutes, so that each meets few removals.
+    """
+    key = [*GROUP, "rebalance", "member_id"]
+    reach = F.least(F.col("session_ms"), F.lit(_LONGEST_MS)) / 1000
+    owned = frames["assignments"].select(
+        *GROUP, "member_id", "topic", "topic_partition", "from_offset", "to_offset", "valid_to"
+    )
+    seconds = F.col("removed_at").cast("double")
+    sought = (
+        removals.select(*key, "removed_at", "removed_offset", "session_ms")
+        .join(owned.where(F.col("topic").isNotNull()), [*GROUP, "member_id"])
+        .where(F.col("to_offset") <= F.col("removed_offset"))
+        .where(F.col("valid_to").cast("double") >= seconds - reach)
+        .withColumn(
+            "bucket",
+            F.explode(
+                F.sequence(
+                    F.floor((seconds - reach) / _BUCKET_S),
+                    F.floor(F.col("valid_to").cast("double") / _BUCKET_S),
+                )
+            ),
+        )
+    )
+    committed = [
+        frames[KINDS[number]]
+        .where(F.col("producer_id") == -1)
+        .select(
+            *GROUP,
+            "topic",
+            "topic_partition",
+            F.col("offset").alias("commit_offset"),
+            F.col("timestamp").alias("committed_at"),
+            F.floor(F.col("timestamp").cast("double") / _BUCKET_S).alias("bucket"),
+        )
+        for number in (0, 1)
+    ]
+    commits = reduce(DataFrame.unionByName, committed)
+    last = (
+        commits.join(sought, [*GROUP, "topic", "topic_partition", "bucket"])
+        .where(F.col("commit_offset") >= F.col("from_offset"))
+        .where(F.col("commit_offset") < F.col("to_offset"))
+        .groupBy(*key)
+        .agg(F.max("committed_at").alias("committed_at"))
+    )
+    return removals.join(last, key, "left")
+
+
+def judged(removals: DataFrame) -> DataFrame:
+    """Removals with `possible`, the causes that nothing rules out, likelier ones first, and
+    `evidence`. They have, beside the columns above,
+
+    - seen_at: when the session was last known to begin anew; null for unknown,
+    - commits_prolong: whether a commit begins the session anew too,
+    - waits_since: since when its rebalance timeout may have been running; null: it was not,
+    - waits_exactly: whether it is known to have been running from then on,
+    - is_away: a static member that has left for a while, whose session is all that keeps it.
+    """
+    silent = micros_between(F.col("seen_at"), F.col("removed_at"))
+    since_commit = micros_between(F.col("committed_at"), F.col("removed_at"))
+    session = F.col("session_ms") / 1000
+    of_commits = F.when(F.col("commits_prolong"), session).otherwise(session * 2 / 3)
+    session_over = (
+        (F.coalesce(silent, session) >= session - TOLERANCE_S)
+        & (F.coalesce(since_commit, of_commits) >= of_commits - TOLERANCE_S)
+    ) | F.col("is_away")
+    waited = micros_between(F.col("waits_since"), F.col("removed_at"))
+    timeout = F.col("rebalance_timeout_ms") / 1000
+    overdue = F.coalesce(waited >= timeout - TOLERANCE_S, F.lit(False)) & (timeout >= 0)
+    just_due = overdue & F.col("waits_exactly") & (waited <= timeout + GRACE_S)
+    possible = F.when(just_due, F.array(F.lit(REBALANCE_TIMEOUT))).otherwise(
+        F.array_compact(
+            F.array(
+                F.when(session_over, F.lit(SESSION_TIMEOUT)),
+                F.when(overdue, F.lit(REBALANCE_TIMEOUT)),
+                F.lit(LEAVE),
+            )
+        )
+    )
+    return removals.withColumn("possible", possible).withColumn(
+        "evidence", _evidence(silent, since_commit, waited)
+    )
+
+
+def _evidence(silent: Column, since_commit: Column, waited: Column) -> Column:
+    facts = [
+        _seconds("last sign of life %.1f s before", silent),
+        _seconds("last commit of its partitions %.1f s before", since_commit),
+        F.concat(
+            F.format_string("session timeout %.1f s", F.col("session_ms") / 1000),
+            F.when(F.col("session_assumed"), F.lit(" assumed")).otherwise(F.lit("")),
+        ),
+        _seconds("had partitions to give up for %.1f s", F.when(F.col("waits_exactly"), waited)),
+        F.when(
+            F.col("waits_since").isNotNull(),
+            F.format_string("rebalance timeout %.1f s", F.col("rebalance_timeout_ms") / 1000),
+        ),
+        F.when(F.col("is_away"), F.lit("static, had left for a while")),
+    ]
+    return F.concat(F.col("member_id"), F.lit(" is gone: "), F.concat_ws(", ", *facts))
+
+
+def _seconds(text: str, seconds: Column) -> Column:
+    return F.when(seconds.isNotNull(), F.format_string(text, seconds))
