@@ -314,12 +314,25 @@ class DeleteGroups(AdminCommand):
     help: ClassVar[str] = "delete groups without members, and their committed offsets"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("groups", nargs="+", metavar="GROUP", type=name, help="a group id")
+        parser.add_argument("groups", nargs="*", metavar="GROUP", type=name, help="a group id")
+        parser.add_argument(
+            "--from",
+            dest="file",
+            metavar="FILE",
+            help="the groups of a file that nothing speaks against: the output of `kohort pipeline "
+            "show deletable --format json`, or a group id in each line; - for stdin. Each is "
+            "looked at again: it must be empty, and must not have committed since",
+        )
         parser.add_argument(
             "--dry-run", action="store_true", help="say what would be deleted, delete nothing"
         )
 
     async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
+        if bool(args.groups) == (args.file is not None):
+            complain("groups delete: expected group ids or --from, one of the two")
+            return USAGE
+        if args.file is not None:
+            return await _delete_from(admin, args, output)
         ids = list(dict.fromkeys(args.groups))
         output.doing = (
             f"looking at {len(ids)} groups" if args.dry_run else f"deleting {len(ids)} groups"
@@ -353,6 +366,42 @@ class DeleteGroups(AdminCommand):
             if error:
                 complain_about("group", group_id, error)
         return FAILED if any(reasons.values()) else OK
+
+
+async def _delete_from(admin: "AdminClient", args: Namespace, output: Output) -> int:
+    """Look again at the groups of a file, and delete those which are as the file knows them."""
+    from kohort.cli.candidates import Kept, kept, read_candidates  # noqa: PLC0415  (start-up time)
+
+    candidates = read_candidates(args.file)
+    output.doing = f"looking at {len(candidates)} groups"
+    results: dict[str, Kept | None] = await kept(admin, candidates)
+    ids = [group_id for group_id, found in results.items() if found is None]
+    if not args.dry_run:
+        output.doing = f"deleting {len(ids)} groups"
+        for group_id, error in (await admin.delete_groups(ids)).failed.items():
+            results[group_id] = Kept("failed", reason(error), is_failure=True)
+    done = "would be deleted" if args.dry_run else "deleted"
+    if output.as_json:
+        rows = [
+            {"group_id": group_id, "result": done}
+            if found is None
+            else {"group_id": group_id, "result": found.result, "reason": found.why}
+            for group_id, found in results.items()
+        ]
+        output.json({"dry_run": args.dry_run, "groups": rows})
+    else:
+        output.table(
+            ("GROUP", "RESULT"),
+            (
+                (group_id, done if found is None else found.result)
+                for group_id, found in results.items()
+            ),
+        )
+    failures = [one for one in results.items() if one[1] is not None and one[1].is_failure]
+    for group_id, found in results.items():
+        if found is not None:
+            complain(f"group {group_id}: {found.why}")
+    return FAILED if failures else OK
 
 
 async def _reasons_against(admin: "AdminClient", ids: list[str]) -> "dict[str, ApiError | None]":

@@ -17,12 +17,12 @@ from kohort.spark.gold.moments import first_moment, micros, numbers, time_of
 from kohort.spark.schemas.progress import COMMITTED, LAG, REMOVED
 
 MOMENTS = 200
-ROWS = 2_000_000
+ROWS = 500_000
 """How many moments of the past the table has at most, and about how many rows of partitions: with
 many partitions there are fewer moments, but `_FEWEST` always. `lag_at` gives any other moment.
 """
 
-_FEWEST = 20
+_FEWEST = 10
 
 _REASONS = (
     "lost",
@@ -34,7 +34,6 @@ _REASONS = (
 )
 """From what tells much to what tells nothing: of several partitions, the last one counts."""
 
-_MOST_INT = 2**31 - 1
 _LEVELS = ("group", "topic", "partition")
 _SECOND = 1e6
 
@@ -132,8 +131,7 @@ def _beside_ends(committed: DataFrame, at_ends: DataFrame) -> DataFrame:
     """Committed offsets and ends, side by side: each of them may be missing. A group that has
     committed for a partition of a topic has a row for each of its partitions.
     """
-    held = committed.where(F.hash(*committed.columns) <= _MOST_INT)
-    read = held.select("partition", "group_id", "topic", "moment").distinct()
+    read = committed.select("partition", "group_id", "topic", "moment").distinct()
     return read.join(at_ends, ["topic", "moment"]).join(committed, [*KEY, "moment"], "full")
 
 

@@ -185,8 +185,9 @@ LAG = Table(
     "the error is the distance to the farther one. A sample that stands for a batch of a topic's "
     "folder gives the time exactly, at the granularity of batches. Where a group has caught up, "
     "the error is the time since the last sample. Rows for the latest sample time in each of at "
-    "most 200 equal steps of the sampled time, and for the moment of the run; `lag_at` gives any "
-    "other moment. Partitions of a topic that a group reads, but has never committed for, have "
+    "most 200 equal steps of the sampled time (fewer, but ten at least, where more than 500,000 "
+    "rows of partitions would come of it), and for the moment of the run; `lag_at` gives any other "
+    "moment. Partitions of a topic that a group reads, but has never committed for, have "
     "rows without lag.",
     unknown="What was appended after the last sample. Times of batches are those of the producers "
     "where the topic has CreateTime, and they may be wrong. Markers of transactions and compacted "

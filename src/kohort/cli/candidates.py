@@ -1,0 +1,140 @@
+"""Groups out of a file, and what the cluster itself says against deleting each of them.
+
+A file is as old as the log that it was made from. So each group is looked at again: it must still
+be empty, and must not have committed since.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kohort.cli.command import reason
+from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.terms import GroupState
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AdminClient
+
+Place = tuple[str, int]
+STDIN = "-"
+_LISTS = ("rows", "groups")  # where an object keeps its groups
+
+
+class CandidatesError(KohortError):
+    """The file does not say which groups are meant; the text says what is wrong with it."""
+
+
+class Candidate(NamedTuple):
+    """A group to delete. `offsets` are its committed offsets as the file knows them, None where it
+    does not; `against` is what the file itself says against it.
+    """
+
+    group_id: str
+    offsets: Mapping[Place, int] | None = None
+    against: str | None = None
+
+
+class Kept(NamedTuple):
+    """Why a group is not deleted. `is_failure` unless nobody asked for it, or it is gone."""
+
+    result: str
+    why: str
+    is_failure: bool
+
+
+def read_candidates(file: str) -> list[Candidate]:
+    """The groups of a file, once each: rows of `kohort pipeline show deletable --format json`, or a
+    group id in each line. Raises CandidatesError.
+    """
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        text = data.decode()
+    except OSError as error:
+        raise CandidatesError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CandidatesError(f"{file} is not text in UTF-8: byte {error.start}") from None
+    found = _rows(file, text) if text.lstrip()[:1] in ("[", "{") else _lines(text)
+    return list({one.group_id: one for one in found}.values())
+
+
+def _lines(text: str) -> list[Candidate]:
+    return [Candidate(line) for line in text.splitlines() if line.strip()]
+
+
+def _rows(file: str, text: str) -> list[Candidate]:
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise CandidatesError(f"{file} begins as JSON, but is none: {error}") from None
+    if isinstance(rows, dict):
+        rows = next((rows[name] for name in _LISTS if name in rows), None)
+    if not isinstance(rows, list):
+        raise CandidatesError(f"{file} has no list of groups, expected rows with a group_id")
+    return [_candidate(file, number, row) for number, row in enumerate(rows, 1)]
+
+
+def _candidate(file: str, number: int, row: Any) -> Candidate:
+    if isinstance(row, str):
+        return Candidate(row)
+    group_id = row.get("group_id") if isinstance(row, dict) else None
+    offsets = row.get("offsets") if isinstance(row, dict) else None
+    try:
+        known = None if offsets is None else dict(map(_offset, offsets))
+    except (TypeError, KeyError):
+        group_id = None
+    if not isinstance(group_id, str):
+        shown = json.dumps(row, ensure_ascii=False)[:80]
+        raise CandidatesError(f"row {number} of {file} is {shown}, expected a group_id and offsets")
+    against = None if row.get("deletable", True) else row.get("reason") or "the file says no"
+    return Candidate(group_id, known, against)
+
+
+def _offset(row: Mapping[str, Any]) -> tuple[Place, int]:
+    return (row["topic"], row["topic_partition"]), row["committed_offset"]
+
+
+async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[str, Kept | None]:
+    """Why each group is not to be deleted now, None where nothing speaks against it."""
+    asked = [one.group_id for one in candidates if one.against is None]
+    described = dict((await admin.describe_groups(asked)).items())
+    found = [one for one in asked if not isinstance(described[one], ApiError)]
+    offsets = dict((await admin.list_group_offsets(dict.fromkeys(found))).items())
+    return {
+        one.group_id: (
+            Kept("kept", one.against, is_failure=False)
+            if one.against is not None
+            else _against(one, described[one.group_id], offsets.get(one.group_id))
+        )
+        for one in candidates
+    }
+
+
+def _against(candidate: Candidate, described: Any, offsets: Any) -> Kept | None:
+    if isinstance(described, ApiError):
+        if described.code == ErrorCode.GROUP_ID_NOT_FOUND:
+            return Kept("gone", "it is not there any more", is_failure=False)
+        return Kept("failed", reason(described), is_failure=True)
+    if described.state not in (GroupState.EMPTY, GroupState.DEAD):
+        why = f"it is {described.state} with {len(described.members)} members, expected Empty"
+        return Kept("kept", why, is_failure=True)
+    if isinstance(offsets, ApiError):
+        return Kept("failed", f"its committed offsets: {reason(offsets)}", is_failure=True)
+    moved = candidate.offsets is not None and _moved(candidate.offsets, offsets)
+    return Kept("kept", moved, is_failure=True) if moved else None
+
+
+def _moved(known: Mapping[Place, int], now: Mapping[Any, Any]) -> str | None:
+    """What was committed since. Offsets that have gone meanwhile have expired, or their topic was
+    deleted: that is no sign of life.
+    """
+    for place, found in now.items():
+        name = f"{place[0]}:{place[1]}"
+        if isinstance(found, ApiError):
+            return f"the committed offset of {name}: {reason(found)}"
+        before = known.get(tuple(place))
+        if found is not None and found.offset != before:
+            was = "none" if before is None else before
+            return f"it has committed since: {name} is at {found.offset}, was at {was}"
+    return None

@@ -1,0 +1,178 @@
+"""`kohort groups delete --from`: what the pipeline found, looked at again on the cluster."""
+
+import asyncio
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+from tests.client.members import ConsumerMember, commit, coordinator
+from tests.client.scripted import asynchronous
+
+from kohort.cli.candidates import Candidate, CandidatesError, kept, read_candidates
+from kohort.client.admin import AdminClient, NewTopic
+from kohort.client.admin.views import Outcomes
+from kohort.errors import ApiError, ErrorCode
+from kohort.testing.broker import Broker
+
+GROUPS = ("same", "moved", "more", "fewer", "busy", "named", "kept")
+DENIED = ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "no")
+
+
+@pytest.fixture
+def server():
+    """Groups that hold offset 3 of `orders:0`; a member has come to one."""
+
+    @asynchronous
+    async def populate():
+        async with AdminClient(broker.bootstrap) as admin:
+            (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
+        for group_id in GROUPS:
+            async with coordinator(broker.bootstrap, group_id) as connection:
+                offsets = {("orders", 0): 3} | ({("orders", 1): 4} if group_id == "more" else {})
+                assert set(await commit(connection, group_id, offsets)) == {0}
+        async with coordinator(broker.bootstrap, "busy") as connection:
+            await ConsumerMember(connection, "busy", "member-1").join("orders")
+
+    with Broker(in_memory=True) as broker:
+        populate()
+        yield ("--bootstrap-server", broker.bootstrap)
+
+
+def row(group_id, *offsets, **more):
+    """A row as `kohort pipeline show deletable --format json` prints it."""
+    listed = [
+        {"topic": "orders", "topic_partition": index, "committed_offset": offset}
+        for index, offset in enumerate(offsets)
+    ]
+    return {"group_id": group_id, "deletable": True, "offsets": listed} | more
+
+
+def test_each_group_is_looked_at_again(kohort, server, tmp_path):
+    file = tmp_path / "deletable.json"
+    rows = [
+        row("same", 3),
+        row("moved", 2),
+        row("more", 3),
+        row("fewer", 3, 9),  # its second offset has expired since
+        row("busy", 3),
+        row("gone", 3),
+        row("kept", 3, deletable=False, reason="idle for 0.5 days only"),
+        row("same", 3),
+    ]
+    file.write_text(json.dumps(rows))
+    against = [
+        "kohort: group moved: it has committed since: orders:0 is at 3, was at 2",
+        "kohort: group more: it has committed since: orders:1 is at 4, was at none",
+        "kohort: group busy: it is Stable with 1 members, expected Empty",
+        "kohort: group gone: it is not there any more",
+        "kohort: group kept: idle for 0.5 days only",
+    ]
+    planned = kohort("groups", "delete", "--from", str(file), "--dry-run", *server)
+    assert (planned.code, planned.complaints) == (1, against)
+    assert planned.rows[1] == ["same", "would", "be", "deleted"]
+
+    done = kohort("groups", "delete", "--from", str(file), "--format", "json", *server)
+    assert (done.code, done.complaints) == (1, against)
+    assert [(one["group_id"], one["result"]) for one in done.json["groups"]] == [
+        ("same", "deleted"),
+        ("moved", "kept"),
+        ("more", "kept"),
+        ("fewer", "deleted"),
+        ("busy", "kept"),
+        ("gone", "gone"),
+        ("kept", "kept"),
+    ]
+    assert done.json["groups"][1]["reason"] == against[0].removeprefix("kohort: group moved: ")
+    left = kohort("groups", "list", "--format", "json", *server).json["groups"]
+    assert [one["group_id"] for one in left] == ["busy", "kept", "more", "moved", "named"]
+
+    again = kohort("groups", "delete", "--from", str(file), "--dry-run", *server)
+    assert "kohort: group same: it is not there any more" in again.complaints
+
+
+def test_a_group_id_in_each_line(kohort, server, monkeypatch):
+    """Nothing is known of their offsets, so they only have to be empty; gone is no fault."""
+    told = io.TextIOWrapper(io.BytesIO(b"named\n\nnobody\n"))
+    monkeypatch.setattr(sys, "stdin", told)
+    done = kohort("groups", "delete", "--from", "-", *server)
+    assert (done.code, done.rows[1:]) == (0, [["named", "deleted"], ["nobody", "gone"]])
+
+
+class Refusing:
+    """An admin client of a cluster on which not everything may be seen."""
+
+    async def describe_groups(self, ids):
+        empty = SimpleNamespace(state="Empty", members=())
+        return Outcomes({one: DENIED if one == "hidden" else empty for one in ids})
+
+    async def list_group_offsets(self, wanted):
+        secret = {("orders", 0): DENIED}
+        return Outcomes({one: DENIED if one == "dumb" else secret for one in wanted})
+
+
+def test_what_cannot_be_looked_at_is_not_deleted():
+    candidates = [Candidate("hidden"), Candidate("dumb"), Candidate("secret", {})]
+    found = asyncio.run(kept(Refusing(), candidates))
+    assert [(one.result, one.is_failure) for one in found.values()] == [
+        ("failed", True),
+        ("failed", True),
+        ("kept", True),
+    ]
+    assert (
+        found["secret"].why == "the committed offset of orders:0: no (GROUP_AUTHORIZATION_FAILED)"
+    )
+
+
+def test_a_file_or_names(kohort):
+    for argv in ((), ("g", "--from", "f")):
+        refused = kohort("groups", "delete", *argv)
+        assert refused.code == 2
+        assert refused.complaints == [
+            "kohort: groups delete: expected group ids or --from, one of the two"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "candidates"),
+    [
+        (b"", []),
+        (b"a\nb\n\na\n", [Candidate("a"), Candidate("b")]),
+        (b'["a"]', [Candidate("a")]),
+        (b'{"rows": [{"group_id": "a"}]}', [Candidate("a")]),
+        (b'{"groups": [{"group_id": "a", "deletable": false}]}', [
+            Candidate("a", None, "the file says no")
+        ]),
+        (json.dumps([row("a", 3)]).encode(), [Candidate("a", {("orders", 0): 3})]),
+    ],
+)  # fmt: skip
+def test_what_a_file_may_hold(tmp_path, text, candidates):
+    file = tmp_path / "file"
+    file.write_bytes(text)
+    assert read_candidates(str(file)) == candidates
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"[1", "begins as JSON, but is none"),
+        (b"{}", "has no list of groups"),
+        (b"[1]", "row 1 of"),
+        (b'[{"group": "a"}]', 'is {"group": "a"}, expected a group_id and offsets'),
+        (b'[{"group_id": "a", "offsets": [1]}]', "row 1 of"),
+        (b"\xff", "is not text in UTF-8: byte 0"),
+    ],
+)
+def test_a_file_that_says_nothing(tmp_path, text, told):
+    file = tmp_path / "file"
+    file.write_bytes(text)
+    with pytest.raises(CandidatesError, match="file") as refused:
+        read_candidates(str(file))
+    assert told in str(refused.value)
+
+
+def test_a_file_that_is_not_there(kohort):
+    assert kohort("groups", "delete", "--from", "no/such").complaints == [
+        "kohort: cannot read no/such: No such file or directory"
+    ]
