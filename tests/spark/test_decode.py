@@ -15,18 +15,18 @@ NAMES = [name for name in golden_logs.NAMES if not name.startswith("user")]
 FUTURE = "OffsetCommitValue has version 99, expected 0-4"
 
 
+def type_of(line):
+    return int(line["key_hex"][:4], 16)
+
+
 def kind_of(line):
     if line.get("control") is not None:
         return "transaction_marker"
-    if int(line["key_hex"][:4], 16) not in KINDS:
+    if type_of(line) not in KINDS:
         return "other_record"
     if line["value_hex"] is None:
         return "tombstone"
-    return (
-        "quarantine"
-        if line["value_hex"].startswith("0063")
-        else KINDS[int(line["key_hex"][:4], 16)]
-    )
+    return "quarantine" if line["value_hex"].startswith("0063") else KINDS[type_of(line)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,7 +45,7 @@ def test_every_record_has_the_kind_and_fields_that_the_dump_has(name):
         assert row["kind"] == kind_of(line)
         if row["kind"] not in {"transaction_marker", "other_record", "quarantine"}:
             key = line["key"]
-            assert row["type"] == int(line["key_hex"][:4], 16)
+            assert row["type"] == type_of(line)
             assert row["group_id"] == key.get("group", key.get("groupId"))
             assert (row["topic"], row["topic_partition"]) == (
                 key.get("topic"),
