@@ -18,7 +18,7 @@ from tests.spark import report_tables
 from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
 
 from kohort.spark import report
-from kohort.spark.report import lag, members, page, picks, rebalances
+from kohort.spark.report import charts, lag, members, page, picks, rebalances
 
 SECTIONS = ("status", "lag", "rebalances", "owners", "members", "stale")
 CHROMIUM = next(
@@ -225,6 +225,22 @@ def test_members_are_counted_at_each_change():
         ("08:20", 1),
         ("20:00", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("axis", "most", "ticks"),
+    [
+        (charts.amounts, 0, [0, 1]),
+        (charts.amounts, 1, [0, 1, 2]),
+        (charts.amounts, 12, [0, 2, 4, 6, 8, 10, 12, 14]),
+        (charts.amounts, 10**12, [one * 2 * 10**11 for one in range(7)]),
+        (charts.durations, 40, [0, 10, 20, 30, 40, 50]),
+        (charts.durations, 1890, [0, 600, 1200, 1800, 2400]),
+        (charts.durations, 10**9, [one * 166_666_667 for one in range(7)]),
+    ],
+)
+def test_ticks_are_few_and_round(axis, most, ticks):
+    assert axis(most).values == ticks
 
 
 def test_a_long_series_keeps_its_peaks_and_its_end():

@@ -2,7 +2,7 @@
 screen. Colours and fonts are the page's, which knows whether it is dark.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import altair as alt
@@ -40,16 +40,21 @@ def times(field: str, domain: tuple[int, int] | None = None) -> alt.X:
 
 def durations(most: float) -> alt.Axis:
     """An axis of seconds up to `most`, with steps that clocks know."""
-    step = next((one for one in _STEPS_S if one * 6 >= most), None)
-    if step is None or most <= 1:
+    if most <= 1:
         return alt.Axis(title=None, tickCount=5, labelExpr=_DURATION)
-    values = [step * one for one in range(int(most // step) + 2)]
-    return alt.Axis(title=None, values=values, labelExpr=_DURATION)
+    return alt.Axis(title=None, values=_ticks(most, _STEPS_S), labelExpr=_DURATION)
 
 
-def amounts() -> alt.Axis:
-    """An axis of numbers."""
-    return alt.Axis(title=None, tickCount=5, format="~s")
+def amounts(most: float) -> alt.Axis:
+    """An axis of whole numbers up to `most`."""
+    steps = (one * 10**power for power in range(19) for one in (1, 2, 5))
+    return alt.Axis(title=None, values=_ticks(most, steps), format="~s")
+
+
+def _ticks(most: float, steps: Iterable[int]) -> list[int]:
+    """From 0 to beyond `most`, in the smallest of the steps with which that takes few."""
+    step = next((one for one in steps if one * 6 >= most), int(most / 6) + 1)
+    return [step * one for one in range(int(most // step) + 2)]
 
 
 def names(field: str, order: Sequence[str], *, label_px: int | None = None) -> alt.Y:

@@ -67,9 +67,12 @@ def _most_behind(table: pa.Table, groups: Groups) -> list[str]:
 
 
 def _points(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
+    points = [
         _point(row) for row in picks.thinned(rows, _POINTS, lambda row: row["lag_records"] or 0)
     ]
+    if len(points) == 1:
+        points[0]["alone"] = True  # no line goes through it
+    return points
 
 
 def _point(row: dict[str, Any]) -> dict[str, Any]:
@@ -108,8 +111,10 @@ def _chart(rows: list[dict[str, Any]], shown: Sequence[str], field: str) -> dict
     colour = alt.Color(
         "group:N", sort=list(shown), scale=alt.Scale(domain=list(shown), scheme=charts.SEVERAL)
     )
-    highest = max(row.get("high") or row[field] or 0 for row in rows)
-    axis = charts.durations(highest) if field == "seconds" else charts.amounts()
+    if field == "seconds":
+        axis = charts.durations(max(row.get("high") or row["seconds"] or 0 for row in rows))
+    else:
+        axis = charts.amounts(max(row["records"] or 0 for row in rows))
     value = alt.Y(f"{field}:Q", axis=axis, scale=alt.Scale(domainMin=0, nice=True))
     base = alt.Chart().encode(x=charts.times("at"), color=colour)
     line = base.mark_line(strokeWidth=2, interpolate="linear").encode(
@@ -117,7 +122,7 @@ def _chart(rows: list[dict[str, Any]], shown: Sequence[str], field: str) -> dict
     )
     spots = base.mark_point(filled=True, size=90).encode(
         y=value,
-        opacity=alt.value(0.001),
+        opacity=alt.condition("datum.alone", alt.value(1), alt.value(0.001)),
         tooltip=charts.tooltip(
             {"group": "group", "when": "at (UTC)", "records": "records", "text": "behind by"}
         ),

@@ -61,7 +61,8 @@ def steps(group: str, rows: Sequence[dict[str, Any]], until: datetime) -> list[d
 def _chart(points: Sequence[dict[str, Any]], shown: Sequence[str]) -> dict[str, Any]:
     picked = alt.selection_point(fields=["group"], bind="legend", name="picked_members")
     scale = alt.Scale(domain=list(shown), scheme=charts.SEVERAL)
-    value = alt.Y("members:Q", axis=alt.Axis(title=None, tickMinStep=1, format="d"))
+    most = max(point["members"] for point in points)
+    value = alt.Y("members:Q", axis=charts.amounts(most))
     base = alt.Chart().encode(
         x=charts.times("at"), y=value, color=alt.Color("group:N", scale=scale)
     )
