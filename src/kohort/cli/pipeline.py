@@ -20,8 +20,32 @@ if TYPE_CHECKING:
 SHORT = {"deletable": "deletable_groups"}
 LATEST = {"lag": "at"}
 """Tables of which the newest moment is shown, unless the history is asked for."""
-HIDDEN = {"partition", "offset", "complete_from", "producer_id", "leader_epoch", "offsets"}
-"""Columns of gold that a terminal has no room for."""
+_WHERE = ("group_id", "topic", "topic_partition")
+SHOWN: dict[str, tuple[str, ...]] = {
+    "rebalances": (
+        *("group_id", "epoch", "started_at", "started_before", "seconds", "outcome", "trigger"),
+        *("members", "partitions_moved", "evidence"),
+    ),
+    "assignments": (*_WHERE, "member_id", "epoch", "valid_from", "valid_to"),
+    "members": (
+        *("group_id", "member_id", "group_instance_id", "client_id", "client_host", "is_leader"),
+        *("subscribed_topics", "valid_from", "valid_to"),
+    ),
+    "offsets": (*_WHERE, "committed_offset", "metadata", "committed_at", "pending"),
+    "lag": (
+        *("group_id", "level", "topic", "topic_partition", "committed_offset", "end_offset"),
+        *("lag_records", "lag_seconds", "lag_seconds_error", "reason", "at"),
+    ),
+    "status": (
+        *("group_id", "rules", "level", "topic", "topic_partition", "status", "rule"),
+        *("lag_records", "lag_seconds", "last_commit_at"),
+    ),
+    "deletable_groups": (
+        *("group_id", "type", "state", "deletable", "last_commit_at", "days_idle", "expires_at"),
+        "reason",
+    ),
+}
+"""Columns for a terminal, which has no room for all; of other tables all are shown."""
 ROWS_SHOWN = 100
 REPORT = "report.html"
 PATIENCE_S = 2.0
@@ -125,6 +149,8 @@ def _run(args: Namespace, output: Output) -> int:
     else:
         summary = jobs.run(args.source, args.out, to_time=args.to_time, **common)
     _tell(summary, args.source, output)
+    _tell_causes(args.out, output)
+    _write_report(args.out, None, output)
     return OK
 
 
@@ -142,6 +168,20 @@ def _tell(summary: "Summary", source: str, output: Output) -> None:
     if summary.gold:
         output.line()
         output.table(("GOLD", "ROWS"), list(summary.gold.items()))
+
+
+def _tell_causes(directory: Path, output: Output) -> None:
+    """How many rebalances there were, and why."""
+    from collections import Counter  # noqa: PLC0415  (start-up time)
+
+    from kohort.spark.report.picks import select  # noqa: PLC0415
+
+    found = select(_reader(directory)("rebalances"), ["trigger"])
+    causes = Counter(found.column("trigger").to_pylist()).most_common()
+    total = sum(count for _, count in causes)
+    listed = ", ".join(f"{count} {cause}" for cause, count in causes)
+    output.line()
+    output.line(f"{total:,} rebalances" + (f": {listed}" if total else ""))
 
 
 class Report(Command):
@@ -165,10 +205,20 @@ def _report(args: Namespace, output: Output) -> int:
 
 def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Output) -> None:
     from kohort.spark import report  # noqa: PLC0415  (start-up time)
+
+    path = report.write(_reader(directory), directory / REPORT, groups)
+    output.line(f"report: {path}")
+
+
+def _reader(directory: Path) -> Any:
+    """Tables as Arrow has them: by Arrow itself, or, where they are Delta tables, by Spark."""
+    import kohort.spark  # noqa: PLC0415  (start-up time)
     from kohort.spark.plain import Tables  # noqa: PLC0415
 
-    path = report.write(Tables(directory), directory / REPORT, groups)
-    output.line(f"report: {path}")
+    tables = Tables(directory)
+    if tables.manifest.format == "parquet":
+        return tables
+    return lambda name: kohort.spark.read(directory, name).toArrow()
 
 
 class Show(Command):
@@ -212,7 +262,7 @@ def _show(args: Namespace, output: Output) -> int:
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
-    names = _columns(args, table.names, is_gold=table.layer == "gold", as_json=output.as_json)
+    names = _columns(args, table.name, table.names, as_json=output.as_json)
     if names is None:
         return USAGE
     if args.group and "group_id" not in table.names:
@@ -233,23 +283,20 @@ def _show(args: Namespace, output: Output) -> int:
     return OK
 
 
-def _columns(
-    args: Namespace, names: list[str], *, is_gold: bool, as_json: bool
-) -> list[str] | None:
+def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) -> list[str] | None:
     """The columns to show; None, with a complaint, when one is asked for that is not there."""
     if args.columns is None:
-        hidden = HIDDEN if is_gold and not as_json else set()
-        return [name for name in names if name not in hidden]
+        return names if as_json else list(SHOWN.get(table, names))
     wanted = [name.strip() for name in args.columns.split(",")]
     for name in wanted:
         if name not in names:
-            complain(f"table {args.table} has no column {name!r}, expected of {', '.join(names)}")
+            complain(f"table {table} has no column {name!r}, expected of {', '.join(names)}")
             return None
     return wanted
 
 
 def _rows(tables: Any, name: str, args: Namespace, names: list[str]) -> Any:
-    """The rows that are asked for, by group and in order of time."""
+    """The rows that are asked for, by group and in the order of the log."""
     import pyarrow as pa  # noqa: PLC0415  (start-up time)
     import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -259,7 +306,7 @@ def _rows(tables: Any, name: str, args: Namespace, names: list[str]) -> Any:
         at = rows.column(LATEST[name])
         rows = rows.filter(pc.equal(at, pc.max(at)))
     times = [field.name for field in rows.schema if pa.types.is_timestamp(field.type)]
-    keys = ["group_id", "topic", "topic_partition", *times[:1], "partition", "offset"]
+    keys = [*_WHERE, "partition", "offset", "from_offset", *times[:1]]
     order = [(key, "ascending") for key in keys if key in names]
     return rows.sort_by(order) if order and rows.num_rows else rows
 

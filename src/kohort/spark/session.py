@@ -56,6 +56,9 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master is None and not submitted:
         master = "local[*]"
+    workers = given.get("spark.pyspark.python")
+    if workers is not None:
+        os.environ["PYSPARK_PYTHON"] = workers
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     defaults = {**DEFAULTS, **NEEDED}
     if master is not None and is_local(master):

@@ -49,6 +49,8 @@ def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
     path = Path(directory).resolve()
     manifest = load(path)
     table = table_of(path, manifest, name)
+    if manifest.format == "delta":
+        delta.check(spark, path)
     if table.layer == "gold":
         return gold(spark, path, manifest, table)
     if table is END_OFFSETS:

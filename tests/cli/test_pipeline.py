@@ -1,0 +1,257 @@
+"""`kohort pipeline`: what the commands ask of the jobs, and what they print."""
+
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests import golden_logs
+
+from kohort.cli import pipeline
+from kohort.spark import jobs, report
+from kohort.spark.adding import Summary
+from kohort.spark.manifest import Gold, Part, Writer
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.membership import REBALANCES
+from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
+from kohort.spark.sources.source import Note
+from kohort.spark.store import known_tables
+
+AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
+LAGS = [
+    {"partition": 0, "group_id": group, "level": "partition", "topic": "t", "at": at, **values}
+    for group, at, values in [
+        ("b", AT.replace(hour=6), {"lag_records": 1, "topic_partition": 0}),
+        ("b", AT, {"lag_records": 5, "lag_seconds": 2.25, "topic_partition": 0}),
+        ("a", AT, {"topic_partition": 1, "reason": "no_end_offset"}),
+    ]
+]
+
+
+@pytest.fixture
+def out(tmp_path):
+    """A directory with two tables of gold."""
+    rows = {
+        LAG: LAGS,
+        REBALANCES: [{"group_id": "a", "trigger": one} for one in ("join", "leave", "join")],
+        DELETABLE_GROUPS: [{"group_id": "old", "deletable": True, "blockers": []}],
+    }
+    gold = {}
+    with Writer(tmp_path) as writer:
+        for table, contents in rows.items():
+            place = f"gold/{table.name}/{writer.new_name('')}"
+            (tmp_path / place).mkdir(parents=True)
+            found = pa.Table.from_pylist(contents, schema=table.arrow)
+            pq.write_table(found, tmp_path / place / "part.parquet")
+            gold[table.name] = Gold(columns="", parts=(Part(path=place, rows=len(contents)),))
+        writer.publish(writer.manifest.with_(gold=gold))
+    return str(tmp_path)
+
+
+def test_show_prints_the_newest_moment_by_group(kohort, out):
+    ran = kohort("pipeline", "show", "lag", "--out", out)
+
+    assert ran.code == 0
+    header, first, second = ran.rows
+    assert header[:3] == ["GROUP_ID", "LEVEL", "TOPIC"]
+    assert first == ["a", "partition", "t", "1", *"-----", "no_end_offset", *str_of(AT)]
+    assert second == ["b", "partition", "t", "0", "-", "-", "5", "2.2", "-", "-", *str_of(AT)]
+
+
+def str_of(at):
+    return at.isoformat(" ", "milliseconds").removesuffix("+00:00").split()
+
+
+def test_show_speaks_json(kohort, out):
+    ran = kohort(
+        "pipeline", "show", "lag", "--out", out, "--group", "b", "--history", "--format", "json"
+    )
+
+    assert [row["at"] for row in ran.json] == ["2026-11-21T06:00:00Z", "2026-11-21T07:00:00Z"]
+    assert set(ran.json[0]) == set(LAG.names)
+    assert ran.json[1]["lag_seconds"] == 2.25
+
+
+def test_show_knows_short_names_columns_and_limits(kohort, out):
+    shown = kohort("pipeline", "show", "deletable", "--out", out, "--columns", "group_id,deletable")
+    assert shown.rows == [["GROUP_ID", "DELETABLE"], ["old", "yes"]]
+
+    limited = kohort("pipeline", "show", "rebalances", "--out", out, "--limit", "1")
+    assert len(limited.rows) == 3
+    assert limited.out.endswith("… and 2 more rows: see --limit and --group\n")
+
+    empty = kohort("pipeline", "show", "quarantine", "--out", out)
+    assert (empty.code, len(empty.rows)) == (0, 1)
+
+
+def test_columns_that_are_shown_are_there():
+    for name, columns in pipeline.SHOWN.items():
+        assert set(columns) <= set(known_tables()[name].names), name
+    assert set(pipeline.SHORT.values()) | set(pipeline.LATEST) <= set(known_tables())
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["show", "foo"], 1, "no table is called 'foo', expected one of records, end_offsets, "),
+        (["show", "status"], 1, "has no table status yet: the next `kohort pipeline run`"),
+        (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected of partiti"),
+        (["show", "records", "--group", "g"], 2, "table records has no groups, so --group cannot"),
+        (["show", "lag", "--limit", "0"], 2, "'0' is not a number, expected one above 0"),
+        (["run"], 2, "the following arguments are required: --source"),
+        (["run", "--source", "x:y"], 1, "'x:y' is not a source, expected one of log:DIRECTORY, "),
+        (["run", "--source", "log:x", "--every", "5s"], 2, "--every is for --stream"),
+        (["run", "--source", "log:x", "--stream", "--to", "2026-01-01"], 2, "--to is not for --st"),
+        (["run", "--source", "log:x", "--from", "soon"], 2, "'soon' is not a time, expected such"),
+        (["run", "--source", "log:x", "--every", "5"], 2, "'5' is not a duration, expected such"),
+        (["run", "--source", "log:x", "--retention", "d"], 2, "'d' is not a duration"),
+        (["run", "--source", "log:x", "--keep", "-1"], 2, "'-1' is not a number of days"),
+        (["run", "--source", "log:x", "-X", "a"], 2, "'a' is not a setting, expected NAME=VALUE"),
+        (["snapshot", "--bootstrap-server", "h:1", "--count", "2"], 2, "--count is for --every"),
+        (["snapshot", "--bootstrap-server", "127.0.0.1:1"], 1, "cannot connect to 127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
+    ran = kohort("pipeline", *argv, "--out", out)
+
+    assert (ran.code, ran.out) == (code, "")
+    (line,) = ran.complaints
+    assert words in line
+
+
+def test_where_nothing_was_written_yet(kohort, tmp_path):
+    for command in (["show", "lag"], ["report"]):
+        ran = kohort("pipeline", *command, "--out", str(tmp_path / "nowhere"))
+        assert ran.code == 1
+        assert "does not exist: write some with `kohort pipeline run" in ran.err
+
+
+def test_without_spark_it_says_what_to_install(kohort, out, monkeypatch):
+    monkeypatch.setattr("kohort.spark.find_spec", lambda _: None)
+    ran = kohort("pipeline", "show", "lag", "--out", out)
+    assert ran.complaints == ["kohort: pyspark is not installed: pip install 'kohort[spark]'"]
+
+
+def summary(out):
+    notes = (Note(3, 7, "offsets 7 to 9 of partition 3 were removed before they were read"),)
+    return Summary(Path(out), {"tombstone": 1200, "quarantine": 0}, {"lag": 3}, notes, AT, 2.5)
+
+
+def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch):
+    asked = {}
+
+    def run(source, directory, **options):
+        asked.update(options, source=source, out=directory)
+        return summary(out)
+
+    monkeypatch.setattr(jobs, "run", run)
+    monkeypatch.setattr(report, "write", lambda _, path, groups: path)
+    ran = kohort(
+        *(
+            "pipeline",
+            "run",
+            "--source",
+            "log:/d",
+            "--out",
+            out,
+            "--from",
+            "2026-11-21T08:00+01:00",
+        ),
+        *("--to", "1795248000000", "--master", "local[1]", "-X", "a.b=c=d", "--retention", "7d"),
+        *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta"),
+    )
+
+    assert (ran.code, ran.err) == (0, "")
+    progress = asked.pop("progress")
+    assert callable(progress)
+    assert asked == {
+        "source": "log:/d",
+        "out": Path(out),
+        "master": "local[1]",
+        "from_time": AT,
+        "to_time": datetime(2026, 11, 21, 8, tzinfo=UTC),
+        "conf": {"a.b": "c=d"},
+        "as_of": datetime(2026, 11, 22, tzinfo=UTC),
+        "retention_ms": 604_800_000,
+        "format": "delta",
+        "keep_days": 90.0,
+    }
+    lines = ran.out.splitlines()
+    assert lines[0] == f"read 1,200 records of log:/d into {out} in 2 s"
+    assert ["tombstone", "1200"] in ran.rows
+    assert not any("quarantine" in line for line in lines)
+    assert "note: offsets 7 to 9 of partition 3 were removed before they were read" in lines
+    assert lines[-2:] == ["3 rebalances: 2 join, 1 leave", f"report: {out}/report.html"]
+
+
+def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):
+    asked = []
+    monkeypatch.setattr(jobs, "stream", lambda *_, **options: asked.append(options) or summary(out))
+    monkeypatch.setattr(report, "write", lambda _, path, groups: path)
+    for more in ([], ["--every", "1500ms"]):
+        command = ("pipeline", "run", "--source", "log:/d", "--out", out, "--stream", *more)
+        assert kohort(*command).code == 0
+    assert [one["every_s"] for one in asked] == [None, 1.5]
+
+
+def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
+    row = {"sampled_at": AT, "topic": "t", "topic_partition": 0, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "end_offset": 1}], schema=END_OFFSETS.arrow)
+    monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
+
+    ran = kohort(
+        *("pipeline", "snapshot", "--bootstrap-server", "h:1", "--out", str(tmp_path)),
+        *("--every", "1ms", "--count", "2"),
+    )
+
+    assert (ran.code, len(ran.rows)) == (0, 2)
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ends of 1 partitions", ran.out.split("\n")[0]
+    )
+    shown = kohort("pipeline", "show", "end_offsets", "--out", str(tmp_path), "--format", "json")
+    assert [one["end_offset"] for one in shown.json] == [1, 1]
+
+
+def test_progress_is_a_line_every_ten_seconds_in_a_pipe(capsys, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(pipeline.time, "monotonic", lambda: now[0])
+    shown = pipeline._Shown()
+    for seconds in range(25):
+        now[0] = 100.0 + seconds
+        shown(f"at {seconds}")
+    assert capsys.readouterr().err.splitlines() == ["at 2", "at 12", "at 22"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_from_a_log_to_a_report(tmp_path):
+    """The whole of it, as from a shell."""
+    folder = golden_logs.unpack("1-written", tmp_path)
+    out = tmp_path / "out"
+
+    def kohort(*argv):
+        command = [sys.executable, "-m", "kohort", "pipeline", *argv, "--out", str(out)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    ran = kohort(
+        *("run", "--source", f"log:{folder}", "--as-of", "2026-11-22"),
+        *("-X", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("read 344 records of log:")
+    assert re.search(r"^\d+ rebalances: \d+ \w+", ran.stdout, re.MULTILINE)
+    assert not [line for line in ran.stderr.splitlines() if "WARN" in line]
+    assert (out / "report.html").stat().st_size > 100_000
+    shown = kohort("show", "members", "--group", "consumer-two", "--format", "json")
+    assert {one["member_id"] for one in json.loads(shown.stdout)} == {"m-a", "m-b"}
+    again = kohort("report", "--group", "consumer-two")
+    assert again.stdout == f"report: {out / 'report.html'}\n"
