@@ -1,0 +1,34 @@
+"""The stories as tables, computed once for all tests that read them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def told(spark):
+    """Table -> story -> its rows, in the order of the log."""
+    from tests.spark import rows
+    from tests.spark.gold.stories import STORIES, all_rows
+
+    from kohort.spark.gold import Context
+    from kohort.spark.gold.assignments import assignments
+    from kohort.spark.gold.members import members
+    from kohort.spark.gold.rebalances import rebalances
+    from kohort.spark.schemas import END_OFFSETS
+
+    context = Context(datetime(2030, 1, 1, tzinfo=UTC))
+    frames = dict(rows.frames(spark, all_rows()))
+    frames["end_offsets"] = spark.createDataFrame([], END_OFFSETS.spark)
+    tables = {}
+    for measure in (members, assignments, rebalances):
+        kept = measure(frames, context).toArrow()
+        frames[measure.__name__] = spark.createDataFrame(kept)
+        found = sorted(
+            kept.to_pylist(), key=lambda row: row["offset" if "offset" in row else "from_offset"]
+        )
+        tables[measure.__name__] = {
+            script: [row for row in found if row["partition"] == number]
+            for number, script in enumerate(STORIES)
+        }
+    return tables

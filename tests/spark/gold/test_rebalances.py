@@ -1,0 +1,160 @@
+"""What rebalances were about and what they cost, held against the script that caused them."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.spark.gold import stories
+from tests.spark.gold.stories import named, seconds
+
+
+def of_story(told, script):
+    """Epoch -> row, and the epochs are without a gap."""
+    found = {row["epoch"]: row for row in told["rebalances"][script]}
+    assert list(found) == list(range(min(found), min(found) + len(found)))
+    return found
+
+
+def triggers(told, script):
+    return {epoch: row["triggers"] for epoch, row in of_story(told, script).items()}
+
+
+def times(told, script):
+    """Epoch -> start, end and outcome."""
+    return {
+        epoch: (
+            seconds(script, row["started_at"]),
+            seconds(script, row["ended_at"]),
+            row["outcome"],
+        )
+        for epoch, row in of_story(told, script).items()
+    }
+
+
+def who(script, members):
+    return [named(script, one["member_id"]) for one in members]
+
+
+def test_each_epoch_has_its_cause(told):
+    assert triggers(told, stories.lives) == {
+        2: ["join"],
+        3: ["join"],
+        4: ["leave"],
+        5: ["join"],
+        6: ["unknown"],  # it timed out, and might as well have left at that moment
+        7: ["leave"],  # it committed a moment before
+    }
+    rows = of_story(told, stories.lives)
+    assert rows[6]["possible"] == ["session timeout", "leave"]
+    assert "45.0 s before" in rows[6]["evidence"]
+    assert "commit of its partitions 0.5 s before" in rows[7]["evidence"]
+    assert [who(stories.lives, rows[epoch]["gone"]) for epoch in (4, 6, 7)] == [["b"], ["c"], ["a"]]
+    assert [who(stories.lives, rows[epoch]["joined"]) for epoch in (2, 3, 5)] == [
+        ["a"],
+        ["b"],
+        ["c"],
+    ]
+    assert all(row["trigger"] == row["triggers"][0] for row in rows.values())
+
+
+def test_a_rebalance_ends_with_its_last_member(told):
+    assert times(told, stories.lives) == {
+        2: (0, 0, "completed"),
+        3: (5, 7, "completed"),
+        4: (8, 9, "completed"),
+        5: (10, None, "superseded"),  # c never came for its partitions
+        6: (55, 55, "completed"),
+        7: (60.5, 60.5, "completed"),
+    }
+    assert times(told, stories.overtaken) == {
+        2: (0, 0, "completed"),
+        3: (1, None, "superseded"),
+        4: (2, 4, "completed"),
+    }
+
+
+def test_partitions_without_an_owner_are_timed(told):
+    rows = of_story(told, stories.lives)
+
+    def unowned(epoch):
+        return {one["topic_partition"]: one["seconds"] for one in rows[epoch]["unowned"]}
+
+    assert unowned(3) == {2: 0, 3: 0}  # given up and taken at 7 s
+    assert unowned(4) == {2: 1, 3: 1}
+    assert unowned(5) == {2: 43, 3: 43}
+    assert unowned(7) == dict.fromkeys(range(4))
+    assert [rows[epoch]["partitions_moved"] for epoch in range(2, 8)] == [0, 2, 2, 0, 0, 0]
+    assert rows[3]["members_involved"] == 2
+    assert rows[3]["seconds"] == 2
+
+
+def test_a_member_that_does_not_give_up_is_put_out(told):
+    rows = of_story(told, stories.stalls)
+    assert rows[4]["triggers"] == ["rebalance timeout"]
+    assert "partitions to give up for 10.0 s" in rows[4]["evidence"]
+    assert times(told, stories.stalls)[3] == (1, None, "superseded")
+
+
+def test_changes_are_told_apart(told):
+    script = stories.changes
+    rows = of_story(told, script)
+    last = max(rows)
+    found = triggers(told, script)
+    assert [found[last - 3], found[last - 2], found[last - 1]] == [
+        ["subscription change"],
+        ["metadata change"],
+        ["assignor change"],
+    ]
+    assert [seconds(script, rows[last - back]["started_at"]) for back in (3, 2, 1, 0)] == [
+        1,
+        5,
+        7,
+        10,
+    ]
+    assert who(script, rows[last - 3]["changed"]) == ["a"]
+    assert found[last] == ["leave"]  # both at once: no timer does that
+    assert who(script, rows[last]["gone"]) == ["a", "b"]
+
+
+def test_generations_have_bounds_and_causes(told):
+    script = stories.classic_lives
+    rows = of_story(told, script)
+    assert triggers(told, script) == {
+        1: ["join"],
+        2: ["join"],
+        3: ["leave"],
+        4: ["join"],
+        5: ["unknown"],
+    }
+    assert rows[5]["possible"] == ["session timeout", "leave"]
+    assert rows[3]["possible"] == []
+    bounds = [
+        (seconds(script, row["started_after"]), seconds(script, row["ended_at"]))
+        for row in rows.values()
+    ]
+    assert bounds == [(0, 0), (0, 5.5), (5.5, 24.5), (24.5, 24.5), (24.5, 39.5)]
+    assert {row["started_at"] for row in rows.values()} == {None}
+    assert rows[5]["seconds_at_most"] == 15
+    assert who(script, rows[3]["gone"]) == ["b"]
+
+
+def test_what_differs_between_generations_is_named(told):
+    assert triggers(told, stories.classic_changes) == {
+        1: ["join"],
+        2: ["metadata change"],
+        3: ["unknown"],
+        4: ["subscription change"],
+        5: ["assignor change"],
+        6: ["metadata change"],
+    }
+    assert of_story(told, stories.classic_changes)[3]["possible"] == []
+    rows = of_story(told, stories.cooperative)
+    assert [rows[epoch]["triggers"] for epoch in (1, 2, 3)] == [
+        ["join"],
+        ["join"],
+        ["cooperative follow-up"],
+    ]
+    assert [(one["topic_partition"], one["seconds"]) for one in rows[2]["unowned"]] == [(1, 2)]
+    assert [one["to_member_id"] for one in rows[3]["moves"]] == [
+        member for member, name in stories.story(stories.cooperative).names.items() if name == "b"
+    ]
