@@ -13,6 +13,9 @@ from pyspark.sql.datasource import InputPartition
 
 from kohort.spark.sources.source import Mark, Note
 
+_TASKS = 32
+_MOST = 8
+
 
 class Span(NamedTuple):
     """Offsets of one partition, the end not included."""
@@ -77,9 +80,13 @@ class Feed(Survey, Protocol):
         """The raw rows of spans, those of a partition in order. Called in a worker."""
 
 
-def tasks(weighed: Sequence[Weighed], wanted: int, least: int) -> list[Task]:
-    """About as many tasks as wanted, of about the same weight, none below `least` without need."""
-    target = max(least, sum(one.weight for one in weighed) // max(1, wanted))
+def tasks(weighed: Sequence[Weighed], wanted: int | None, least: int) -> list[Task]:
+    """Tasks of about the same weight, about as many as wanted. Without a wish it is up to the log:
+    some cores shall be busy with a small one, no task shall be too small for its start to be worth
+    it (`least`) and none far larger.
+    """
+    whole = sum(one.weight for one in weighed)
+    target = whole // wanted if wanted else min(max(least, whole // _TASKS), _MOST * least)
     found: list[Task] = []
     spans: list[Span] = []
     weight = 0

@@ -18,7 +18,7 @@ class KohortLog(FedFormat):
 
     place = "path"
     example = "/var/kafka/data"
-    least = 4 << 20  # bytes
+    least = 16 << 20  # bytes
 
     @classmethod
     def name(cls) -> str:

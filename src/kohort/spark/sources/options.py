@@ -21,7 +21,6 @@ COMMON = (
     "maxRecordsPerTrigger",
     "minPartitions",
 )
-_TASKS = 32  # enough to keep some cores busy, too few for their start to be felt
 
 Offsets = Mapping[int, int] | str
 """Partition -> offset, or one of the words EARLIEST and LATEST."""
@@ -41,7 +40,7 @@ class Options(NamedTuple):
     starting_ms: int | None = None
     ending_ms: int | None = None
     max_records: int | None = None
-    tasks: int = _TASKS
+    tasks: int | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, str], own: Collection[str]) -> "Options":
@@ -63,7 +62,7 @@ class Options(NamedTuple):
             starting_ms=_number("startingTimestamp", values, least=0),
             ending_ms=_number("endingTimestamp", values, least=0),
             max_records=_number("maxRecordsPerTrigger", values, least=1),
-            tasks=_number("minPartitions", values, least=1) or _TASKS,
+            tasks=_number("minPartitions", values, least=1),
         )
 
     @property

@@ -21,6 +21,7 @@ from kohort.spark.sources.feed import Bounds, Feed, tasks
 from kohort.spark.sources.options import EARLIEST, LATEST, Options
 from kohort.spark.sources.planning import gap
 from kohort.spark.sources.source import SourceError
+from kohort.spark.worker import settle
 
 ROWS_AT_ONCE = 10_000
 """What decoding is quickest with, and a good size for the way to the JVM."""
@@ -59,6 +60,7 @@ class Columns:
 
     def batches(self, raw: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raw rows in the shape, some thousands at a time."""
+        settle()
         of = SHAPES[self._rows].of
         for rows in raw:
             for at in range(0, rows.num_rows, ROWS_AT_ONCE):

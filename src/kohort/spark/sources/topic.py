@@ -26,7 +26,7 @@ class KohortTopic(FedFormat):
 
     place = "bootstrap.servers"
     example = "127.0.0.1:9092"
-    least = SPAN_RECORDS
+    least = 2 * SPAN_RECORDS
 
     @classmethod
     def name(cls) -> str:
