@@ -61,16 +61,21 @@ def _behind_holes(records: DataFrame) -> DataFrame:
         .withColumn("is_repeated", F.lag("offset").over(of_key).isNotNull())
         .where(F.col("is_repeated"))
         .groupBy("partition")
-        .agg(F.greatest(F.min("offset"), F.max("hole_ends")).alias("complete_offset"))
+        .agg(
+            F.greatest(F.min("offset"), F.max("hole_ends")).alias("complete_offset"),
+            F.max("hole_ends").alias("hole_ends"),
+        )
+    )
+    # What was taken out of the last hole may be as young as the record behind it.
+    is_before = (F.col("offset") < F.col("complete_offset")) | (
+        F.col("offset") == F.col("hole_ends")
     )
     return (
         records.join(F.broadcast(repeated), "partition", "left")
         .groupBy("partition", "complete_offset")
         .agg(
             F.max("end").alias("end"),
-            F.max(F.when(F.col("offset") < F.col("complete_offset"), F.col("timestamp"))).alias(
-                "before"
-            ),
+            F.max(F.when(is_before, F.col("timestamp"))).alias("before"),
         )
         .select(
             "partition",
