@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kohort.spark.schemas import END_OFFSETS, KINDS, MARKER, TOMBSTONE
+import pyarrow as pa
+
+from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.progress import COMMITS
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC)
-NO_PRODUCER = -1
 
 
 def at(seconds):
@@ -21,23 +22,21 @@ def seconds(moment):
 
 def frame(spark, table, rows):
     """Rows as dicts with any of the table's columns; the others are null."""
-    return spark.createDataFrame(
-        [tuple(row.get(name) for name in table.names) for row in rows], table.spark
-    )
+    return spark.createDataFrame(pa.Table.from_pylist(rows, table.arrow))
 
 
 def commit(group_id, committed_offset, second, **more):
     """A row of `commits` that took effect at once; `offset` is the second unless it is given."""
     return {
         "partition": 0,
-        "offset": second,
+        "offset": int(second),
         "timestamp": at(second),
         "group_id": group_id,
         "topic": "t",
         "topic_partition": 0,
         "state": "committed" if committed_offset is not None else "removed",
         "effective_at": at(second),
-        "effective_offset": second,
+        "effective_offset": int(second),
         "committed_offset": committed_offset,
         "commit_timestamp": at(second),
     } | more
@@ -61,6 +60,3 @@ def sample(second, end_offset, **more):
 
 def samples_frame(spark, rows):
     return frame(spark, END_OFFSETS, rows)
-
-
-KIND_OF = {"commit": KINDS[1], "legacy": KINDS[0], "remove": TOMBSTONE, "marker": MARKER}

@@ -167,8 +167,10 @@ def test_transactions_are_resolved_as_the_broker_does_it(spark):
     for row in offsets(frames, CONTEXT).collect():
         last[row.partition // APART][row.topic_partition] = row
     for number, steps in enumerate(stories):
-        for position, (held, open_) in enumerate(replayed(steps)):
+        after_each = list(replayed(steps))
+        for position, (held, _) in enumerate(after_each):
             assert held == held_at(events[number], position), (number, position)
+        held, open_ = after_each[-1]
         now = last[number]
         shown = {
             index: row.committed_offset

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.moments import micros
+from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import DELETABLE_GROUPS
 
 IDLE_DAYS = 7.0
@@ -41,7 +41,7 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
     last = F.greatest("last_us", "last_kept_us", "changed_us")
     rows = (
         facts.withColumn("last_commit_at", F.timestamp_micros("last_kept_us"))
-        .withColumn("days_idle", F.greatest((F.lit(now) - last) / _DAY, F.lit(0.0)))
+        .withColumn("days_idle", not_below_zero((F.lit(now) - last) / _DAY))
         .withColumn("expires_at", F.timestamp_micros(_expiry(context)))
         .withColumn("blockers", _blockers(idle_days, now))
         .withColumn("deletable", F.size("blockers") == 0)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.moments import first_moment, micros, numbers, time_of
+from kohort.spark.gold.moments import first_moment, micros, not_below_zero, numbers, time_of
 from kohort.spark.schemas.progress import COMMITTED, LAG, REMOVED
 
 MOMENTS = 200
@@ -157,12 +157,12 @@ def _in_records(rows: DataFrame) -> DataFrame:
         .withColumn(
             "lag_records",
             F.when(committed.isNull() & nothing_there, F.lit(0)).when(
-                committed.isNotNull(), F.greatest(end - F.col("next_offset"), F.lit(0))
+                committed.isNotNull(), not_below_zero(end - F.col("next_offset"))
             ),
         )
         .withColumn(
             "records_lost",
-            F.when(~other_topic, F.greatest(F.try_subtract(start, committed), F.lit(0))),
+            F.when(~other_topic, not_below_zero(F.try_subtract(start, committed))),
         )
     )
 
@@ -182,9 +182,7 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
         .when(caught_up & F.col("exact"), F.lit(0.0))
         .when(caught_up, (at - F.col("sampled_us")) / _SECOND)
     )
-    seconds = F.when(caught_up, F.lit(0.0)).when(
-        behind, F.greatest((at - passed) / _SECOND, F.lit(0.0))
-    )
+    seconds = F.when(caught_up, F.lit(0.0)).when(behind, not_below_zero((at - passed) / _SECOND))
     unbounded = behind & lower.isNull() & ~exact
     return (
         rows.withColumn("lag_seconds", seconds)

@@ -40,6 +40,11 @@ def time_of(moment: Column, moments: Sequence[int]) -> Column:
     return F.element_at(F.array(*(F.lit(one) for one in moments)), moment + 1)
 
 
+def not_below_zero(number: Column) -> Column:
+    """The number, or 0 if it is below; null stays null, which `greatest` would turn into 0."""
+    return F.when(number < 0, F.lit(0)).otherwise(number)
+
+
 def numbers(first: Column, end: Column) -> Column:
     """A row for each number from `first` up to `end`, which is left out."""
     return F.explode(F.when(first < end, F.sequence(first, end - 1)))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.moments import micros
+from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import COMMITTED, REMOVED, STATUS
 
 _SECOND = 1e6
@@ -212,9 +212,7 @@ def _windows(commits: DataFrame, samples: DataFrame, now: int, limits: Limits) -
         .withColumn("removals", F.count_if(F.col("state") == REMOVED).over(newest_first))
         .where(F.col("removals") == 0)
     )
-    lag = F.greatest(
-        F.col("end_seen") - F.greatest("committed_offset", F.lit(0)), F.lit(0)
-    )
+    lag = not_below_zero(F.col("end_seen") - F.greatest("committed_offset", F.lit(0)))
     commit = F.struct(
         F.col("offset").alias("position"),
         F.col("at_us").alias("at"),

@@ -1,0 +1,221 @@
+"""Lag in records and seconds: rows worked out by hand, and random histories against the truth."""
+
+import bisect
+import random
+from collections import defaultdict
+
+from tests.spark.gold.progress_rows import (
+    at,
+    commit,
+    commits_frame,
+    frame,
+    sample,
+    samples_frame,
+    seconds,
+)
+
+from kohort.spark.gold.lag import lag, lag_at, sampled
+from kohort.spark.gold.measure import Context
+from kohort.spark.gold.moments import micros
+from kohort.spark.schemas import END_OFFSETS
+
+BEGIN_US = micros(at(0))
+NEW_ID, OLD_ID = "A" * 22, "B" * 22
+
+SAMPLES = [
+    sample(0, 100),
+    sample(60, 200),
+    sample(120, 200),
+    sample(180, 300),
+    # a topic whose batches are known, one of them at 90
+    *(sample(when, end, topic="folder", origin="log") for when, end in ((30, 10), (90, 20))),
+    # retention has removed the first 50
+    sample(0, 80, topic="short", log_start_offset=50),
+    sample(100, 90, topic="short", log_start_offset=50),
+    # deleted and made anew between the samples
+    sample(0, 500, topic="anew", topic_id=OLD_ID),
+    sample(100, 7, topic="anew", topic_id=NEW_ID),
+    # two partitions more, of which one is empty
+    sample(60, 40, topic_partition=1),
+    sample(60, 0, topic_partition=2),
+]
+COMMITS = [
+    commit("behind", 150, 50),
+    commit("behind", 100, 130, offset=140),
+    commit("level", 300, 190),
+    commit("early", 50, 10),
+    commit("beyond", 900, 20),
+    commit("ahead", 310, 190, offset=191),
+    commit("removed", 100, 5),
+    commit("removed", None, 100),
+    commit("batches", 15, 40, topic="folder"),
+    commit("batches", 20, 95, topic="folder"),
+    commit("lost", 10, 1, topic="short"),
+    commit("old", 450, 2, topic="anew", topic_id=OLD_ID),
+    commit("unknown", 5, 3, topic="elsewhere"),
+    commit("odd", -3, 4),
+]
+
+
+def computed(spark, times):
+    frames = {
+        "commits": commits_frame(spark, COMMITS),
+        "end_offsets": samples_frame(spark, SAMPLES),
+    }
+    found = defaultdict(dict)
+    for row in lag_at(frames, [at(time) for time in times]).collect():
+        key = (row.group_id, row.topic, row.topic_partition, row.level)
+        found[seconds(row.at)][key] = row
+    return found
+
+
+def told(row):
+    numbers = (row.lag_seconds, row.lag_seconds_error)
+    return (
+        row.lag_records,
+        *(one if one is None else round(one, 6) for one in numbers),
+        row.reason,
+    )
+
+
+def test_rows_worked_out_by_hand(spark):
+    found = computed(spark, [55, 89, 90, 150, 200])
+    now = found[200]
+
+    def of(group_id, topic="t", index=0, level="partition", time=200):
+        return found[time].get((group_id, topic, index, level))
+
+    # offset 100 is the first of the 100 records that came between 0 and 60
+    behind = of("behind")
+    passed = 60 * 0.5 / 100
+    assert told(behind) == (200, 200 - passed, 60 - passed, None)
+    assert (behind.committed_offset, behind.end_offset) == (100, 300)
+    assert (seconds(behind.committed_at), seconds(behind.end_sampled_at)) == (130, 180)
+    assert told(of("behind", time=55)) == (0, 0.0, 55.0, None)  # the sample is 55 s old
+    assert told(of("behind", time=90)) == (50, 90 - 30.3, 30.3, None)
+    assert told(of("level")) == (0, 0.0, 20.0, None)
+    assert told(of("early")) == (250, 200.0, None, "before_samples")  # there at 0 already
+    assert told(of("beyond")) == (0, 0.0, 20.0, "beyond_end")
+    assert told(of("ahead")) == (0, 0.0, 20.0, None)  # committed after the sample: all is well
+    assert told(of("odd")) == (300, 200.0, None, "before_samples")
+    assert of("removed", time=90).committed_offset == 100
+    assert of("removed") is None
+
+    # the batch at 90 had offset 15, and nothing was written between 30 and 90
+    assert told(of("batches", "folder", time=89)) == (0, 0.0, 0.0, None)
+    assert told(of("batches", "folder", time=90)) == (5, 0.0, 0.0, None)
+    assert told(of("batches", "folder")) == (0, 0.0, 0.0, None)
+
+    lost = of("lost", "short")
+    assert told(lost) == (40, 200.0, None, "before_samples")
+    assert lost.records_lost == 40
+    assert told(of("old", "anew", time=90)) == (50, 90.0, None, "before_samples")
+    assert told(of("old", "anew")) == (None, None, None, "topic_recreated")
+    assert told(of("unknown", "elsewhere")) == (None, None, None, "no_end_offset")
+
+    # the other partitions of a topic that a group has committed for
+    assert told(of("level", index=1)) == (None, None, None, "never_committed")
+    assert told(of("level", index=2)) == (0, 0.0, 140.0, "never_committed")
+    assert of("level", index=1, time=55) is None
+
+    topic = now["behind", "t", None, "topic"]
+    assert told(topic) == (200, 199.7, None, "never_committed")
+    assert (topic.partitions, topic.partitions_unknown) == (3, 1)
+    group = now["unknown", None, None, "group"]
+    assert told(group) == (None, None, None, "no_end_offset")
+    assert (group.partitions, group.partitions_unknown) == (1, 1)
+
+
+def test_no_end_offsets_at_all(spark):
+    frames = {
+        "commits": commits_frame(spark, [commit("g", 1, 0)]),
+        "end_offsets": frame(spark, END_OFFSETS, []),
+    }
+    rows = lag(frames, Context(at(10))).collect()
+    assert {(row.level, row.reason, row.lag_records) for row in rows} == {
+        (level, "no_end_offset", None) for level in ("partition", "topic", "group")
+    }
+
+
+def test_moments(spark):
+    """The table has the latest sample of each step; others are asked for, in a list or a frame."""
+    samples = samples_frame(spark, [sample(second, 5) for second in range(100)])
+    assert [(one - BEGIN_US) / 1e6 for one in sampled(samples, BEGIN_US + 49_000_000, 5)] == [
+        *(9, 19, 29, 39, 49)
+    ]
+    frames = {"commits": commits_frame(spark, [commit("g", 1, 0)]), "end_offsets": samples}
+    some = frame(spark, END_OFFSETS, [sample(7, 0), sample(11, 0)]).select("sampled_at")
+    asked = lag_at(frames, some).where("level = 'group'").collect()
+    assert sorted(seconds(row.at) for row in asked) == [7, 11]
+
+
+def history(seed):
+    """When records were appended, when the end was looked at, what was committed, and moments."""
+    choose = random.Random(seed)
+    appended = sorted(round(choose.uniform(0, 1000), 3) for _ in range(choose.randrange(1, 60)))
+    if seed % 3 == 0:  # a topic with a long pause
+        appended = sorted([*(one / 10 for one in appended), *(900 + one / 10 for one in appended)])
+    looked = sorted(round(choose.uniform(0, 1000), 3) for _ in range(choose.randrange(1, 25)))
+    commits = [
+        (time, choose.randrange(bisect.bisect_right(appended, time) + 1))
+        for time in sorted(round(choose.uniform(0, 1000), 3) for _ in range(6))
+    ]
+    return appended, looked, commits
+
+
+def test_the_truth_is_within_the_error(spark):
+    """Random topics, sampled at random: pure SQL against what every record knows."""
+    stories = [history(seed) for seed in range(80)]
+    samples, commits = [], []
+    for number, (appended, looked, done) in enumerate(stories):
+        name = {"topic": f"t{number}"}
+        samples += [sample(time, bisect.bisect_right(appended, time), **name) for time in looked]
+        commits += [
+            commit("g", offset, time, **name, offset=position)
+            for position, (time, offset) in enumerate(done)
+        ]
+        folder = {"topic": f"folder{number}", "origin": "log"}
+        samples += [sample(time, end + 1, **folder) for end, time in enumerate(appended)]
+        commits += [row | {"topic": folder["topic"]} for row in commits[-len(done) :]]
+    frames = {
+        "commits": commits_frame(spark, commits),
+        "end_offsets": samples_frame(spark, samples),
+    }
+    rows = lag_at(frames, [at(time) for time in range(0, 1200, 100)]).collect()
+    checked = 0
+    for row in (row for row in rows if row.level == "partition"):
+        checked += 1
+        kind, number = row.topic.rstrip("0123456789"), int(row.topic.lstrip("abcdefghijklmnopqrst"))
+        appended, looked, done = stories[number]
+        now = seconds(row.at)
+        held = [offset for time, offset in done if time <= now][-1]
+        assert row.committed_offset == held
+        known = [time for time in (appended if kind == "folder" else looked) if time <= now]
+        if not known:
+            assert row.reason == "no_end_offset"
+            continue
+        end = bisect.bisect_right(appended, known[-1])
+        assert row.lag_records == max(end - held, 0)
+        there = bisect.bisect_right(appended, now)
+        truth = max(now - appended[held], 0.0) if held < there else 0.0
+        assert row.lag_seconds >= 0
+        if row.lag_seconds_error is None:
+            assert row.reason == "before_samples"
+            assert truth >= row.lag_seconds - 1e-5
+        else:
+            assert abs(truth - row.lag_seconds) <= row.lag_seconds_error + 1e-5, row
+        if kind == "folder":
+            assert row.lag_seconds_error == 0
+    assert checked > 1000
+
+
+def test_lag_is_found_without_sorting_strings(spark, capsys):
+    frames = {
+        "commits": commits_frame(spark, COMMITS),
+        "end_offsets": samples_frame(spark, SAMPLES),
+    }
+    for times in ([at(1)], [at(1), at(2)]):
+        lag_at(frames, times).explain()
+        plan = capsys.readouterr().out
+        assert "HashAggregate" in plan
+        assert "SortAggregate" not in plan
