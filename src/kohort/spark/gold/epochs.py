@@ -2,7 +2,7 @@
 members took to get there.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import (
@@ -18,6 +18,7 @@ from kohort.spark.gold.history import (
     after,
     before,
     consumer_events,
+    in_order,
     so_far,
 )
 from kohort.spark.gold.measure import Frames
@@ -28,6 +29,11 @@ from kohort.spark.schemas.membership import (
     METADATA_CHANGE,
     MIGRATION,
     SUBSCRIPTION_CHANGE,
+)
+
+_REMOVALS = (
+    "array<struct<member_id string, client_id string, group_instance_id string, "
+    "possible array<string>, evidence string>>"
 )
 
 
@@ -122,7 +128,7 @@ def _with_progress(events: DataFrame) -> DataFrame:
         F.struct("type", "is_value"),
     )
     next_begin = F.when((F.col("type") == EPOCH) & ~F.col("converted"), F.col("offset"))
-    return events.withColumn("begun_at", F.col("begun.offset")).withColumns(
+    counted = events.withColumn("begun_at", F.col("begun.offset")).withColumns(
         {
             "size": F.sum(step).over(so_far()),
             "arrived": F.sum(moved).over(so_far("begun_at")),
@@ -130,6 +136,24 @@ def _with_progress(events: DataFrame) -> DataFrame:
             "epoch_before": F.last(number, ignorenulls=True).over(before()),
             "life_before": F.last(life, ignorenulls=True).over(before()),
             "ends_at": F.first(next_begin, ignorenulls=True).over(after()),
+        }
+    )
+    return _with_ends(counted)
+
+
+def _with_ends(events: DataFrame) -> DataFrame:
+    """When the target of the epoch that has begun was there, and when all members had reached it;
+    known at each of its records.
+    """
+    is_target = (F.col("type") == TARGET_EPOCH) & (
+        F.col("target_epoch.assignment_epoch") == F.col("begun.epoch")
+    )
+    is_done = (F.col("type") == CURRENT) & F.col("is_value") & (F.col("arrived") == F.col("size"))
+    whole = in_order("begun_at").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    return events.withColumns(
+        {
+            "assigned_at": F.min(F.when(is_target, F.col("timestamp"))).over(whole),
+            "done": F.first(F.when(is_done, F.col("timestamp")), ignorenulls=True).over(whole),
         }
     )
 
@@ -176,77 +200,76 @@ def _removals(events: DataFrame) -> DataFrame:
 def _per_epoch(events: DataFrame) -> DataFrame:
     """What led to each epoch, and what came of it."""
     leads = F.col("leads_to")
-    is_number = (F.col("type") == EPOCH) & ~F.col("converted") & F.col("is_value")
-    regex = (F.col("type") == REGEX) & F.col("is_value") & leads
-    new_regex = regex & ~_no(F.col("was_resolved.is_value"))
-    its_subscriber = F.when(
+    after_classic = _no(F.col("life_before.is_value") & (F.col("life_before.type") == CLASSIC))
+    ends_classic = (F.col("type") == CLASSIC) & ~F.col("is_value")
+    return (
+        events.where(F.col("rebalance").isNotNull())
+        .groupBy(*GROUP, "rebalance")
+        .agg(
+            F.first(_number(), ignorenulls=True).alias("number"),
+            _list(F.when(leads & F.col("comes"), _who())).alias("came"),
+            _list(F.when(leads & F.col("resubscribes"), _who())).alias("resubscribed"),
+            _list(F.when(leads & F.col("revotes"), _who())).alias("revoted"),
+            F.max(leads & F.col("upgrading")).alias("upgrades"),
+            F.max(leads & ends_classic & after_classic).alias("succeeds_classic"),
+            F.sort_array(F.collect_list(_first_resolution())).alias("resolved"),
+            F.max(_matches_others()).alias("matches_others"),
+            F.max(leads & (F.col("type") == TOPICS) & F.col("is_value")).alias("other_topics"),
+        )
+        .where(F.col("number").isNotNull())
+    )
+
+
+def _number() -> Column:
+    """Of the record that raises the epoch: what it says, and what is known from there on."""
+    return F.when(
+        (F.col("type") == EPOCH) & ~F.col("converted") & F.col("is_value"),
+        F.struct(
+            "timestamp",
+            F.col("epoch.epoch").alias("epoch"),
+            F.col("epoch.metadata_hash").alias("hash"),
+            "epoch_before",
+            "size",
+            "ends_at",
+            "assigned_at",
+            "done",
+        ),
+    )
+
+
+def _first_resolution() -> Column:
+    """An expression that had no topics before, and the member that brought it, if that is the last
+    one that spoke of an expression.
+    """
+    is_first = (
+        (F.col("type") == REGEX)
+        & F.col("is_value")
+        & F.col("leads_to")
+        & ~_no(F.col("was_resolved.is_value"))
+    )
+    subscriber = F.when(
         F.col("subscriber.regex") == F.col("regular_expression"), F.col("subscriber")
     )
-    matched = (
-        regex
-        & _no(F.col("was_resolved.is_value"))
+    return F.when(
+        is_first,
+        F.struct(
+            "regular_expression",
+            F.size("regex.topics").alias("topics"),
+            subscriber["who"].alias("who"),
+            subscriber["comes"].alias("comes"),
+        ),
+    )
+
+
+def _matches_others() -> Column:
+    """Whether an expression that had topics has others now."""
+    return _no(
+        (F.col("type") == REGEX)
+        & F.col("is_value")
+        & F.col("leads_to")
+        & F.col("was_resolved.is_value")
         & (F.sort_array("regex.topics") != F.sort_array("was_resolved.regex.topics"))
     )
-    done = (F.col("type") == CURRENT) & F.col("is_value") & (F.col("arrived") == F.col("size"))
-    causes = events.where(F.col("rebalance").isNotNull()).groupBy(*GROUP, "rebalance")
-    number = F.first(
-        F.when(
-            is_number,
-            F.struct(
-                "timestamp",
-                F.col("epoch.epoch").alias("epoch"),
-                F.col("epoch.metadata_hash").alias("hash"),
-                "epoch_before",
-                "size",
-                "ends_at",
-            ),
-        ),
-        ignorenulls=True,
-    )
-    led = causes.agg(
-        number.alias("number"),
-        _list(F.when(leads & F.col("comes"), _who())).alias("came"),
-        _list(F.when(leads & F.col("resubscribes"), _who())).alias("resubscribed"),
-        _list(F.when(leads & F.col("revotes"), _who())).alias("revoted"),
-        F.max(leads & F.col("upgrading")).alias("upgrades"),
-        F.max(
-            leads
-            & (F.col("type") == CLASSIC)
-            & ~F.col("is_value")
-            & _no((F.col("life_before.type") == CLASSIC) & F.col("life_before.is_value"))
-        ).alias("succeeds_classic"),
-        F.sort_array(
-            F.collect_list(
-                F.when(
-                    new_regex,
-                    F.struct(
-                        "regular_expression",
-                        F.size("regex.topics").alias("topics"),
-                        its_subscriber["who"].alias("who"),
-                        its_subscriber["comes"].alias("comes"),
-                    ),
-                )
-            )
-        ).alias("resolved"),
-        F.max(_no(matched)).alias("matches_others"),
-        F.max(leads & (F.col("type") == TOPICS) & F.col("is_value")).alias("other_topics"),
-    )
-    reached = (
-        events.where(F.col("begun_at").isNotNull())
-        .groupBy(*GROUP, F.col("begun_at").alias("rebalance"))
-        .agg(
-            F.min(
-                F.when(
-                    (F.col("type") == TARGET_EPOCH)
-                    & F.col("is_value")
-                    & (F.col("target_epoch.assignment_epoch") == F.col("begun.epoch")),
-                    F.col("timestamp"),
-                )
-            ).alias("assigned_at"),
-            F.min(F.when(done, F.struct("offset", "timestamp"))).alias("done"),
-        )
-    )
-    return led.join(reached, [*GROUP, "rebalance"])
 
 
 def _list(who: Column) -> Column:
@@ -254,23 +277,16 @@ def _list(who: Column) -> Column:
 
 
 def _explained(rows: DataFrame) -> DataFrame:
-    """Names the causes. Nothing but an epoch, and topics that are not what they were, is a change
-    of topics; a wish for an assignor that stands alone must be why the epoch was raised.
-    """
-    empty = F.array().cast(
-        "array<struct<member_id string, client_id string, group_instance_id string, "
-        "possible array<string>, evidence string>>"
-    )
-    rows = rows.withColumn("removals", F.coalesce("removals", empty))
+    """The rows with their causes and the facts behind them."""
+    rows = rows.withColumn("removals", F.coalesce("removals", F.array().cast(_REMOVALS)))
     real = rows.withColumns(
         {
             "joined": F.filter("came", lambda one: ~_takes_over(one, "removals")),
             "left": F.filter("removals", lambda one: ~_takes_over(one, "came")),
+            "brought": F.filter("resolved", lambda one: _no(one["comes"])),
+            "rewritten": F.filter("resolved", lambda one: ~_no(one["comes"])),
         }
     )
-    number = F.col("number")
-    brought = F.filter("resolved", lambda one: _no(one["comes"]))
-    rewritten = F.filter("resolved", lambda one: ~_no(one["comes"]))
     named = (
         F.col("upgrades")
         | (F.size("joined") > 0)
@@ -279,28 +295,31 @@ def _explained(rows: DataFrame) -> DataFrame:
         | (F.size("resolved") > 0)
         | F.col("matches_others")
     )
-    known_before = _no(number["epoch_before"]["is_value"])
-    same_hash = known_before & _no(
-        number["epoch_before"]["epoch"]["metadata_hash"] == number["hash"]
+    hash_before = F.col("number.epoch_before.epoch.metadata_hash")
+    known_before = _no(F.col("number.epoch_before.is_value"))
+    judged = real.withColumns(
+        {
+            "named": named,
+            "same_hash": known_before & _no(hash_before == F.col("number.hash")),
+            "other_hash": known_before & _no(hash_before != F.col("number.hash")),
+        }
     )
-    other_hash = known_before & _no(
-        number["epoch_before"]["epoch"]["metadata_hash"] != number["hash"]
-    )
-    revote = ~named & (F.size("revoted") > 0) & same_hash & ~F.col("other_topics")
-    topics = F.col("matches_others") | (~named & (other_hash | F.col("other_topics")))
-    proven = F.array_compact(
-        F.array(
-            F.when(F.col("upgrades") | F.col("succeeds_classic"), F.lit(MIGRATION)),
-            F.when(
-                (F.size("resubscribed") > 0) | (F.size(rewritten) > 0), F.lit(SUBSCRIPTION_CHANGE)
-            ),
-            F.when(revote, F.lit(ASSIGNOR_CHANGE)),
-            F.when((F.size("joined") > 0) | (F.size(brought) > 0), F.lit(JOIN)),
-            F.when(topics, F.lit(METADATA_CHANGE)),
+    alone = ~F.col("named")
+    return _as_rebalances(
+        judged.withColumn(
+            "by_hash_alone", alone & F.col("other_hash") & ~F.col("other_topics")
+        ).withColumn(
+            "by_vote",
+            alone & (F.size("revoted") > 0) & F.col("same_hash") & ~F.col("other_topics"),
         )
     )
-    is_done = F.when(number["size"] == 0, number["timestamp"]).otherwise(F.col("done.timestamp"))
-    return real.select(
+
+
+def _as_rebalances(rows: DataFrame) -> DataFrame:
+    number = F.col("number")
+    ended = F.when(number["size"] == 0, number["timestamp"]).otherwise(number["done"])
+    voters = F.when(F.col("by_vote"), F.col("revoted")).otherwise(F.slice("revoted", 1, 0))
+    return rows.select(
         *GROUP,
         F.lit("consumer").alias("group_type"),
         number["epoch"].alias("epoch"),
@@ -308,58 +327,71 @@ def _explained(rows: DataFrame) -> DataFrame:
         number["timestamp"].alias("started_at"),
         number["timestamp"].alias("started_after"),
         number["timestamp"].alias("started_before"),
-        "assigned_at",
-        is_done.alias("ended_at"),
+        number["assigned_at"].alias("assigned_at"),
+        ended.alias("ended_at"),
         number["ends_at"].isNotNull().alias("has_successor"),
         number["size"].alias("members"),
-        F.array_distinct(
-            F.concat("joined", F.array_compact(F.transform(brought, lambda one: one["who"])))
-        ).alias("joined"),
+        F.array_distinct(F.concat("joined", _subscribers("brought"))).alias("joined"),
         _several_left("left").alias("removals"),
-        F.array_distinct(
-            F.concat(
-                "resubscribed",
-                F.when(revote, F.col("revoted")).otherwise(F.slice("revoted", 1, 0)),
-                F.array_compact(F.transform(rewritten, lambda one: one["who"])),
-            )
-        ).alias("changed"),
-        (topics & ~F.col("matches_others") & ~F.col("other_topics")).alias("by_hash_alone"),
-        proven.alias("proven"),
-        F.array_compact(
-            F.array(
-                F.when(F.size("joined") > 0, _ids("joined", " joined")),
-                F.when(
-                    F.size("resubscribed") > 0, _ids("resubscribed", " changed its subscription")
-                ),
-                F.when(F.size("revoted") > 0, _ids("revoted", " asks for another assignor")),
-                F.when(
-                    F.size("resolved") > 0,
-                    F.array_join(
-                        F.transform(
-                            "resolved",
-                            lambda one: F.concat(
-                                one["regular_expression"],
-                                F.lit(" was resolved to "),
-                                one["topics"].cast("string"),
-                                F.lit(" topics for the first time"),
-                            ),
-                        ),
-                        "; ",
-                    ),
-                ),
-                F.when(F.col("matches_others"), F.lit("a regular expression matches other topics")),
-                F.when(F.col("upgrades"), F.lit("a classic group was converted")),
-                F.when(
-                    F.col("succeeds_classic") & ~F.col("upgrades"),
-                    F.lit("an empty classic group was converted"),
-                ),
-                F.when(~named & other_hash, F.lit("only the metadata hash is another")),
-                F.when(
-                    ~named & same_hash & ~revote,
-                    F.lit("nothing but the epoch was written, the metadata hash is the same"),
-                ),
-            )
-        ).alias("facts"),
+        F.array_distinct(F.concat("resubscribed", voters, _subscribers("rewritten"))).alias(
+            "changed"
+        ),
+        "by_hash_alone",
+        _proven().alias("proven"),
+        _facts().alias("facts"),
+    )
+
+
+def _subscribers(name: str) -> Column:
+    return F.array_compact(F.transform(name, lambda one: one["who"]))
+
+
+def _proven() -> Column:
+    """Nothing but an epoch, and topics that are not what they were, is a change of topics. A wish
+    for an assignor that stands alone must be why the epoch was raised.
+    """
+    return F.array_compact(
+        F.array(
+            F.when(F.col("upgrades") | F.col("succeeds_classic"), F.lit(MIGRATION)),
+            F.when(
+                (F.size("resubscribed") > 0) | (F.size("rewritten") > 0),
+                F.lit(SUBSCRIPTION_CHANGE),
+            ),
+            F.when(F.col("by_vote"), F.lit(ASSIGNOR_CHANGE)),
+            F.when((F.size("joined") > 0) | (F.size("brought") > 0), F.lit(JOIN)),
+            F.when(
+                F.col("matches_others")
+                | F.col("by_hash_alone")
+                | (~F.col("named") & F.col("other_topics")),
+                F.lit(METADATA_CHANGE),
+            ),
+        )
+    )
+
+
+def _facts() -> Column:
+    resolutions = F.transform(
+        "resolved",
+        lambda one: F.format_string(
+            "%s was resolved for the first time, to %d topics",
+            one["regular_expression"],
+            one["topics"],
+        ),
+    )
+    only_epoch = ~F.col("named") & F.col("same_hash") & ~F.col("by_vote")
+    return F.array_compact(
+        F.array(
+            _ids("joined", "joined"),
+            _ids("resubscribed", "changed the subscription"),
+            _ids("revoted", "asks for another assignor"),
+            F.when(F.size("resolved") > 0, F.array_join(resolutions, "; ")),
+            F.when(F.col("matches_others"), F.lit("a regular expression matches other topics")),
+            F.when(F.col("upgrades"), F.lit("a classic group was converted")).when(
+                F.col("succeeds_classic"), F.lit("an empty classic group was converted")
+            ),
+            F.when(F.col("by_hash_alone"), F.lit("only the metadata hash is another")),
+            F.when(only_epoch, F.lit("only the epoch is another, not the metadata hash")),
+        )
     )
 
 
@@ -387,4 +419,4 @@ def _several_left(name: str) -> Column:
 
 def _ids(name: str, text: str) -> Column:
     ids = F.array_join(F.transform(name, lambda one: one["member_id"]), ", ")
-    return F.concat(ids, F.lit(text))
+    return F.when(F.size(name) > 0, F.concat(ids, F.lit(f" {text}")))

@@ -16,9 +16,41 @@ from kohort.spark.schemas import END_OFFSETS, KINDS, TOMBSTONE
 
 GROUP = ("partition", "group_id")
 CLASSIC, EPOCH, TOPICS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 2, 3, 4, 5, 6, 7, 8, 16
-CONSUMER_TYPES = (EPOCH, TOPICS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX)
 AWAY = -2
 """The epoch of a static member that has left for a while."""
+
+_FIELDS: dict[int, tuple[str, tuple[str, ...]]] = {
+    CLASSIC: ("classic", ()),
+    EPOCH: ("epoch", ("epoch", "metadata_hash")),
+    TOPICS: ("topics", ("topics",)),
+    MEMBER: (
+        "member",
+        (
+            "instance_id",
+            "client_id",
+            "subscribed_topic_names",
+            "subscribed_topic_regex",
+            "rebalance_timeout_ms",
+            "server_assignor",
+            "classic_session_timeout_ms",
+            "classic_protocols",
+        ),
+    ),
+    TARGET_EPOCH: ("target_epoch", ("assignment_epoch",)),
+    TARGET: ("target", ()),
+    CURRENT: (
+        "current",
+        (
+            "member_epoch",
+            "previous_member_epoch",
+            "state",
+            "assigned_partitions",
+            "partitions_pending_revocation",
+        ),
+    ),
+    REGEX: ("regex", ("topics",)),
+}
+"""Record type -> the column that its value is kept in by `consumer_events`, and what of it."""
 
 
 def in_order(*key: str) -> WindowSpec:
@@ -189,37 +221,6 @@ def _is_cause() -> Column:
 
 
 def _consumer_rows(frames: Frames) -> DataFrame:
-    fields = {
-        EPOCH: ("epoch", ("epoch", "metadata_hash")),
-        TOPICS: ("topics", ("topics",)),
-        MEMBER: (
-            "member",
-            (
-                "instance_id",
-                "rack_id",
-                "client_id",
-                "client_host",
-                "subscribed_topic_names",
-                "subscribed_topic_regex",
-                "rebalance_timeout_ms",
-                "server_assignor",
-                "classic_session_timeout_ms",
-                "classic_protocols",
-            ),
-        ),
-        TARGET_EPOCH: ("target_epoch", ("assignment_epoch",)),
-        CURRENT: (
-            "current",
-            (
-                "member_epoch",
-                "previous_member_epoch",
-                "state",
-                "assigned_partitions",
-                "partitions_pending_revocation",
-            ),
-        ),
-        REGEX: ("regex", ("topics",)),
-    }
     keys = {MEMBER: ("member_id",), CURRENT: ("member_id",), REGEX: ("regular_expression",)}
     values = [
         frames[KINDS[number]].select(
@@ -229,13 +230,13 @@ def _consumer_rows(frames: Frames) -> DataFrame:
             "timestamp",
             F.lit(number).alias("type"),
             F.lit(True).alias("is_value"),
-            F.struct(*names).alias(name),
+            *((F.struct(*fields).alias(name),) if fields else ()),
         )
-        for number, (name, names) in fields.items()
+        for number, (name, fields) in _FIELDS.items()
     ]
     gone = (
         frames[TOMBSTONE]
-        .where(F.col("type").isin(CLASSIC, *CONSUMER_TYPES))
+        .where(F.col("type").isin(*_FIELDS))
         .select(
             *GROUP,
             "member_id",
@@ -246,20 +247,8 @@ def _consumer_rows(frames: Frames) -> DataFrame:
             F.lit(False).alias("is_value"),
         )
     )
-    targets = frames[KINDS[TARGET]].select(
-        *GROUP,
-        "member_id",
-        "offset",
-        "timestamp",
-        F.lit(TARGET).alias("type"),
-        F.lit(True).alias("is_value"),
-    )
-    classic = frames[KINDS[CLASSIC]].select(
-        *GROUP, "offset", "timestamp", F.lit(CLASSIC).alias("type"), F.lit(True).alias("is_value")
-    )
     return reduce(
-        lambda one, other: one.unionByName(other, allowMissingColumns=True),
-        [*values, gone, targets, classic],
+        lambda one, other: one.unionByName(other, allowMissingColumns=True), [*values, gone]
     )
 
 
