@@ -106,6 +106,12 @@ def _reasons(table: pa.Table) -> str:
     return f"Reason: {', '.join(found)}." if found else ""
 
 
+def _span(rows: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """From the first moment to the last; around it, where there is only one."""
+    first, last = min(row["at"] for row in rows), max(row["at"] for row in rows)
+    return (first, last) if first < last else (first - 60_000, last + 60_000)
+
+
 def _chart(rows: list[dict[str, Any]], shown: Sequence[str], field: str) -> dict[str, Any]:
     picked = alt.selection_point(fields=["group"], bind="legend", name=f"picked_{field}")
     colour = alt.Color(
@@ -116,7 +122,7 @@ def _chart(rows: list[dict[str, Any]], shown: Sequence[str], field: str) -> dict
     else:
         axis = charts.amounts(max(row["records"] or 0 for row in rows))
     value = alt.Y(f"{field}:Q", axis=axis, scale=alt.Scale(domainMin=0, nice=True))
-    base = alt.Chart().encode(x=charts.times("at"), color=colour)
+    base = alt.Chart().encode(x=charts.times("at", _span(rows)), color=colour)
     line = base.mark_line(strokeWidth=2, interpolate="linear").encode(
         y=value, opacity=alt.condition(picked, alt.value(1), alt.value(0.08))
     )

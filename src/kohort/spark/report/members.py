@@ -18,7 +18,7 @@ _POINTS = 300
 
 
 def section(read: Read, groups: Groups, until: datetime) -> Section:
-    """The groups whose membership changed most. Each line goes on to `until`."""
+    """The groups whose membership changed most. With members, a line goes on to `until`."""
     rows = read("members")
     counted = picks.select(rows, ["group_id"], picks.among(groups)).column("group_id")
     if not len(counted):
@@ -53,7 +53,7 @@ def steps(group: str, rows: Sequence[dict[str, Any]], until: datetime) -> list[d
     if not found:
         return []
     kept = picks.thinned(found, _POINTS, lambda step: step["members"])
-    if times[-1] < until:
+    if times[-1] < until and kept[-1]["members"]:
         kept.append({**kept[-1], "at": picks.milliseconds(until), "when": picks.when(until)})
     return kept
 

@@ -54,7 +54,9 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     table = picks.select(rows, _COLUMNS, these & timed)
     series = picks.by_group(table, ["topic", "topic_partition", "valid_from"])
     clients = _clients(picks.select(read("members"), _NAMES, these))
-    known = _Known(clients, pc.min(table.column("valid_from")).as_py(), until)
+    begin = pc.min(table.column("valid_from")).as_py()
+    end = pc.max(pc.fill_null(table.column("valid_to"), until)).as_py()
+    known = _Known(clients, begin, max(begin, end))
     text = (
         "A row is a partition, a bar the time for which one member owned it, a gap the time for "
         "which nobody did." + picks.left_out(len(shown), len(counts), "the most changes")
@@ -123,7 +125,7 @@ def _chart(bars: Sequence[dict[str, Any]], places: Sequence[str], known: _Known)
     members = list(
         dict.fromkeys(bar["member"] for bar in sorted(bars, key=lambda one: one["from"]))
     )
-    domain = (picks.milliseconds(known.begin), picks.milliseconds(max(known.until, known.begin)))
+    domain = (picks.milliseconds(known.begin), picks.milliseconds(known.until))
     scale = alt.Scale(domain=members, scheme=charts.MANY)
     told = charts.tooltip(
         {

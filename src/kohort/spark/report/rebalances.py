@@ -62,7 +62,7 @@ _HEADINGS = (
 
 
 def section(read: Read, groups: Groups) -> Section:
-    """A timeline by group, the causes, and the dearest rebalances as a table."""
+    """A timeline by group, the causes, and the costliest rebalances as a table."""
     table = picks.select(read("rebalances"), _COLUMNS, picks.among(groups))
     return Section("rebalances", "Rebalances", tuple(_content(table.to_pylist(), groups)))
 
@@ -91,8 +91,8 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
         content.append(
             page.figure("rebalance-timeline", "Timeline", _timeline(drawn, shown, causes))
         )
-    dearest = sorted(rows, key=_cost, reverse=True)[:_ROWS]
-    return [*content, page.heading("The dearest"), _table(dearest)]
+    costliest = sorted(rows, key=_cost, reverse=True)[:_ROWS]
+    return [*content, page.heading("The costliest"), _table(costliest)]
 
 
 def _began(row: dict[str, Any]) -> datetime | None:
