@@ -46,7 +46,7 @@ class Fed:
     def positions(self, following):
         return {one: Position(end) for one, end in following.items()}
 
-    def end_offsets(self, spark):
+    def end_offsets(self, spark, since=None):
         return None if self.samples is None else spark.createDataFrame(self.samples)
 
     def retention_ms(self):

@@ -21,6 +21,7 @@ from kohort.spark.gold import Context
 from kohort.spark.manifest import END, Manifest, Part, Writer
 from kohort.spark.progress import Progress, telling
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
+from kohort.spark.sources.samples import NOTHING, Since, last_seen
 from kohort.spark.sources.source import Note, Plan, Position, Source
 
 MOST_PARTS = 20
@@ -171,7 +172,7 @@ def _end_offsets(
     spark: SparkSession, writer: Writer, manifest: Manifest, log: Source
 ) -> tuple[Part, ...]:
     """New samples of end offsets as a part; none where nothing new is known."""
-    samples = log.end_offsets(spark)
+    samples = log.end_offsets(spark, _walked(writer.directory, manifest))
     if samples is None:
         return ()
     there = store.end_offsets(spark, writer.directory, manifest).select(*_SAMPLE)
@@ -180,6 +181,14 @@ def _end_offsets(
         fresh = fresh.join(there, _SAMPLE, "left_anti").select(*END_OFFSETS.names)
     part = write_part(writer, fresh.coalesce(1), END, None)
     return (part,) if part.rows else ()
+
+
+def _walked(directory: Path, manifest: Manifest) -> Since:
+    """How far the folders of user topics were walked."""
+    if not manifest.end_offsets:
+        return NOTHING
+    tables = [pq.read_table(directory / one.path) for one in manifest.end_offsets]
+    return last_seen(pa.concat_tables([one.cast(END_OFFSETS.arrow) for one in tables]))
 
 
 def append_samples(writer: Writer, samples: pa.Table) -> None:

@@ -12,7 +12,8 @@ from tests import golden_logs
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources import end_offsets
-from kohort.spark.sources.end_offsets import Sample, thinned
+from kohort.spark.sources.end_offsets import thinned
+from kohort.spark.sources.samples import Sample, last_seen
 from kohort.spark.sources.source import SourceError
 from kohort.testing import Broker
 from kohort.wire.batch import build
@@ -87,14 +88,14 @@ def test_internal_topics_are_none_of_it(tmp_path):
 def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
     partition(tmp_path, (0, 2, 30), (2, 1, 20))
     first = end_offsets.sample_folders(str(tmp_path))
-    seen = end_offsets.last_seen(first)
+    seen = last_seen(first)
     partition(tmp_path, (3, 1, 25), (4, 2, 50), base=3)
 
     again = end_offsets.sample_folders(str(tmp_path), seen)
 
     assert ends(first) == {"orders-0": [(30, 3)]}
     assert ends(again) == {"orders-0": [(30, 4), (50, 6)]}
-    seen = end_offsets.last_seen(pa.concat_tables([first, again]))
+    seen = last_seen(pa.concat_tables([first, again]))
     assert seen["orders", 0].last == (50, 6)
     assert end_offsets.sample_folders(str(tmp_path), seen).num_rows == 0
     (tmp_path / "orders-0" / "partition.metadata").write_text(

@@ -8,7 +8,7 @@ is what bounds their number.
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from kohort.spark.sources.asking import ask
 from kohort.spark.sources.columns import of_columns
 from kohort.spark.sources.files import ReadOnlyFiles, SegmentFile, segment_files
 from kohort.spark.sources.folders import folders_in, is_partition, reach
+from kohort.spark.sources.samples import NOTHING, Sample, Since
 from kohort.storage import checkpoints
 from kohort.storage.segment import Segment
 from kohort.terms import Offset, uuid_text
@@ -34,24 +35,6 @@ INTERNAL_TOPICS = frozenset(
 MOST_SAMPLES = 10_000
 _LATEST_MS = 253_402_300_799_999  # the end of the year 9999; beyond it is no time
 _TASKS = 64
-
-
-class Sample(NamedTuple):
-    """The end of a partition at a time, in milliseconds since 1970."""
-
-    at_ms: int
-    end_offset: int
-
-
-class Seen(NamedTuple):
-    """The last sample of an earlier read: what lies before it need not be walked again."""
-
-    topic_id: str | None
-    last: Sample
-
-
-Since = Mapping[tuple[str, int], Seen]
-NOTHING: Since = {}
 
 
 class Folder(NamedTuple):
@@ -91,7 +74,8 @@ def from_folders(
     """END_OFFSETS rows of all user topics that lie beside the group log, None where none do.
 
     The folders are listed here and walked by the executors, a partition by one task, each time that
-    the frame is used. See `sample` for what is in the rows.
+    the frame is used. See `sample` for what is in the rows. What lies before `since` is not walked
+    again.
     """
     found = folders(directory)
     if not found:
@@ -135,20 +119,6 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
         samples = _end_by_file_time(segments)
     start = max(_log_start(folder), min((one.base for one in segments), default=0))
     return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
-
-
-def last_seen(samples: pa.Table) -> dict[tuple[str, int], Seen]:
-    """Out of END_OFFSETS rows with origin `log`: where the next read goes on."""
-    seen: dict[tuple[str, int], Seen] = {}
-    columns = ("topic", "topic_partition", "topic_id", "end_offset")
-    times = samples.column("sampled_at").cast(pa.int64()).to_pylist()
-    rows = zip(*(samples.column(name).to_pylist() for name in columns), times, strict=True)
-    for topic, partition, topic_id, end_offset, at_us in rows:
-        one = Seen(topic_id, Sample(at_us // 1000, end_offset))
-        other = seen.get((topic, partition))
-        if other is None or other.last < one.last:
-            seen[topic, partition] = one
-    return seen
 
 
 def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:

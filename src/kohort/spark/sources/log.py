@@ -7,6 +7,7 @@ from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.folder_feed import FolderFeed
 from kohort.spark.sources.folders import find
 from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Identity
 
 
@@ -41,11 +42,11 @@ class LogSource(FedSource):
         """As `meta.properties` and `partition.metadata` tell."""
         return find(self._path, self._topic).identity()
 
-    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
+    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
         """Of the folders of user topics beside those of the group log."""
         from kohort.spark.sources import end_offsets  # noqa: PLC0415  (imports this package)
 
-        return end_offsets.from_folders(spark, self._path)
+        return end_offsets.from_folders(spark, self._path, since)
 
     def retention_ms(self) -> int | None:
         """Unknown: no file of a log directory tells."""

@@ -18,6 +18,7 @@ from kohort.spark.schemas import RAW
 from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Identity, Mark, Note, Plan, Position, SourceError
 
 _NEEDED = ("partition", "offset", "timestamp", "key", "value")
@@ -94,9 +95,9 @@ class ParquetSource:
         del plan
         return ()
 
-    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
+    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
         """None: rows of the group log do not tell where topics end."""
-        del spark
+        del spark, since
         return None
 
     def retention_ms(self) -> int | None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
+from kohort.spark.sources.samples import NOTHING, Since
 
 Mark = tuple[int, int]
 """Fingerprint of a batch: its base offset and its crc."""
@@ -139,8 +140,11 @@ class Source(Protocol):
         may have been read, leaders that moved. For after a plan was read.
         """
 
-    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
-        """END_OFFSETS rows of the user topics beside this log, sampled now; None for none known."""
+    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
+        """END_OFFSETS rows of the user topics beside this log, sampled now; None for none known.
+
+        `since` is what earlier rows with origin `log` have told: it need not be told again.
+        """
 
     def retention_ms(self) -> int | None:
         """How long the cluster keeps offsets of a group without members; None for unknown."""

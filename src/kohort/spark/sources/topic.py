@@ -10,6 +10,7 @@ from kohort.spark.sources.fed import FedFormat, FedSource
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.fetching import TopicClient, addresses, run
 from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Identity
 from kohort.spark.sources.topic_feed import SPAN_RECORDS, TopicFeed
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -50,10 +51,11 @@ class TopicSource(FedSource):
         """As the cluster's metadata tells."""
         return self._topic_feed.identity()
 
-    def end_offsets(self, spark: SparkSession) -> DataFrame | None:
+    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
         """Of all user topics, asked now."""
         from kohort.spark.sources import end_offsets  # noqa: PLC0415  (imports this package)
 
+        del since
         return end_offsets.from_cluster(spark, self._bootstrap)
 
     def retention_ms(self) -> int | None:
