@@ -18,6 +18,7 @@ from kohort.spark.gold.lag import lag, lag_at, sampled
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.membership import MEMBERS
 
 BEGIN_US = micros(at(0))
 NEW_ID, OLD_ID = "A" * 22, "B" * 22
@@ -55,12 +56,23 @@ COMMITS = [
     commit("unknown", 5, 3, topic="elsewhere"),
     commit("odd", -3, 4),
 ]
+SUBSCRIBED = [
+    {
+        "partition": 0,
+        "group_id": "reader",
+        "subscribed_topics": ["folder", "not there"],
+        "valid_from": at(70),
+        "valid_to": at(150),
+    },
+    {"partition": 0, "group_id": "reader", "subscribed_topics": ["short"], "valid_from": at(150)},
+]
 
 
 def computed(spark, times):
     frames = {
         "commits": commits_frame(spark, COMMITS),
         "end_offsets": samples_frame(spark, SAMPLES),
+        "members": frame(spark, MEMBERS, SUBSCRIBED),
     }
     found = defaultdict(dict)
     for row in lag_at(frames, [at(time) for time in times]).collect():
@@ -117,6 +129,12 @@ def test_rows_worked_out_by_hand(spark):
     assert told(of("level", index=1)) == (None, None, None, "never_committed")
     assert told(of("level", index=2)) == (0, 0.0, 140.0, "never_committed")
     assert of("level", index=1, time=55) is None
+
+    # nor for what a member subscribes to, as long as it does
+    assert told(of("reader", "folder", time=90)) == (None, None, None, "never_committed")
+    assert of("reader", "folder", time=55) is None
+    assert of("reader", "folder", time=150) is None
+    assert of("reader", "short", time=150).end_offset == 90
 
     topic = now["behind", "t", None, "topic"]
     assert told(topic) == (200, 199.7, None, "never_committed")

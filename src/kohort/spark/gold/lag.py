@@ -35,6 +35,7 @@ _REASONS = (
 """From what tells much to what tells nothing: of several partitions, the last one counts."""
 
 _LEVELS = ("group", "topic", "partition")
+_READ = ("partition", "group_id", "topic", "moment")
 _SECOND = 1e6
 
 
@@ -48,7 +49,8 @@ def lag(frames: Frames, context: Context) -> DataFrame:
 
 def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
     """The rows that the table `lag` would have at these moments: a list of times, or the first
-    column of a frame. Needs `commits` and `end_offsets`.
+    column of a frame. Needs `commits` and `end_offsets`, and `members` for topics that a group
+    subscribes to and has never committed for.
     """
     if isinstance(times, DataFrame):
         rows = times.select(F.unix_micros(times[times.columns[0]])).collect()
@@ -121,17 +123,31 @@ def _held(last: DataFrame, moments: Sequence[int]) -> DataFrame:
 def _lag(frames: Frames, moments: Sequence[int]) -> DataFrame:
     samples = ends.eras(frames["end_offsets"])
     at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", _hash("topic_id"))
-    rows = _beside_ends(committed_at(frames["commits"], moments), at_ends)
+    committed = committed_at(frames["commits"], moments)
+    read = committed.select(*_READ)
+    if "members" in frames:
+        read = read.unionByName(_subscribed(frames["members"], moments))
+    rows = _beside_ends(committed, at_ends, read.distinct())
     measured = _in_records(rows.withColumn("at_us", time_of(F.col("moment"), moments)))
     timed = ends.passed(measured, samples, F.col("next_offset"))
     return LAG.conform(_levels(_in_seconds(timed)))
 
 
-def _beside_ends(committed: DataFrame, at_ends: DataFrame) -> DataFrame:
-    """Committed offsets and ends, side by side: each of them may be missing. A group that has
-    committed for a partition of a topic has a row for each of its partitions.
+def _subscribed(members: DataFrame, moments: Sequence[int]) -> DataFrame:
+    """The topics that members subscribed to by name, at each moment."""
+    return (
+        members.withColumn("topic", F.explode("subscribed_topics"))
+        .withColumn("first", first_moment(F.unix_micros("valid_from"), moments))
+        .withColumn("until", first_moment(F.unix_micros("valid_to"), moments))  # of null, the end
+        .withColumn("moment", numbers(F.col("first"), F.col("until")))
+        .select(*_READ)
+    )
+
+
+def _beside_ends(committed: DataFrame, at_ends: DataFrame, read: DataFrame) -> DataFrame:
+    """Committed offsets and ends, side by side: each of them may be missing. Of a topic that a
+    group reads each partition has a row.
     """
-    read = committed.select("partition", "group_id", "topic", "moment").distinct()
     return read.join(at_ends, ["topic", "moment"]).join(committed, [*KEY, "moment"], "full")
 
 

@@ -171,11 +171,12 @@ LAG = Table(
             "reason",
             pa.string(),
             "why a value is null, or not what it seems: `no_end_offset` (no sample by then), "
-            "`never_committed`, `pending` (only in an open transaction), `topic_recreated` (the "
-            "commit is for a topic of the same name that is gone), `beyond_end` (committed more "
-            "than there was; lag is 0), `lost` (below the start of the log, see `records_lost`), "
-            "`before_samples` (waiting since before the first sample: `lag_seconds` is a lower "
-            "bound). Of several, the one that tells the least. Null otherwise",
+            "`never_committed` (lag is 0 if the partition is empty), `topic_recreated` (the commit "
+            "is for a topic of the same name that is gone), `beyond_end` (committed more than is "
+            "there, by a sample newer than the commit; lag is 0), `lost` (below the start of the "
+            "log, see `records_lost`), `before_samples` (waiting since before the first sample: "
+            "`lag_seconds` is a lower bound). Of several, the one that tells the least. Null "
+            "otherwise",
         ),
         Column("partitions", pa.int32(), "how many partitions the row is about"),
         Column("partitions_unknown", pa.int32(), "how many of them have no `lag_records`"),
@@ -187,8 +188,8 @@ LAG = Table(
     "the error is the time since the last sample. Rows for the latest sample time in each of at "
     "most 200 equal steps of the sampled time (fewer, but ten at least, where more than 500,000 "
     "rows of partitions would come of it), and for the moment of the run; `lag_at` gives any other "
-    "moment. Partitions of a topic that a group reads, but has never committed for, have "
-    "rows without lag.",
+    "moment. Of a topic that a group has committed for, or that a member subscribes to "
+    "by name, every partition has a row.",
     unknown="What was appended after the last sample. Times of batches are those of the producers "
     "where the topic has CreateTime, and they may be wrong. Markers of transactions and compacted "
     "records count as lag. A partition without samples has no lag at all.",
@@ -297,5 +298,7 @@ DELETABLE_GROUPS = Table(
     "commit's own time if it has one, else by the cluster's retention (or `--retention`) from the "
     "commit on, of an empty classic group from when it became empty.",
     unknown="Consumers that read without committing, and tools that come once a month. The exact "
-    "time of expiry: the broker looks every ten minutes, and its retention may change.",
+    "time of expiry: the broker looks every ten minutes, and its retention may change. Where the "
+    "log was only read from some moment on, a group whose members came before it may look empty: "
+    "`kohort groups delete --from` asks the cluster again.",
 )
