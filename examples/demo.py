@@ -2,12 +2,14 @@
 restart.
 
 Run it with `make demo`. It starts everything in processes of its own on the loopback interface and
-in a temporary directory, checks what it tells, ends by itself, and leaves nothing behind. The exit
-code is 0 when every check held.
+in a temporary directory, checks what it tells, ends by itself, and leaves nothing behind but the
+tables and the report of its last step, in `kohort-demo` where it was started. The exit code is 0
+when every check held.
 """
 
 import atexit
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +31,7 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "500",
 }
+OUT = Path("kohort-demo")
 BOLD, DIM, PLAIN = ("\033[1m", "\033[2m", "\033[0m") if sys.stdout.isatty() else ("", "", "")
 
 
@@ -100,12 +103,7 @@ class Stage:
 
     def kohort(self, *words: str) -> str:
         """Run the command line, as a user would."""
-        command = [sys.executable, "-m", "kohort", *words]
-        command += ["--bootstrap-server", self.broker.bootstrap]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        if done.returncode:
-            raise Failed(f"kohort {' '.join(words)}: {done.stderr.strip()}")
-        return done.stdout
+        return run(*words, "--bootstrap-server", self.broker.bootstrap)
 
     def show(self, *words: str) -> None:
         note(f"$ kohort {' '.join(words)}")
@@ -136,6 +134,15 @@ class Stage:
 
         wait_for(done, f"group {group} is stable with {members} members", seconds)
         return found
+
+
+def run(*words: str, seconds: float = 30) -> str:
+    """What a command of Kohort's prints."""
+    command = [sys.executable, "-m", "kohort", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    if done.returncode:
+        raise Failed(f"kohort {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def wait_for(holds: Callable[[], bool], what: str, seconds: float = 40) -> None:
@@ -217,6 +224,28 @@ def story(stage: Stage) -> None:
     check([one["group_id"] for one in left] == ["billing"], "audit is deleted, billing is kept")
 
 
+def history(stage: Stage) -> None:
+    """The pipeline over the log that all of this has left."""
+    tell("8. What happened? Spark reads it out of the broker's log")
+    shutil.rmtree(OUT, ignore_errors=True)
+    words = ("pipeline", "run", "--source", f"log:{stage.broker.data_dir}", "--out", str(OUT))
+    note(f"$ kohort {' '.join(words)}")
+    print(run(*words, seconds=150).rstrip())
+    words = ("pipeline", "show", "rebalances", "--out", str(OUT))
+    note(f"$ kohort {' '.join(words)}")
+    print(run(*words).rstrip())
+    found = json.loads(run(*words, "--group", "billing", "--format", "json"))
+    joins = [one for one in found if one["trigger"] == "join"]
+    check(len(joins) == 3, "three members joined billing, one after the other")
+    killed = [one for one in found if "session timeout" in (one["possible"] or [])]
+    check(killed, "the log does not tell a killed member from one that left: both are named")
+    check(
+        all(one["trigger"] == "unknown" for one in killed) and len(found) > len(joins),
+        "what it does not tell is unknown, and never made up",
+    )
+    note(f"All of it in pictures: {(OUT / 'report.html').absolute()}")
+
+
 def offsets(stage: Stage, group: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
@@ -274,6 +303,7 @@ def main() -> int:
         stage = Stage(Path(directory))
         try:
             story(stage)
+            history(stage)
         except KeyboardInterrupt:
             print("\nThe demo was stopped.", file=sys.stderr)
             return 130
