@@ -8,13 +8,7 @@ def spark():
     pytest.importorskip("pyspark")
     from kohort.spark.session import session
 
-    one = session(
-        "local[2]",
-        {
-            "spark.sql.shuffle.partitions": "1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        },
-    )
+    one = session("local[2]", {"spark.sql.shuffle.partitions": "1"}, quick=True)
     one.sparkContext.setLogLevel("ERROR")
     yield one
     one.stop()

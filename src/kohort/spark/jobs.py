@@ -26,6 +26,7 @@ from kohort.spark.streaming import MicroBatch, follow
 
 FORMATS = ("parquet", "delta")
 PATIENCE_S = 60.0
+FEW_ROWS = 300_000
 
 
 def run(
@@ -52,7 +53,9 @@ def run(
     began = time.monotonic()
     with _opened(source, out, format) as (log, writer):
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
-        with _session(spark, master, conf, progress, writer) as active:
+        planned = sum(end - start for start, end in plan.ranges.values())
+        quick = planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
+        with _session(spark, master, conf, progress, writer, quick=quick) as active:
             options = Options(as_of or to_time, retention_ms, keep_days)
             frame = log.frame(active, plan) if plan.ranges else None
             added = add(active, writer, log, Batch(frame, plan), options, progress)
@@ -89,7 +92,7 @@ def stream(
     with _opened(source, out, format) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
-        with _session(spark, master, conf, progress, writer) as active:
+        with _session(spark, master, conf, progress, writer, quick=False) as active:
             if plan.cut or not plan.ranges:
                 add(active, writer, log, Batch(None, _without_rows(plan)), options, progress)
             rows = log.stream(active, plan, max_records=max_records)
@@ -160,12 +163,15 @@ def _session(
     conf: Mapping[str, str] | None,
     progress: Progress | None,
     writer: Writer,
+    *,
+    quick: bool,
 ) -> Iterator[SparkSession]:
     """The session, with our package on its executors and the settings that we need."""
     as_delta = writer.manifest.format == "delta"
     if spark is None and progress is not None:
         progress(Doing("starting Spark"))
-    active = spark or session(master, {**(delta.SETTINGS if as_delta else {}), **(conf or {})})
+    chosen = {**(delta.SETTINGS if as_delta else {}), **(conf or {})}
+    active = spark or session(master, chosen, quick=quick)
     shipping.ship(active)
     try:
         with settings(active):

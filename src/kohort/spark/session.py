@@ -28,6 +28,14 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
 }
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For few rows: to compile the plans of gold takes longer than to interpret them. Of a run over 344
+records it halves the CPU time. The first compiler alone would fill its code cache, which is small.
+"""
 NEEDED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -41,11 +49,13 @@ class SessionError(KohortError):
     """Spark cannot be started; the text is one sentence that says what to do."""
 
 
-def session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, *, quick: bool = False
+) -> SparkSession:
     """A session, or the one that is there already. Raises SessionError.
 
     Without a master it is that of `spark-submit`, else all cores of this machine. A master
-    `sc://HOST:PORT` is a Spark Connect server.
+    `sc://HOST:PORT` is a Spark Connect server. `quick` is for few rows.
     """
     check_version(pyspark.__version__)
     given = dict(conf or {})
@@ -64,6 +74,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
     if master is not None and is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         defaults |= LOCAL | {"spark.sql.shuffle.partitions": str(cores(master))}
+        defaults |= QUICK if quick else {}
     if not submitted:
         find_java()
     builder = SparkSession.builder.appName("kohort")

@@ -1,0 +1,73 @@
+"""A run that kills its own process and all that it has started, for tests of crashes.
+
+    python killed.py LOG OUT MEASURES POINT      dies when it comes to the point
+    python killed.py LOG OUT MEASURES SECONDS    dies after so many seconds of work
+    python killed.py LOG OUT MEASURES never      comes to its end
+
+MEASURES are names with commas between, or `all`. Prints `working` when there is a session.
+"""
+
+import os
+import signal
+import sys
+import threading
+from datetime import UTC, datetime
+
+from kohort.spark import compute, increments, jobs
+from kohort.spark.gold import MEASURES
+from kohort.spark.manifest import Writer
+from kohort.spark.session import session
+
+AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
+CONF = {"spark.sql.shuffle.partitions": "1"}
+
+
+def chosen(names):
+    return tuple(one for one in MEASURES if names == "all" or one.table.name in names.split(","))
+
+
+def die(*_, **__):
+    os.killpg(os.getpid(), signal.SIGKILL)
+
+
+def second_dies(function):
+    calls = []
+
+    def call(*args, **kwargs):
+        calls.append(args)
+        return die() if len(calls) == 2 else function(*args, **kwargs)
+
+    return call
+
+
+def dies_after(function):
+    def call(*args, **kwargs):
+        function(*args, **kwargs)
+        die()
+
+    return call
+
+
+POINTS = {
+    "rows are written and not counted": (increments, "_count", lambda _: die),
+    "gold is half written": (compute, "write_part", second_dies),
+    "all is written and nothing flipped": (Writer, "publish", lambda _: die),
+    "all is flipped and nobody was told": (Writer, "publish", dies_after),
+}
+
+
+def main():
+    log, out, names, point = sys.argv[1:]
+    compute.MEASURES = chosen(names)
+    spark = session("local[2]", CONF, quick=True)
+    print("working", flush=True)
+    if point in POINTS:
+        owner, name, dying = POINTS[point]
+        setattr(owner, name, dying(getattr(owner, name)))
+    elif point != "never":
+        threading.Timer(float(point), die).start()
+    jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF)
+
+
+if __name__ == "__main__":
+    main()

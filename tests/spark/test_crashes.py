@@ -1,0 +1,52 @@
+"""A driver that is killed doubles nothing and loses nothing, and silver and gold are of one run."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests import golden_logs
+from tests.spark import killed
+from tests.spark.contents import contents
+
+from kohort.spark import compute, jobs, store
+from kohort.spark.manifest import load_or_none
+
+ROOT = Path(__file__).parents[2]
+FEW = "group_state,commits"
+FLIPPED = "all is flipped and nobody was told"
+
+
+@pytest.mark.timeout(300)
+def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
+    for module in (compute, store):
+        monkeypatch.setattr(module, "MEASURES", killed.chosen(FEW))
+    folder = golden_logs.unpack("1-written", tmp_path)
+    jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
+    wanted = contents(tmp_path / "undisturbed")
+    assert len(wanted["group_state"]) > 10
+    out = tmp_path / "out"
+
+    for point in killed.POINTS:
+        done = subprocess.run(
+            [sys.executable, killed.__file__, str(folder), str(out), FEW, point],
+            start_new_session=True,
+            capture_output=True,
+            check=False,
+            cwd=ROOT,
+            timeout=200,
+        )
+        assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"working\n"), done.stderr
+        manifest = load_or_none(out)
+        assert (manifest is not None) == (point == FLIPPED)
+    assert contents(out) == wanted
+
+    summary = jobs.run(f"log:{folder}", out, spark=spark, as_of=killed.AS_OF)
+
+    assert summary.rows == {}
+    assert contents(out) == wanted
+    assert len(list((out / "rows").iterdir())) == 1
