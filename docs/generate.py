@@ -9,7 +9,8 @@ from pathlib import Path
 from kohort.config import BROKER_SETTINGS
 from kohort.config.settings import text_of
 from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import END_OFFSETS, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import END_OFFSETS, RAW, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas.snapshots import GROUPS_NOW, OFFSETS_NOW
 from kohort.wire.apis import APIS
 
 HERE = Path(__file__).parent
@@ -54,11 +55,16 @@ topic's own partition is `topic_partition`.
 
 """
 LAYERS = {
+    "rows": "what formats of Spark give: raw rows (`kohort.log`, `kohort.topic`) and snapshots",
     "bronze": "what was read",
     "silver": "what the records say, one table per record type",
     "gold": "what people ask",
 }
-TABLES = (RECORDS_TABLE, END_OFFSETS, *SILVER, *(measure.table for measure in MEASURES))
+TABLES = (
+    *(RAW, GROUPS_NOW, OFFSETS_NOW),
+    *(RECORDS_TABLE, END_OFFSETS, *SILVER),
+    *(measure.table for measure in MEASURES),
+)
 
 
 def protocol() -> str:

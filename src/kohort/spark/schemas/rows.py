@@ -43,6 +43,9 @@ RAW = Table(
             "record",
         ),
     ),
+    computed="Batches are taken apart and their checksums compared. Nothing is left out: markers "
+    "of transactions and batches that cannot be read are rows too.",
+    unknown="Headers of records, which no coordinator writes.",
 )
 
 
