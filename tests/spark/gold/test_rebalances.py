@@ -39,13 +39,15 @@ def test_each_epoch_has_its_cause(told):
     assert triggers(told, stories.lives) == {
         2: ["join"],
         3: ["join"],
-        4: ["leave"],
+        4: ["unknown"],  # it left, and a cluster with very short sessions might look the same
         5: ["join"],
         6: ["unknown"],  # it timed out, and might as well have left at that moment
-        7: ["leave"],  # it committed a moment before
+        7: ["unknown"],  # it committed a moment before
     }
     rows = of_story(told, stories.lives)
+    assert rows[4]["possible"] == ["leave", "session timeout"]
     assert rows[6]["possible"] == ["session timeout", "leave"]
+    assert rows[7]["possible"] == ["leave", "session timeout"]
     assert "45.0 s before" in rows[6]["evidence"]
     assert "commit of its partitions 0.5 s before" in rows[7]["evidence"]
     assert [who(stories.lives, rows[epoch]["gone"]) for epoch in (4, 6, 7)] == [["b"], ["c"], ["a"]]

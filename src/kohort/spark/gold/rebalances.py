@@ -78,15 +78,10 @@ def _who(one: Column) -> Column:
 
 def _moves(assignments: DataFrame) -> DataFrame:
     """Per rebalance what was given and what was taken, with the owner before and the time until
-    the next.
+    the next, who may come when the group has changed its protocol.
     """
-    is_consumer = F.col("group_type") == "consumer"
-    keyed = assignments.withColumn(
-        "key", F.when(is_consumer, F.col("topic_id")).otherwise(F.col("topic"))
-    )
-    order = Window.partitionBy(*GROUP, "group_type", "key", "topic_partition").orderBy(
-        "from_offset"
-    )
+    keyed = assignments.withColumn("key", F.coalesce("topic_id", "topic"))
+    order = Window.partitionBy(*GROUP, "key", "topic_partition").orderBy("from_offset")
     linked = keyed.withColumns(
         {
             "from_member_id": F.lag("member_id").over(order),

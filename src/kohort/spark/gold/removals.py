@@ -15,8 +15,8 @@ from kohort.spark.schemas.membership import LEAVE, REBALANCE_TIMEOUT, SESSION_TI
 
 SESSION_TIMEOUT_MS = 45_000
 """Assumed for members that speak the consumer protocol: the least that a broker allows by default
-(`group.consumer.min.session.timeout.ms`). A cluster that allows less makes a session's end look
-like a leave."""
+(`group.consumer.min.session.timeout.ms`). A cluster may allow less, so that it proves nothing: it
+only tells what is likelier."""
 TOLERANCE_S = 1.0
 """By how much two records may be closer in time than the coordinator's two decisions were: records
 take the time at which their batch was begun."""
@@ -83,6 +83,7 @@ def judged(removals: DataFrame) -> DataFrame:
     `evidence`. They have, beside the columns above,
 
     - seen_at: when the session was last known to begin anew; null for unknown,
+    - session_assumed: whether `session_ms` is only what is usual,
     - commits_prolong: whether a commit begins the session anew too,
     - waits_since: since when its rebalance timeout may have been running; null: it was not,
     - waits_exactly: whether it is known to have been running from then on,
@@ -106,6 +107,7 @@ def judged(removals: DataFrame) -> DataFrame:
                 F.when(session_over, F.lit(SESSION_TIMEOUT)),
                 F.when(overdue, F.lit(REBALANCE_TIMEOUT)),
                 F.lit(LEAVE),
+                F.when(F.col("session_assumed") & ~session_over, F.lit(SESSION_TIMEOUT)),
             )
         )
     )
