@@ -21,7 +21,7 @@ CONF = {
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.executor.memory": "512m",
 }
-GOLD = {"cluster": [], "connect": ["group_state"], "java": []}
+GOLD = {"cluster": [], "connect": ["commits"], "java": []}
 
 
 def main():

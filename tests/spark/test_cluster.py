@@ -117,7 +117,7 @@ def test_by_spark_connect(folder, tmp_path):
     found = run("connect", folder, tmp_path / "out", PYSPARK_PYTHON=sys.executable)
 
     assert sum(found["rows"].values()) == rows_of("codec-zstd")
-    assert found["gold"]["group_state"] > 0
+    assert found["gold"]["commits"] > 0
     assert found["streamed"] == found["rows"]
 
 

@@ -98,9 +98,10 @@ def stream(
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
         after = load(writer.directory)
+    added = {kind: rows - before.added.get(kind, 0) for kind, rows in after.added.items()}
     return Summary(
         writer.directory,
-        {kind: rows - before.added.get(kind, 0) for kind, rows in after.added.items()},
+        {kind: rows for kind, rows in added.items() if rows},
         after.gold_rows(),
         after.notes[len(before.notes) :],
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
