@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import GROUP, classic_generations, in_order
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.removals import judged, with_last_commits
+from kohort.spark.gold.removals import SESSION_TIMEOUT_MS, judged, with_last_commits
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
     FOLLOW_UP,
@@ -32,7 +32,8 @@ def generations(frames: Frames) -> DataFrame:
         .where("is_rebalance")
         .withColumnRenamed("offset", "rebalance")
     )
-    gone = judged(with_last_commits(_removals(rows), frames))
+    removed = _removals(rows).unionByName(_not_converted(rows, frames["members"]))
+    gone = judged(with_last_commits(removed, frames))
     removals = gone.groupBy(*GROUP, "rebalance").agg(
         F.sort_array(
             F.collect_list(
@@ -148,6 +149,46 @@ def _removals(rows: DataFrame) -> DataFrame:
         began.alias("waits_since"),
         F.lit(False).alias("waits_exactly"),
         F.lit(False).alias("is_away"),
+    )
+
+
+def _not_converted(rows: DataFrame, members: DataFrame) -> DataFrame:
+    """Who was in the consumer group that was converted, and is not in the classic one: the last
+    member that spoke the consumer protocol, whose end was the reason.
+    """
+    lives = members.where((F.col("group_type") == "consumer") & F.col("valid_to").isNotNull())
+    described = ("member_id", "client_id", "group_instance_id", "rebalance_timeout_ms")
+    return (
+        rows.where("began_over")
+        .select(*GROUP, "rebalance", "was", F.col("prior.timestamp").alias("removed_at"))
+        .join(
+            lives.select(
+                *GROUP,
+                *described,
+                "session_timeout_ms",
+                F.col("valid_to").alias("removed_at"),
+                F.col("to_offset").alias("removed_offset"),
+            ),
+            [*GROUP, "removed_at"],
+        )
+        .where(F.col("removed_offset") < F.col("rebalance"))
+        .withColumn("one", F.array(F.struct(*described)))
+        .where(F.size(_without("one", "was")) > 0)
+        .select(
+            *GROUP,
+            "rebalance",
+            *described[:3],
+            "removed_at",
+            "removed_offset",
+            F.lit(None).cast("timestamp").alias("seen_at"),
+            F.coalesce("session_timeout_ms", F.lit(SESSION_TIMEOUT_MS)).alias("session_ms"),
+            F.col("session_timeout_ms").isNull().alias("session_assumed"),
+            "rebalance_timeout_ms",
+            F.lit(False).alias("commits_prolong"),
+            F.lit(None).cast("timestamp").alias("waits_since"),
+            F.lit(False).alias("waits_exactly"),
+            F.lit(False).alias("is_away"),
+        )
     )
 
 

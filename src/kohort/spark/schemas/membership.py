@@ -348,6 +348,7 @@ REBALANCES = Table(
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
     "written when it leaves, when an administrator removes it, and when its session ends. When a "
     "rebalance of a classic group began, and those that ended without a generation. For how long "
-    "nobody read a partition in an eager rebalance. Time without an owner is seen from the "
+    "nobody read a partition in an eager rebalance. The owner before, of a partition that nobody "
+    "owned at `complete_from`. Time without an owner is seen from the "
     "coordinator: clients learn of it with their next heartbeat.",
 )
