@@ -88,7 +88,7 @@ def test_it_runs_as_a_module(program):
         (["groups", "list", "--bootstrap-server", "a:b"], "'a:b' is not an address, expected host"),
         (["groups", "describe"], "expected group ids or --all, one of the two"),
         (["groups", "describe", "g", "--all"], "expected group ids or --all, one of the two"),
-        (["groups", "delete"], "required: GROUP"),
+        (["groups", "delete"], "expected group ids or --from, one of the two"),
         (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 10000"),
         (["topics", "create", "t", "--config", "x"], "'x' is not a setting, expected NAME=VALUE"),
     ],
