@@ -21,13 +21,19 @@ def told(spark):
     frames = dict(rows.frames(spark, all_rows()))
     frames["end_offsets"] = spark.createDataFrame([], END_OFFSETS.spark)
     tables = {}
-    for measure in (members, assignments, rebalances):
-        kept = measure(frames, context).toArrow()
-        frames[measure.__name__] = spark.createDataFrame(kept)
+    known = context._replace(session_timeout_ms=45_000)
+    for name, compute in {
+        "members": lambda: members(frames, context),
+        "assignments": lambda: assignments(frames, context),
+        "rebalances": lambda: rebalances(frames, context),
+        "rebalances, session known": lambda: rebalances(frames, known),
+    }.items():
+        kept = compute().toArrow()
+        frames[name] = spark.createDataFrame(kept)
         found = sorted(
             kept.to_pylist(), key=lambda row: row["offset" if "offset" in row else "from_offset"]
         )
-        tables[measure.__name__] = {
+        tables[name] = {
             script: [row for row in found if row["partition"] == number]
             for number, script in enumerate(STORIES)
         }

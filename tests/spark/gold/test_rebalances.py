@@ -59,6 +59,18 @@ def test_each_epoch_has_its_cause(told):
     assert all(row["trigger"] == row["triggers"][0] for row in rows.values())
 
 
+def test_a_leave_is_one_where_the_length_of_sessions_is_known(told):
+    rows = {row["epoch"]: row for row in told["rebalances, session known"][stories.lives]}
+
+    assert {epoch: rows[epoch]["trigger"] for epoch in (4, 6, 7)} == {
+        4: "leave",
+        6: "unknown",  # silent for a whole session, and might still have left at that moment
+        7: "leave",
+    }
+    assert rows[6]["possible"] == ["session timeout", "leave"]
+    assert "assumed" not in rows[4]["evidence"]
+
+
 def test_a_rebalance_ends_with_its_last_member(told):
     assert times(told, stories.lives) == {
         2: (0, 0, "completed"),

@@ -22,7 +22,7 @@ from kohort.spark.gold.history import (
     so_far,
 )
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.removals import SESSION_TIMEOUT_MS, judged, with_last_commits
+from kohort.spark.gold.removals import Session, judged, with_last_commits
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
     JOIN,
@@ -37,13 +37,13 @@ _REMOVALS = (
 )
 
 
-def epochs(frames: Frames) -> DataFrame:
+def epochs(frames: Frames, session: Session) -> DataFrame:
     """A row per epoch of a consumer group, with `proven` triggers and `removals`, each of which has
     the causes that are possible for it.
     """
     events = _with_progress(_with_changes(consumer_events(frames)))
     rows = _per_epoch(events)
-    gone = judged(with_last_commits(_removals(events), frames))
+    gone = judged(with_last_commits(_removals(events, session), frames))
     removals = gone.groupBy(*GROUP, "rebalance").agg(
         F.sort_array(
             F.collect_list(
@@ -170,11 +170,11 @@ def _who(member: str = "member") -> Column:
     ).alias("who")
 
 
-def _removals(events: DataFrame) -> DataFrame:
+def _removals(events: DataFrame, session: Session) -> DataFrame:
     """Who was removed together with a new epoch, and what is known of its last hours."""
     told = F.col("was.member")
     is_classic = told["classic_protocols"].isNotNull()
-    session_ms = F.coalesce(told["classic_session_timeout_ms"], F.lit(SESSION_TIMEOUT_MS))
+    session_ms = F.coalesce(told["classic_session_timeout_ms"], session.ms)
     gives_up = _no(F.col("had_value.current.state") == "unrevoked_partitions")
     return events.where(F.col("goes") & F.col("leads_to")).select(
         *GROUP,
@@ -186,7 +186,7 @@ def _removals(events: DataFrame) -> DataFrame:
         F.col("offset").alias("removed_offset"),
         "seen_at",
         session_ms.alias("session_ms"),
-        (~is_classic).alias("session_assumed"),
+        (~is_classic & session.assumed).alias("session_assumed"),
         told["rebalance_timeout_ms"].alias("rebalance_timeout_ms"),
         F.lit(False).alias("commits_prolong"),
         F.when(is_classic, F.col("seen_at"))

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import GROUP, classic_generations, in_order
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.removals import SESSION_TIMEOUT_MS, judged, with_last_commits
+from kohort.spark.gold.removals import Session, judged, with_last_commits
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
     FOLLOW_UP,
@@ -22,7 +22,7 @@ from kohort.spark.schemas.membership import (
 _PARTITIONS = "array<struct<topic string, topic_partition int>>"
 
 
-def generations(frames: Frames) -> DataFrame:
+def generations(frames: Frames, session: Session) -> DataFrame:
     """A row per generation of a classic group, with `proven` triggers and `removals`, as `epochs`
     has them.
     """
@@ -32,7 +32,7 @@ def generations(frames: Frames) -> DataFrame:
         .where("is_rebalance")
         .withColumnRenamed("offset", "rebalance")
     )
-    removed = _removals(rows).unionByName(_not_converted(rows, frames["members"]))
+    removed = _removals(rows).unionByName(_not_converted(rows, frames["members"], session))
     gone = judged(with_last_commits(removed, frames))
     removals = gone.groupBy(*GROUP, "rebalance").agg(
         F.sort_array(
@@ -152,7 +152,7 @@ def _removals(rows: DataFrame) -> DataFrame:
     )
 
 
-def _not_converted(rows: DataFrame, members: DataFrame) -> DataFrame:
+def _not_converted(rows: DataFrame, members: DataFrame, session: Session) -> DataFrame:
     """Who was in the consumer group that was converted, and is not in the classic one: the last
     member that spoke the consumer protocol, whose end was the reason.
     """
@@ -181,8 +181,8 @@ def _not_converted(rows: DataFrame, members: DataFrame) -> DataFrame:
             "removed_at",
             "removed_offset",
             F.lit(None).cast("timestamp").alias("seen_at"),
-            F.coalesce("session_timeout_ms", F.lit(SESSION_TIMEOUT_MS)).alias("session_ms"),
-            F.col("session_timeout_ms").isNull().alias("session_assumed"),
+            F.coalesce("session_timeout_ms", session.ms).alias("session_ms"),
+            (F.col("session_timeout_ms").isNull() & session.assumed).alias("session_assumed"),
             "rebalance_timeout_ms",
             F.lit(False).alias("commits_prolong"),
             F.lit(None).cast("timestamp").alias("waits_since"),

@@ -19,6 +19,9 @@ class Context(NamedTuple):
     """The moment for which gold is computed, in UTC."""
     retention_ms: int | None = None
     """`offsets.retention.minutes` of the cluster, in milliseconds; None for unknown."""
+    session_timeout_ms: int | None = None
+    """The shortest session that a member of the consumer protocol has on the cluster: the least of
+    `group.consumer.session.timeout.ms` and what groups set for themselves; None for unknown."""
 
 
 class Measure(NamedTuple):

@@ -12,12 +12,14 @@ from kohort.spark.gold.epochs import epochs
 from kohort.spark.gold.generations import generations
 from kohort.spark.gold.history import GROUP, micros_between
 from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.removals import Session
 from kohort.spark.schemas.membership import METADATA_CHANGE, REBALANCES, TRIGGERS, UNKNOWN
 
 
-def rebalances(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def rebalances(frames: Frames, context: Context) -> DataFrame:
     """The table `rebalances`. It takes moves and gaps from `assignments`."""
-    rows = epochs(frames).unionByName(generations(frames))
+    session = Session.of(context)
+    rows = epochs(frames, session).unionByName(generations(frames, session))
     told = rows.join(F.broadcast(complete_from(frames)), "partition", "left")
     moved = _moves(frames["assignments"])
     named = _named(_timed(told)).join(moved, [*GROUP, "offset"], "left")

@@ -4,19 +4,20 @@ lately it was alive.
 """
 
 from functools import reduce
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import GROUP, micros_between
-from kohort.spark.gold.measure import Frames
+from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas import KINDS
 from kohort.spark.schemas.membership import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 SESSION_TIMEOUT_MS = 45_000
-"""Assumed for members that speak the consumer protocol: the least that a broker allows by default
-(`group.consumer.min.session.timeout.ms`). A cluster may allow less, so that it proves nothing: it
-only tells what is likelier."""
+"""Assumed for members that speak the consumer protocol where nobody says it: the least that a
+broker allows by default (`group.consumer.min.session.timeout.ms`). A cluster may allow less, so
+that it proves nothing: it only tells what is likelier."""
 TOLERANCE_S = 1.0
 """By how much two records may be closer in time than the coordinator's two decisions were: records
 take the time at which their batch was begun."""
@@ -24,6 +25,20 @@ GRACE_S = 5.0
 """How late a timer may fire and still be what removed a member."""
 _BUCKET_S = 60
 _LONGEST_MS = 1_800_000  # how far back commits are looked for, whatever the session timeout
+
+
+class Session(NamedTuple):
+    """The session of a member whose records do not tell it."""
+
+    ms: Column
+    assumed: Column
+    """Whether that is only what is usual."""
+
+    @classmethod
+    def of(cls, context: Context) -> "Session":
+        """As the context knows it."""
+        known = context.session_timeout_ms
+        return cls(F.lit(SESSION_TIMEOUT_MS if known is None else known), F.lit(known is None))
 
 
 def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:

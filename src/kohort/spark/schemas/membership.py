@@ -341,9 +341,10 @@ REBALANCES = Table(
     "another metadata hash, is a change of topics. Of a classic group, what differs between the "
     "generation and the one before. A member that is gone has left if it showed signs of life a "
     "shorter time ago than its session takes to end: records that its own requests caused, or "
-    "commits of partitions that it owned. In a consumer group commits do not prolong a session; "
-    "its length is not in the log: 45 s (the least that a broker allows by default), and for "
-    "commits two thirds of that, only tell which cause is likelier. A member is put out by its "
+    "commits of partitions that it owned. In a consumer group the length of a session is not in "
+    "the log: a cluster tells it, or `--session-timeout`; commits do not prolong it, so those of "
+    "its last two thirds count. Where nobody tells, 45 s (the least that a broker allows by "
+    "default) only say which cause is likelier. A member is put out by its "
     "rebalance timeout if it had partitions to give up for just that long.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
     "written when it leaves, when an administrator removes it, and when its session ends. When a "
