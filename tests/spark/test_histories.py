@@ -99,6 +99,7 @@ def test_history_is_equal_from_where_it_is_complete(gold, variant, name):
     """What compaction hid lies before `complete_from`, and only there."""
     full, left = of_history(gold, name), of_history(gold, name, variant)
     for table, at in BEGINS.items():
+        assert all(at(row) >= row["complete_from"] for row in full[table]), "nothing is hidden"
         since = {row["partition"]: row["complete_from"] for row in left[table]}
         whole = [
             row

@@ -17,6 +17,7 @@ Gold = Mapping[str, Rows]
 Place = tuple[str, int]  # topic, partition
 
 CLOCK_MS = 20
+SESSION_MS = 4000  # what members of classic groups ask for
 TOLD_MS = 2000  # what the coordinator has written reaches a member with its next heartbeat
 PROVEN = {"join", "migration", "subscription change"}
 """Causes that the log always tells: a row may not say `unknown` instead."""
@@ -60,7 +61,8 @@ def group_state(truth: Truth, gold: Gold) -> Iterator[str]:
             yield f"{group}: {seen}, expected {wanted}"
         if row["protocol"] not in {None, told["assignor"]}:
             yield f"{group}: protocol {row['protocol']}, expected {told['assignor']}"
-        if (row["leader"] is not None) != (told["type"] == "classic" and bool(members)):
+        leads = told["type"] == "classic" and bool(members)
+        if row["leader"] not in (told["members"] if leads else {None}):
             yield f"{group}: leader {row['leader']}"
 
 
@@ -122,6 +124,13 @@ def _life(life: Life, rows: Rows) -> Iterator[str]:
         return
     if not life.joined.holds(ms(mine[0]["valid_from"]), CLOCK_MS):
         yield f"{life.client} of {life.group} from {ms(mine[0]['valid_from'])}, not {life.joined}"
+    session_ms = None if life.start["kind"] == "consumer" else SESSION_MS
+    for row in mine:
+        if row["session_timeout_ms"] != session_ms:
+            yield f"{life.client} of {life.group}: session timeout {row['session_timeout_ms']}"
+        timeout_ms = row["rebalance_timeout_ms"]
+        if life.start["kind"] != "aiokafka" and timeout_ms != life.start["rebalance_timeout_ms"]:
+            yield f"{life.client} of {life.group}: rebalance timeout {timeout_ms}"
     for row, after in pairwise(mine):
         if row["valid_to"] != after["valid_from"] or row["to_offset"] > after["from_offset"]:
             yield f"{life.client} of {life.group} has a gap: {row}, {after}"
@@ -160,8 +169,23 @@ def assignments(truth: Truth, gold: Gold) -> Iterator[str]:
             epoch = seen["described"]["members"].get(row["member_id"], {}).get("member_epoch")
             if epoch is not None and not row["epoch"] <= epoch <= row["last_epoch"]:
                 yield f"epochs {row['epoch']} to {row['last_epoch']}, {epoch} then: {row}"
+    yield from _linked(gold)
     if not unsure(truth):
         yield from _as_told(truth, gold["assignments"])
+
+
+def _linked(gold: Gold) -> Iterator[str]:
+    """What was gained and lost names a rebalance of that group, at that epoch or for it."""
+    rows = {(row["group_id"], row["offset"]): row for row in gold["rebalances"]}
+    for row in gold["assignments"]:
+        for name in ("gained_by", "lost_by"):
+            if row[name] is not None and (row["group_id"], row[name]) not in rows:
+                yield f"{name} no rebalance: {row}"
+        gained = rows.get((row["group_id"], row["gained_by"]))
+        if gained is not None and not gained["epoch"] <= row["epoch"] + 1:
+            yield f"gained at {row['epoch']} by the rebalance to {gained['epoch']}: {row}"
+        if row["to_offset"] is not None and row["to_offset"] <= row["from_offset"]:
+            yield f"ends before it begins: {row}"
 
 
 def _as_told(truth: Truth, rows: Rows) -> Iterator[str]:
@@ -254,9 +278,28 @@ def _window(truth: Truth, window: Window, rows: Rows) -> Iterator[str]:
     if converts and "migration" not in named:
         yield f"{about}: the group has changed its protocol, and the causes are {named}"
     yield from _who(window, rows)
+    if rows and window.after is not None:
+        yield from _result(window.after, rows[-1])
     if len(rows) == 1:
         yield from _moves(window, rows[0])
     yield from _unowned(truth, window, rows)
+
+
+def _result(after: dict[str, Any], row: dict[str, Any]) -> Iterator[str]:
+    """What the last rebalance led to is what was described then."""
+    about = f"{row['group_id']} epoch {row['epoch']} {row['triggers']}"
+    if row["members"] != len(after["members"]):
+        yield f"{about}: {row['members']} members, expected {len(after['members'])}"
+    if row["group_type"] != after["type"]:
+        yield f"{about}: {row['group_type']}, expected {after['type']}"
+    if after["group_epoch"] is not None and row["epoch"] != after["group_epoch"]:
+        yield f"{about}: expected epoch {after['group_epoch']}"
+    if after["members"] and row["outcome"] != "completed":
+        yield f"{about}: {row['outcome']}, and the group was stable"
+    if after["members"] and not row["started_before"] <= row["assigned_at"] <= row["ended_at"]:
+        yield f"{about}: {row['started_before']}, {row['assigned_at']}, {row['ended_at']}"
+    if not row["evidence"]:
+        yield f"{about}: no evidence"
 
 
 def _how_many(truth: Truth, window: Window) -> tuple[int, int]:
