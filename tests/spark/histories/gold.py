@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from tests.spark.histories import membership, progress
+from tests.spark.histories.membership import SESSION_MS
 from tests.spark.histories.truth import Truth
 
 from kohort.spark.gold import MEASURES, Context
@@ -13,7 +14,8 @@ from kohort.spark.silver import views
 
 RETENTION = timedelta(days=7)  # what both brokers have by default
 LATER = timedelta(days=8)
-"""`deletable_later` is `deletable_groups` as of so much later: everybody is idle by then."""
+"""`rebalances_told` are `rebalances` by somebody who was told how long sessions are.
+`deletable_later` is `deletable_groups` as of so much later: everybody is idle by then."""
 
 Gold = dict[str, list[dict[str, Any]]]
 
@@ -22,6 +24,7 @@ CHECKS = {
     "members": membership.members,
     "assignments": membership.assignments,
     "rebalances": membership.rebalances,
+    "rebalances_told": membership.rebalances_told,
     "commits": progress.commits,
     "offsets": progress.offsets,
     "commit_rates": progress.commit_rates,
@@ -44,6 +47,9 @@ def compute(spark: SparkSession, rows: pa.Table, end_offsets: pa.Table, as_of: d
         name = measure.table.name
         kept = measure.compute(frames, Context(as_of, retention_ms)).toArrow()
         gold[name] = kept.to_pylist()
+        if name == "rebalances":
+            told = Context(as_of, retention_ms, SESSION_MS)
+            gold["rebalances_told"] = measure.compute(frames, told).toArrow().to_pylist()
         if name == "deletable_groups":
             later = Context(as_of + LATER, retention_ms)
             gold["deletable_later"] = measure.compute(frames, later).toArrow().to_pylist()
