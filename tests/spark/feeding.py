@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from kohort.spark.decode import decode
 from kohort.spark.schemas import DECODED
-from kohort.spark.sources.source import Identity, Plan, Position
+from kohort.spark.sources.source import Identity, Plan, Position, Settings
 
 IDENTITY = Identity("c-1", "t-1")
 
@@ -12,12 +12,12 @@ IDENTITY = Identity("c-1", "t-1")
 class Fed:
     """Keeps the contract of `Source` for RAW rows by partition."""
 
-    def __init__(self, rows, *, identity=IDENTITY, samples=None, retention_ms=None):
+    def __init__(self, rows, *, identity=IDENTITY, samples=None, settings=None):
         self.rows = dict(rows)
         self.cut = {}
         self.samples = samples
         self._identity = identity
-        self._retention_ms = retention_ms
+        self._settings = settings or Settings()
 
     def identity(self):
         return self._identity
@@ -49,5 +49,5 @@ class Fed:
     def end_offsets(self, spark, since=None):
         return None if self.samples is None else spark.createDataFrame(self.samples)
 
-    def retention_ms(self):
-        return self._retention_ms
+    def settings(self):
+        return self._settings

@@ -47,7 +47,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
 }
 """Columns for a terminal, which has no room for all; of other tables all are shown."""
 ROWS_SHOWN = 100
-REPORT = "report.html"
 PATIENCE_S = 2.0
 LINE_EVERY_S = 10.0
 UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -107,6 +106,13 @@ class Run(Command):
             help="offsets.retention.minutes of the cluster, where it cannot be asked",
         )
         parser.add_argument(
+            "--session-timeout",
+            type=_duration,
+            metavar="45s",
+            help="the shortest session of a member of the consumer protocol, where the cluster "
+            "cannot be asked: group.consumer.session.timeout.ms, or what groups set for themselves",
+        )
+        parser.add_argument(
             "--as-of",
             type=_moment,
             metavar="TIME",
@@ -139,6 +145,7 @@ def _run(args: Namespace, output: Output) -> int:
         "conf": dict(args.conf),
         "as_of": args.as_of,
         "retention_ms": args.retention,
+        "session_timeout_ms": args.session_timeout,
         "format": args.format,
         "keep_days": args.keep,
         "progress": _Shown(),
@@ -174,14 +181,19 @@ def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
     from collections import Counter  # noqa: PLC0415  (start-up time)
 
+    from kohort.spark.jobs import reader  # noqa: PLC0415
     from kohort.spark.report.picks import select  # noqa: PLC0415
 
-    found = select(_reader(directory)("rebalances"), ["trigger"])
-    causes = Counter(found.column("trigger").to_pylist()).most_common()
-    total = sum(count for _, count in causes)
+    found = select(reader(directory)("rebalances"), ["trigger", "possible"]).to_pylist()
+    causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()
+    total = len(found)
     listed = ", ".join(f"{count} {cause}" for cause, count in causes)
     output.line()
     output.line(f"{total:,} rebalances" + (f": {listed}" if total else ""))
+
+
+def _cause(trigger: str, possible: list[str] | None) -> str:
+    return f"{trigger} ({' or '.join(sorted(possible))})" if possible else trigger
 
 
 class Report(Command):
@@ -204,21 +216,9 @@ def _report(args: Namespace, output: Output) -> int:
 
 
 def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Output) -> None:
-    from kohort.spark import report  # noqa: PLC0415  (start-up time)
+    from kohort.spark import jobs  # noqa: PLC0415  (start-up time)
 
-    path = report.write(_reader(directory), directory / REPORT, groups)
-    output.line(f"report: {path}")
-
-
-def _reader(directory: Path) -> Any:
-    """Tables as Arrow has them: by Arrow itself, or, where they are Delta tables, by Spark."""
-    import kohort.spark  # noqa: PLC0415  (start-up time)
-    from kohort.spark.plain import Tables  # noqa: PLC0415
-
-    tables = Tables(directory)
-    if tables.manifest.format == "parquet":
-        return tables
-    return lambda name: kohort.spark.read(directory, name).toArrow()
+    output.line(f"report: {jobs.report(directory, groups)}")
 
 
 class Show(Command):

@@ -22,7 +22,7 @@ from kohort.spark.manifest import END, Manifest, Part, Writer
 from kohort.spark.progress import Progress, telling
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.samples import NOTHING, Since, last_seen
-from kohort.spark.sources.source import Note, Plan, Position, Source
+from kohort.spark.sources.source import Note, Plan, Position, Settings, Source
 
 MOST_PARTS = 20
 """So many small files of end offsets become one."""
@@ -47,7 +47,8 @@ class Options(NamedTuple):
     """What a run does besides reading."""
 
     as_of: datetime | None = None
-    retention_ms: int | None = None
+    settings: Settings = Settings()
+    """Where the source does not know them, or better than it does."""
     keep_days: float | None = None
 
 
@@ -89,8 +90,8 @@ def add(
         )
     positions = plan.positions if batch.whole else _moved(manifest, log, following)
     notes = (*plan.notes, *(log.changes(plan) if batch.whole else ()))
-    retention_ms = log.retention_ms() if options.retention_ms is None else options.retention_ms
-    context = Context(options.as_of or datetime.now(UTC), retention_ms)
+    settings = options.settings.over(log.settings())
+    context = Context(options.as_of or datetime.now(UTC), *settings)
     with telling(spark, progress, "looking at the ends of topics"):
         sampled = _end_offsets(spark, writer, manifest, log)
     manifest = manifest.with_(
@@ -134,7 +135,7 @@ def flip(
         manifest.with_(
             gold=gold,
             as_of_ms=int(context.as_of.timestamp() * 1000),
-            retention_ms=context.retention_ms,
+            settings=Settings(context.retention_ms, context.session_timeout_ms),
         )
     )
 

@@ -4,27 +4,31 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kohort.spark import delta, shipping
+from kohort.spark import delta, read, shipping
+from kohort.spark import report as page
 from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
 from kohort.spark.gold import Context
 from kohort.spark.manifest import BusyError, TablesError, Writer, load
+from kohort.spark.plain import Tables
 from kohort.spark.progress import Doing, Progress
 from kohort.spark.session import SessionError, sentence, session, settings
 from kohort.spark.sources import source as source_of
 from kohort.spark.sources.end_offsets import sample_cluster
-from kohort.spark.sources.source import Identity, Plan, Position, Source
+from kohort.spark.sources.source import Identity, Plan, Position, Settings, Source
 from kohort.spark.streaming import MicroBatch, follow
 
 FORMATS = ("parquet", "delta")
+REPORT = "report.html"
 PATIENCE_S = 60.0
 FEW_ROWS = 300_000
 
@@ -40,6 +44,7 @@ def run(
     conf: Mapping[str, str] | None = None,
     as_of: datetime | None = None,
     retention_ms: int | None = None,
+    session_timeout_ms: int | None = None,
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     progress: Progress | None = None,
@@ -47,8 +52,9 @@ def run(
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
     Gold is computed for the moment `as_of`, by default `to_time` or now. `keep_days` drops history
-    that is older, but not what tells the state of groups. Raises KohortError: the source cannot be
-    read, the tables are those of another log, somebody else is writing them.
+    that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
+    are the cluster's (see `Settings`), where the source cannot ask. Raises KohortError: the source
+    cannot be read, the tables are those of another log, somebody else is writing them.
     """
     began = time.monotonic()
     with _opened(source, out, format) as (log, writer):
@@ -56,10 +62,11 @@ def run(
         planned = sum(end - start for start, end in plan.ranges.values())
         quick = planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
         with _session(spark, master, conf, progress, writer, quick=quick) as active:
-            options = Options(as_of or to_time, retention_ms, keep_days)
+            told = Settings(retention_ms, session_timeout_ms)
+            options = Options(as_of or to_time, told, keep_days)
             frame = log.frame(active, plan) if plan.ranges else None
             added = add(active, writer, log, Batch(frame, plan), options, progress)
-            context = Context(added.as_of, writer.manifest.retention_ms)
+            context = Context(added.as_of, *writer.manifest.settings)
             tidy(active, writer, context, keep_days, progress)
         gold = writer.manifest.gold_rows()
     return added._replace(gold=gold, seconds=time.monotonic() - began)
@@ -77,6 +84,7 @@ def stream(
     conf: Mapping[str, str] | None = None,
     as_of: datetime | None = None,
     retention_ms: int | None = None,
+    session_timeout_ms: int | None = None,
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     progress: Progress | None = None,
@@ -88,7 +96,7 @@ def stream(
     that comes again adds nothing; Spark's checkpoint is for one stream only.
     """
     began = time.monotonic()
-    options = Options(as_of, retention_ms, keep_days)
+    options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
     with _opened(source, out, format) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
@@ -107,6 +115,24 @@ def stream(
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
         time.monotonic() - began,
     )
+
+
+def report(out: str | Path, groups: Sequence[str] | None = None) -> Path:
+    """Write `report.html` into the directory of tables, of these groups or of those that there is
+    most to tell of; returns where it is. Raises KohortError.
+    """
+    directory = Path(out)
+    return page.write(reader(directory), directory / REPORT, groups)
+
+
+def reader(directory: Path) -> Callable[[str], Any]:
+    """Tables as Arrow has them, by name: by Arrow itself, or, where they are Delta tables, by
+    Spark.
+    """
+    tables = Tables(directory)
+    if tables.manifest.format == "parquet":
+        return tables
+    return lambda name: read(directory, name).toArrow()
 
 
 def snapshot(

@@ -24,7 +24,7 @@ from typing import Self
 import msgspec
 
 from kohort.errors import KohortError
-from kohort.spark.sources.source import Identity, Note, Position
+from kohort.spark.sources.source import Identity, Note, Position, Settings
 from kohort.storage.files import DiskFiles, replace_whole
 
 SCHEMA_VERSION = 1
@@ -112,7 +112,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
     as_of_ms: int | None = None
     """The moment for which gold was computed."""
-    retention_ms: int | None = None
+    settings: Settings = Settings()
+    """As they were known when gold was computed."""
     notes: tuple[Note, ...] = ()
     retired: tuple[Retired, ...] = ()
 

@@ -68,7 +68,7 @@ class MicroBatch:
         fresh = beyond(frame, writer.manifest)
         batch = Batch(fresh, _NO_PLAN, whole=False)
         added = add(spark, writer, self._log, batch, self._options, self._progress)
-        context = Context(added.as_of, writer.manifest.retention_ms)
+        context = Context(added.as_of, *writer.manifest.settings)
         tidy(spark, writer, context, self._options.keep_days, self._progress)
 
 

@@ -9,6 +9,7 @@ from tests.spark.sources.logs import log_source, read, rows_of
 from kohort.client.cluster import Node
 from kohort.spark.sources import Position, SourceError, fetching, source, topic_feed
 from kohort.spark.sources.feed import Span
+from kohort.spark.sources.source import Settings
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
 
@@ -44,8 +45,8 @@ def test_the_rows_are_those_of_the_files_and_nothing_is_left_in_the_log(broker):
     assert live.plan({}) == plan
     assert live.plan(plan.positions).ranges == {}
     assert live.positions({index: end for index, (_, end) in plan.ranges.items()}) == plan.positions
-    assert live.retention_ms() == 7 * 24 * 60 * 60 * 1000
-    assert files.retention_ms() is None
+    assert live.settings() == Settings(7 * 24 * 60 * 60 * 1000, 45_000)
+    assert files.settings() == Settings()
 
 
 def test_times_are_those_of_the_files(broker):

@@ -8,7 +8,7 @@ from kohort.spark.sources.folder_feed import FolderFeed
 from kohort.spark.sources.folders import find
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Identity
+from kohort.spark.sources.source import Identity, Settings
 
 
 class KohortLog(FedFormat):
@@ -48,6 +48,6 @@ class LogSource(FedSource):
 
         return end_offsets.from_folders(spark, self._path, since)
 
-    def retention_ms(self) -> int | None:
+    def settings(self) -> Settings:
         """Unknown: no file of a log directory tells."""
-        return None
+        return Settings()

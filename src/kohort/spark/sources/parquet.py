@@ -19,7 +19,7 @@ from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Identity, Mark, Note, Plan, Position, SourceError
+from kohort.spark.sources.source import Identity, Mark, Note, Plan, Position, Settings, SourceError
 
 _NEEDED = ("partition", "offset", "timestamp", "key", "value")
 _UNKNOWN: dict[str, Any] = {
@@ -100,9 +100,9 @@ class ParquetSource:
         del spark, since
         return None
 
-    def retention_ms(self) -> int | None:
+    def settings(self) -> Settings:
         """Unknown."""
-        return None
+        return Settings()
 
 
 def _from(index: int, start: int) -> Column:

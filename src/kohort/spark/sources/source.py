@@ -78,6 +78,21 @@ class Identity(NamedTuple):
         )
 
 
+class Settings(NamedTuple):
+    """Times of a cluster that say what its log means; None for unknown."""
+
+    retention_ms: int | None = None
+    """How long it keeps the offsets of a group without members."""
+    session_timeout_ms: int | None = None
+    """The shortest session that a member of the consumer protocol may have."""
+
+    def over(self, other: "Settings") -> "Settings":
+        """These, and where they are unknown those of the other."""
+        return Settings(
+            *(low if one is None else one for one, low in zip(self, other, strict=True))
+        )
+
+
 class Note(NamedTuple):
     """Something about the log that the user should know: a gap, a cut tail, a leader change."""
 
@@ -146,5 +161,5 @@ class Source(Protocol):
         `since` is what earlier rows with origin `log` have told: it need not be told again.
         """
 
-    def retention_ms(self) -> int | None:
-        """How long the cluster keeps offsets of a group without members; None for unknown."""
+    def settings(self) -> Settings:
+        """What the cluster's brokers are told, as far as we can know it."""

@@ -11,11 +11,12 @@ from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.fetching import TopicClient, addresses, run
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Identity
+from kohort.spark.sources.source import Identity, Settings
 from kohort.spark.sources.topic_feed import SPAN_RECORDS, TopicFeed
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 _RETENTION = "offsets.retention.minutes"
+_SESSIONS = ("group.consumer.session.timeout.ms", "group.consumer.min.session.timeout.ms")
 _BROKER = 4  # a resource type of DescribeConfigs
 
 
@@ -58,28 +59,38 @@ class TopicSource(FedSource):
         del since
         return end_offsets.from_cluster(spark, self._bootstrap)
 
-    def retention_ms(self) -> int | None:
-        """As a broker's configuration says; None where we may not ask."""
+    def settings(self) -> Settings:
+        """As a broker's configuration says; unknown where we may not ask."""
 
-        async def ask() -> str | None:
+        async def ask() -> dict[str, int]:
             async with self._topic_feed.client() as client:
-                return await _retention_or_none(client)
+                return await _numbers(client, [_RETENTION, *_SESSIONS])
 
-        minutes = run(ask)
-        return int(minutes) * 60_000 if minutes is not None and minutes.isdigit() else None
+        told = run(ask)
+        minutes = told.get(_RETENTION)
+        sessions = [told[name] for name in _SESSIONS if name in told]
+        return Settings(
+            None if minutes is None else minutes * 60_000,
+            min(sessions) if len(sessions) == len(_SESSIONS) else None,
+        )
 
 
-async def _retention_or_none(client: TopicClient) -> str | None:
+async def _numbers(client: TopicClient, names: list[str]) -> dict[str, int]:
+    """The settings of a broker that are numbers, by name; none where it does not tell."""
     await client.look_up()
     node = next((leader.node for leader in client.leaders.values()), None)
     if node is None:
-        return None
+        return {}
     resource = DescribeConfigsResource(
-        resource_type=_BROKER, resource_name=str(node.id), configuration_keys=[_RETENTION]
+        resource_type=_BROKER, resource_name=str(node.id), configuration_keys=names
     )
     try:
         answer = await client.ask(node, DescribeConfigsRequest(resources=[resource]))
     except (ApiError, UnsupportedVersionError, WireError):
-        return None
-    configs = (one for result in answer.results for one in result.configs)
-    return next((one.value for one in configs if one.name == _RETENTION), None)
+        return {}
+    return {
+        one.name: int(one.value)
+        for result in answer.results
+        for one in result.configs
+        if one.name in names and (one.value or "").isdigit()
+    }
