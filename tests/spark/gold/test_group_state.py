@@ -139,3 +139,12 @@ def test_deleted_groups_stay_as_long_as_their_tombstones(states):
     assert dead["classic-deleted"] == "classic"
     assert dead["streams-left"] == "streams"
     assert all(groups[group]["members"] == 0 for group in dead)
+
+
+def test_a_key_without_a_group_in_text_is_no_group_and_no_failure(spark):
+    keys = [b"\0\x0a\0\x02\xff\xfe", b"\0\x0b\0\x01\xff", b"\0\x0a", b"\0\x0a\0\x05share\0\x01m"]
+    batch = rows.raw([(offset, key, b"\0\0") for offset, key in enumerate(keys)])
+
+    found = group_state(rows.frames(spark, batch), CONTEXT).toArrow().to_pylist()
+
+    assert [(row["group_id"], row["group_type"]) for row in found] == [("share", "share")]

@@ -162,15 +162,18 @@ def _members(frames: Frames) -> DataFrame:
 
 
 def _others(frames: Frames) -> DataFrame:
-    """Share and streams groups: the bytes of a key tell the group, and the member behind it."""
+    """Share and streams groups: the bytes of a key tell the group, and the member behind it. A key
+    whose group is no text tells of none.
+    """
     kinds = F.create_map(*(F.lit(one) for row in {**_ENDS, **_MEMBER_KEYS}.items() for one in row))
     size = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
-    group_id = F.decode(F.expr("substring(key, 5, cast(size as int))"), "UTF-8")
+    group_id = F.try_validate_utf8(F.expr("cast(substring(key, 5, size) as string)"))
     rows = (
         frames[OTHER]
         .where(F.col("type").isin(*_ENDS, *_MEMBER_KEYS))
         .withColumn("size", size)
         .withColumn("group_id", F.coalesce("group_id", group_id))
+        .where(F.col("group_id").isNotNull())
         .withColumn("alive", F.col("value").isNotNull())
         .withColumn("kind", kinds[F.col("type")])
         .withColumn("is_member", F.col("type").isin(*_MEMBER_KEYS))
