@@ -245,6 +245,9 @@ def test_no_merged_increment_spans_more_than_a_quarter_of_what_is_kept():
     daily = [increment(n, 10, n * day, (n + 1) * day) for n in range(12)]
     assert increments.to_merge(daily, 20 * day) == daily[:5]
     assert increments.to_merge(daily, 4 * day) == []
+    merged = increment(20, 50, 0, 5 * day)
+    assert increments.to_merge([merged, *daily[5:]], 20 * day) == []  # fewer than ten by now
+    assert increments.to_merge([merged, *daily[3:]], 16 * day) == daily[3:7]
 
 
 def test_an_increment_is_too_old_when_its_last_row_is():

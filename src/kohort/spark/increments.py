@@ -4,7 +4,7 @@ Nothing here flips the manifest: each function writes files that nobody knows ye
 the manifest would say of them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -74,7 +74,8 @@ def _save(
         return delta.append_rows(writer, frame, name)
     few = expected is not None and expected <= FEW_ROWS
     tasks = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
-    files = 1 if few else max(int(tasks), (expected or 0) // ROWS_PER_FILE)
+    least = int(tasks) if tasks.isdigit() else 1  # where Spark chooses by itself it says "auto"
+    files = 1 if few else max(least, (expected or 0) // ROWS_PER_FILE)
     # A file for each kind and task: so few tasks, and within one in the order of the log.
     ordered = frame.coalesce(files).sortWithinPartitions("kind", "partition", "offset")
     path = str(writer.directory / ROWS / name)
@@ -178,10 +179,20 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
     chosen = [one for size, those in by_size.items() if size <= max(sizes) for one in those]
     if keep_ms is None:
         return chosen
-    dated = sorted(chosen, key=lambda one: one.oldest_ms or 0)
-    oldest = dated[0].oldest_ms or 0
-    near = [one for one in dated if (one.newest_ms or 0) - oldest <= keep_ms // 4]
-    return near if len(near) > 1 else []
+    largest = max(_near(chosen, keep_ms // 4), key=len)
+    return largest if len(largest) > 1 else []
+
+
+def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Increment]]:
+    """Several whose rows are not further apart than that, none of them twice."""
+    near: list[Increment] = []
+    for one in sorted(increments, key=lambda one: one.oldest_ms or 0):
+        newest = max(each.newest_ms or 0 for each in (*near, one))
+        if near and newest - (near[0].oldest_ms or 0) > reach_ms:
+            yield near
+            near = []
+        near.append(one)
+    yield near
 
 
 def merge(
