@@ -139,6 +139,7 @@ def test_a_file_or_names(kohort):
     [
         (b"", []),
         (b"a\nb\n\na\n", [Candidate("a"), Candidate("b")]),
+        ("a\u2028b\x0b\r\nc".encode(), [Candidate("a\u2028b\x0b"), Candidate("c")]),
         (b'["a"]', [Candidate("a")]),
         (b'{"rows": [{"group_id": "a"}]}', [Candidate("a")]),
         (b'{"groups": [{"group_id": "a", "deletable": false}]}', [

@@ -60,7 +60,9 @@ def read_candidates(file: str) -> list[Candidate]:
 
 
 def _lines(text: str) -> list[Candidate]:
-    return [Candidate(line) for line in text.splitlines() if line.strip()]
+    """Only a line feed ends a group id: `splitlines` would make two groups of one with U+2028."""
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [Candidate(line) for line in lines if line.strip()]
 
 
 def _rows(file: str, text: str) -> list[Candidate]:
