@@ -117,6 +117,7 @@ def test_a_second_run_reads_what_is_new_and_computes_where_it_is(spark, tmp_path
     summary = jobs.run(log, tmp_path, spark=spark, as_of=later)
 
     assert summary.rows == {"tombstone": 4}
+    assert summary.gold == {"counts": 2, "total": 1}
     assert load(tmp_path).positions == {0: Position(5), 1: Position(9)}
     counts = by_partition(tmp_path)
     assert counts[0] == {"partition": 0, "rows": 5, "as_of": AS_OF}

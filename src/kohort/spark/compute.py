@@ -4,9 +4,11 @@ A group lives in one partition of the log, so where nothing was added nothing ca
 measure depends on the moment. Those are marked `whole`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -80,17 +82,22 @@ def _without(
     """The parts with the rows of other partitions only."""
     kept = []
     for part in parts:
-        there = _partitions(directory / part.path) if part.partitions is None else part.partitions
-        left = tuple(one for one in there if one not in partitions)
+        counts = _counts(directory / part.path)
+        there = counts if part.partitions is None else part.partitions
+        left = tuple(one for one in sorted(there) if one not in partitions)
         if left:
-            kept.append(Part(path=part.path, rows=part.rows, partitions=left))
+            rows = sum(counts[one] for one in left)
+            kept.append(Part(path=part.path, rows=rows, partitions=left))
     return tuple(kept)
 
 
-def _partitions(path: Path) -> tuple[int, ...]:
-    """The partitions of the log that the files have rows of."""
-    found = pq.read_table(path, columns=["partition"]).column("partition").unique()
-    return tuple(sorted(found.to_pylist()))
+def _counts(path: Path) -> Counter[int]:
+    """Partition of the log -> how many rows of it the files have."""
+    counts: Counter[int] = Counter()
+    for batch in ds.dataset(path, format="parquet").to_batches(columns=["partition"]):
+        for pair in batch.column("partition").value_counts().to_pylist():
+            counts[pair["values"]] += pair["counts"]
+    return counts
 
 
 def write_part(

@@ -5,7 +5,7 @@ start. Delta tables are for engines that know them.
 """
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +18,31 @@ from kohort.spark import store
 from kohort.spark.manifest import ROWS, Increment, Manifest, Part, TablesError, load
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
 
-Rows: TypeAlias = pa.Table | ds.Dataset
+
+class Parts:
+    """Files of which only the rows of some partitions of the log count; read as a dataset is."""
+
+    def __init__(
+        self, schema: pa.Schema, files: Mapping[tuple[int, ...] | None, list[str]]
+    ) -> None:
+        self._schema = schema
+        self._files = files
+
+    def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
+    ) -> pa.Table:
+        """Some columns of some rows; nothing else is kept in memory."""
+        return pa.concat_tables(
+            ds.dataset(files, self._schema, format="parquet").to_table(
+                columns, _both(_in_partitions(only), filter)
+            )
+            for only, files in self._files.items()
+        )
+
+
+Rows: TypeAlias = pa.Table | ds.Dataset | Parts
 
 
 class Tables:
@@ -45,9 +69,9 @@ class Tables:
     def table(self, name: str, where: pc.Expression | None = None) -> pa.Table:
         """A table in memory; of a large one, better only some rows."""
         rows = self(name)
-        if isinstance(rows, ds.Dataset):
-            return rows.to_table(filter=where)
-        return rows if where is None else rows.filter(where)
+        if isinstance(rows, pa.Table):
+            return rows if where is None else rows.filter(where)
+        return rows.to_table(filter=where)
 
     def _parts(self, table: Table, parts: Iterable[Part]) -> Rows:
         by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
@@ -58,12 +82,7 @@ class Tables:
             files += _files(self.directory / part.path)
         if set(by_partitions) <= {None}:
             return ds.dataset(by_partitions.get(None, []), table.arrow, format="parquet")
-        return pa.concat_tables(
-            ds.dataset(files, table.arrow, format="parquet").to_table(
-                filter=None if only is None else pc.field("partition").isin(only)
-            )
-            for only, files in by_partitions.items()
-        )
+        return Parts(table.arrow, by_partitions)
 
     def _rows(self, table: Table) -> pa.Table:
         """A table of bronze or silver: some columns of the decoded rows of one kind, or of all."""
@@ -71,7 +90,8 @@ class Tables:
         nested = table.name in KINDS.values() and table.name in DECODED.names
         inside = set(DECODED.arrow.field(table.name).type.names) if nested else set()
         columns = [name for name in table.names if name not in inside]
-        schema = pa.schema([one for one in DECODED.arrow if one.name != "kind"])
+        wanted = {*columns, *([table.name] if nested else ())}
+        schema = pa.schema([one for one in DECODED.arrow if one.name in wanted])
         found = [self._increment(one, kind, schema) for one in self.manifest.increments]
         rows = pa.concat_tables([*found, schema.empty_table()])
         there = {name: rows.column(name) for name in columns}
@@ -96,6 +116,14 @@ class Tables:
         ]
         where = reduce(pc.Expression.__and__, kept) if kept else None
         return ds.dataset(files, schema, format="parquet").to_table(filter=where)
+
+
+def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
+    return None if only is None else pc.field("partition").isin(only)
+
+
+def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
+    return two if one is None else one if two is None else one & two
 
 
 def _files(folder: Path) -> list[str]:

@@ -6,13 +6,16 @@ What is left out is said beside the chart.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-Rows: TypeAlias = "pa.Table | ds.Dataset"
+if TYPE_CHECKING:
+    from kohort.spark.plain import Parts
+
+Rows: TypeAlias = "pa.Table | ds.Dataset | Parts"
 Read = Callable[[str], Rows]
 """A table of the pipeline by its name, as it is now."""
 
@@ -22,9 +25,9 @@ Groups = tuple[str, ...] | None
 
 def select(rows: Rows, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
     """Some columns of some rows. Of a dataset, only those are read."""
-    if isinstance(rows, ds.Dataset):
-        return rows.to_table(columns=list(columns), filter=where)
-    return (rows if where is None else rows.filter(where)).select(list(columns))
+    if isinstance(rows, pa.Table):
+        return (rows if where is None else rows.filter(where)).select(list(columns))
+    return rows.to_table(columns=list(columns), filter=where)
 
 
 def among(groups: Groups) -> pc.Expression | None:

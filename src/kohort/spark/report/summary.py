@@ -93,10 +93,12 @@ def completeness(read: Read) -> Html | None:
     hidden = False
     for name, began in _HISTORIES.items():
         table = picks.select(read(name), ["partition", began, "complete_from"])
-        for row in table.to_pylist():
-            if row["complete_from"] is not None:
-                marks[row["partition"]] = row["complete_from"]
-                hidden |= row[began] is not None and row[began] < row["complete_from"]
+        known = table.group_by("partition").aggregate([("complete_from", "max")])
+        for row in known.to_pylist():
+            if row["complete_from_max"] is not None:
+                marks[row["partition"]] = row["complete_from_max"]
+        older = pc.less(table.column(began), table.column("complete_from"))
+        hidden |= pc.any(older).as_py() or False
     if not marks:
         return None
     first, last = picks.when(min(marks.values())), picks.when(max(marks.values()))
