@@ -17,10 +17,12 @@ from kohort.errors import Broken
 from kohort.spark import compute, increments, jobs, store
 from kohort.spark.adding import Batch, Options, add
 from kohort.spark.gold import Measure
+from kohort.spark.gold.completeness import complete_from
 from kohort.spark.manifest import TablesError, Writer, load
 from kohort.spark.plain import Tables
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.session import SessionError
+from kohort.spark.silver import views
 from kohort.spark.sources.source import Identity, Position
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
@@ -159,6 +161,18 @@ def test_counts_that_do_not_add_up_stop_the_run(spark, tmp_path):
         with pytest.raises(Broken, match=words):
             jobs.run(log, tmp_path, spark=spark)
         assert load_number(tmp_path) == 0
+
+
+def test_damage_that_has_no_offset_of_its_own_is_kept(spark, tmp_path):
+    damage = {"offset": 3, "value": b"?", "error": "no batch", "ms": None}
+    log = Fed({0: joined(keyed(3), raw([damage, {**damage, "value": b"!"}]), keyed(9, start=3))})
+
+    summary = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+
+    assert summary.rows == {"tombstone": 12, "quarantine": 2}
+    frames = views(store.rows(spark, tmp_path, load(tmp_path)))
+    (row,) = complete_from(frames).collect()
+    assert row.complete_offset == 10  # the first record with a key that was there before
 
 
 def load_number(directory):

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.errors import Broken
 from kohort.spark import delta, store
 from kohort.spark.manifest import ROWS, Increment, Manifest, Writer
-from kohort.spark.schemas import ALL_KINDS, DECODED
+from kohort.spark.schemas import ALL_KINDS, DECODED, QUARANTINE
 
 Ranges = Mapping[int, tuple[int, int]]
 
@@ -91,11 +91,16 @@ class _Counted(NamedTuple):
 
 
 def _count(frame: DataFrame, ranges: Ranges | None) -> _Counted:
-    """Count rows by table, and check each that it is there once and where it was expected."""
+    """Count rows by table, and check each that it is there once and where it was expected.
+
+    Bytes between two batches that are none have no offset of their own: their row stands where the
+    next record does.
+    """
     kinds = F.array(*(F.lit(kind) for kind in ALL_KINDS))
     code = F.coalesce(F.array_position(kinds, F.col("kind")), F.lit(0))
     time = F.unix_millis("timestamp")
-    by_place = frame.groupBy("partition", "offset").agg(
+    damaged = (F.col("kind") == QUARANTINE).alias("damaged")
+    by_place = frame.groupBy("partition", "offset", damaged).agg(
         F.count("*").alias("times"),
         F.max(code).alias("code"),
         F.min(time).alias("oldest"),
@@ -104,7 +109,7 @@ def _count(frame: DataFrame, ranges: Ranges | None) -> _Counted:
     sums = by_place.groupBy("partition", "code").agg(
         F.sum("times").alias("rows"),
         F.count("*").alias("places"),
-        F.max(F.when(F.col("times") > 1, F.col("offset"))).alias("doubled"),
+        F.max(F.when((F.col("times") > 1) & ~F.col("damaged"), F.col("offset"))).alias("doubled"),
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.min("oldest").alias("oldest"),

@@ -3,7 +3,8 @@
 A cleaner leaves one record of each key below the point up to which it has cleaned, and every record
 above. The point itself is not written down, but it lies at or below the first record that has an
 older one of its key beside it, since the cleaner would have taken that. So a partition that has
-holes in its offsets is complete from there, or from behind its last hole, whichever is later.
+holes in its offsets is complete from there, or from behind its last hole, whichever is later. What
+is damaged is a hole too.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -25,15 +26,23 @@ def complete_from(frames: Frames) -> DataFrame:
     """
     is_record = ~F.col("control") & F.col("error").isNull()
     key = F.when(is_record, F.xxhash64("key")).alias("key_hash")
-    records = frames[RECORDS_TABLE.name].select("partition", "offset", "timestamp", key)
+    damage = F.col("error").isNotNull() & F.col("key").isNull()  # who knows how many records
+    records = frames[RECORDS_TABLE.name].select(
+        "partition", "offset", "timestamp", key, damage.alias("is_damage")
+    )
     extent = records.groupBy("partition").agg(
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.count("*").alias("count"),
         F.min("timestamp").alias("begin"),
         F.max("timestamp").alias("end"),
+        F.max("is_damage").alias("damaged"),
     )
-    is_whole = (F.col("first") == 0) & (F.col("last") - F.col("first") + 1 == F.col("count"))
+    is_whole = (
+        (F.col("first") == 0)
+        & (F.col("last") - F.col("first") + 1 == F.col("count"))
+        & ~F.col("damaged")
+    )
     whole = extent.where(is_whole).select(
         "partition", F.col("first").alias("complete_offset"), F.col("begin").alias("complete_from")
     )
@@ -50,9 +59,11 @@ def mark(rows: DataFrame, frames: Frames) -> DataFrame:
 
 def _behind_holes(records: DataFrame) -> DataFrame:
     partition = Window.partitionBy("partition")
-    gap = F.col("offset") - F.lag("offset", 1, -1).over(partition.orderBy("offset"))
-    near = records.withColumn("gap", gap).withColumn(
-        "hole_ends", F.max(F.when(F.col("gap") > 1, F.col("offset"))).over(partition)
+    in_order = partition.orderBy("offset", F.desc("is_damage"))
+    gap = F.col("offset") - F.lag("offset", 1, -1).over(in_order)
+    behind_damage = F.coalesce(F.lag("is_damage").over(in_order), F.lit(False))
+    near = records.withColumn("is_behind", (gap > 1) | behind_damage).withColumn(
+        "hole_ends", F.max(F.when(F.col("is_behind"), F.col("offset"))).over(partition)
     )
     of_key = Window.partitionBy("partition", "key_hash").orderBy("offset")
     repeated = (
