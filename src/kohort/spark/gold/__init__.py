@@ -22,8 +22,8 @@ from kohort.spark.schemas.progress import (
 MEASURES: tuple[Measure, ...] = (
     Measure(GROUP_STATE, group_state),
     Measure(MEMBERS, members),
-    Measure(ASSIGNMENTS, assignments),
-    Measure(REBALANCES, rebalances),
+    Measure(ASSIGNMENTS, assignments, whole=True),  # names of topics come from other groups too
+    Measure(REBALANCES, rebalances, whole=True),
     Measure(COMMITS, commits),
     Measure(OFFSETS, offsets),
     Measure(COMMIT_RATES, commit_rates),

@@ -26,11 +26,12 @@ class Context(NamedTuple):
 
 class Measure(NamedTuple):
     """A table of gold. `compute` ends in `table.conform`, orders by log offset, never by time, and
-    is right for any subset of the log's partitions, since a group lives in one of them.
+    is right for any subset of the log's partitions, unless it is `whole`: a group lives in one.
     """
 
     table: Table
     compute: Callable[[Frames, Context], DataFrame]
     whole: bool = False
-    """Computed anew over all partitions of the log in every run, since it depends on the moment or
-    on tables that are not of the log. The others are computed where the log has new rows."""
+    """Computed anew over all partitions of the log in every run, since it depends on the moment, on
+    tables that are not of the log, or on groups in other partitions. The others are computed where
+    the log has new rows."""
