@@ -211,18 +211,20 @@ STATUS = Table(
             "status",
             pa.string(),
             "`OK`, `WARN`, `STALL`, `STOP`, `REWIND`; of a group, `ERR` for anything worse than "
-            "`WARN`. `kohort` adds `LOST` and `UNKNOWN`",
+            "`WARN`. Where the lag is not known `burrow` says `NOTFOUND` and `kohort` `UNKNOWN`, "
+            "which adds `LOST` too",
         ),
         Column(
             "rule",
             pa.string(),
-            "the rule that decided. `burrow`, in this order: `lag_allowed` (no lag now, OK), "
+            "the rule that decided. `burrow`, in this order: `lag_unknown` (NOTFOUND), "
+            "`lag_allowed` (no lag now, OK), "
             "`stopped` (silent for longer than the window spans, and not caught up with any of the "
             "last end offsets, STOP), `rewound` (an offset went back and was not reached again, "
             "REWIND), `caught_up` (no lag at some commit, OK), `stalled` (all offsets equal, "
             "STALL), `slowing` (lag never went down, WARN), `progress` (OK). `kohort`: "
             "`lag_unknown` (UNKNOWN), `beyond_end` (committed more than there is, WARN), "
-            "`lag_allowed` (OK), `records_lost` (retention was faster, LOST), `no_members` (lag, "
+            "`records_lost` (retention was faster, LOST), `lag_allowed` (OK), `no_members` (lag, "
             "and nobody to read it, STOP), `rewound` (as above, REWIND), `stopped` (records have "
             "waited, without a commit, for longer than twice the longest pause in the window and a "
             "minute, STOP), `stalled` (commits go on, all at one offset, and a record has waited "
@@ -244,7 +246,7 @@ STATUS = Table(
     "counts silence only from when there was something to read, so idle and drained topics and "
     "slow committers are not stopped; it does not call a constant lag slow.",
     unknown="Whether a consumer that does not commit is alive. Without end offsets there is "
-    "nothing to judge: `kohort` says UNKNOWN, Burrow takes the lag for 0.",
+    "nothing to judge; Burrow itself takes the lag for 0 then.",
 )
 
 DELETABLE_GROUPS = Table(
