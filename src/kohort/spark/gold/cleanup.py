@@ -129,9 +129,9 @@ def _reason(context: Context) -> Column:
         F.concat(F.lit("idle for "), days, F.lit(" days")), F.lit("no sign of life in the log")
     )
     expiry = F.concat(
-        F.when(F.col("expires_at") > F.lit(context.as_of), "; the broker deletes it on ").otherwise(
-            "; the broker deletes it at its next look, due since "
-        ),
+        F.when(
+            F.unix_micros("expires_at") > micros(context.as_of), "; the broker deletes it on "
+        ).otherwise("; the broker deletes it at its next look, due since "),
         F.date_format("expires_at", "yyyy-MM-dd HH:mm"),
         F.lit(" UTC"),
     )

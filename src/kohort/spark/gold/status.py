@@ -167,7 +167,7 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
     now = micros(context.as_of)
     lag = frames["lag"].where(
         (F.col("level") == "partition")
-        & (F.col("at") == F.lit(context.as_of))
+        & (F.unix_micros("at") == now)
         & F.col("committed_offset").isNotNull()
     )
     samples = ends.eras(frames["end_offsets"]).where(F.col("sampled_us") <= now)
