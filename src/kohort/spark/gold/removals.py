@@ -64,7 +64,7 @@ def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
             F.explode(
                 F.sequence(
                     F.floor((seconds - reach) / _BUCKET_S),
-                    F.floor(F.col("valid_to").cast("double") / _BUCKET_S),
+                    F.floor(F.least(F.col("valid_to").cast("double"), seconds) / _BUCKET_S),
                 )
             ),
         )
