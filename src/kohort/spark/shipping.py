@@ -4,7 +4,9 @@ The nodes need Python with pyspark, numpy, pyarrow and what Kohort depends on; K
 is pure Python, travels as a zip of its files.
 """
 
+import atexit
 import hashlib
+import shutil
 import tempfile
 import zipfile
 from functools import cache
@@ -39,6 +41,7 @@ def package() -> Path:
     for file in files:
         digest.update(file.read_bytes())
     folder = Path(tempfile.mkdtemp(prefix="kohort-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors ask for it until then
     path = folder / f"kohort-{digest.hexdigest()[:12]}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
