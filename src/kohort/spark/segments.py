@@ -106,11 +106,25 @@ def parse(
     next_offset = start
     last = None
     good = 0  # batches before this one are done
+    astray = _astray(headers, right)
+    right[astray] = False
     for one in np.flatnonzero(~right).tolist():
         pieces.append(_good_rows(records, headers, bodies.data, partition, good, one))
         next_offset = _after(headers, good, one, next_offset)
         raw = data[places[one] : places[one + 1]]
-        rows, following, is_right = _unusual(raw, partition, next_offset if one else None)
+        if one in astray:
+            error = f"batch begins at offset {headers[one]['base_offset']}, which is out of order"
+            rows, following, is_right = (
+                [_damage(partition, next_offset, raw, error)],
+                next_offset,
+                False,
+            )
+        else:
+            rows, following, is_right = _unusual(raw, partition, next_offset if one else None)
+            later = headers["base_offset"][one + 1 :][right[one + 1 :]]
+            if not is_right and len(later) and following > later[0]:
+                rows = [_damage(partition, next_offset, raw, rows[0][-1])]
+                following = next_offset
         pieces.append(_as_batch(rows))
         right[one] = is_right
         next_offset = following
@@ -148,6 +162,36 @@ def timestamps(milliseconds: Ints) -> pa.Array:
 
 
 # ---- batches
+
+
+def _astray(headers: Headers, right: Bools) -> list[int]:
+    """Batches that are right but for their base offset, which no checksum covers: those without
+    which the others are in order.
+    """
+    places = np.flatnonzero(right)
+    base = headers["base_offset"].astype(np.int64)[places]
+    after = base + headers["last_offset_delta"][places] + 1
+    if (base[1:] >= after[:-1]).all():
+        return []
+    kept: list[int] = []
+    found: list[int] = []
+    for one in range(len(places)):
+        if not kept or base[one] >= after[kept[-1]]:
+            kept.append(one)
+        elif _is_ahead(base, after, kept, one):
+            found.append(kept.pop())
+            kept.append(one)
+        else:
+            found.append(one)
+    return sorted(places[found].tolist())
+
+
+def _is_ahead(base: Ints, after: Ints, kept: list[int], one: int) -> bool:
+    """Whether it is the batch before this one that is astray."""
+    if len(kept) > 1:
+        before = after[kept[-2]]
+        return bool(base[one] >= before != base[kept[-1]])
+    return one + 1 < len(base) and bool(after[one] <= base[one + 1] < after[kept[-1]])
 
 
 def _places(data: bytes) -> list[int]:

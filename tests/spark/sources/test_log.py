@@ -71,6 +71,30 @@ def test_damage_in_the_middle_is_a_row_and_moves_no_neighbour(tmp_path, what):
     assert read_range(one, 0, 4) == [row for row in found if row[1] < 4]
 
 
+@pytest.mark.parametrize("crc", ["right", "wrong"])
+@pytest.mark.parametrize(("base", "at"), [(260, 4), (6, 4), (1, 4), (2, 4), (260, 0)])
+def test_an_offset_out_of_order_hides_nothing_else(tmp_path, monkeypatch, base, at, crc):
+    """No checksum covers the base offset of a batch."""
+    monkeypatch.setattr(feeds, "PIECE_BYTES", 600)
+    writer = Writer(tmp_path)
+    writer.append("a", "b", times=20)
+    path = writer.files()[0]
+    data = bytearray(path.read_bytes())
+    place = len(data) // 20 * (at // 2)
+    data[place : place + 8] = base.to_bytes(8)
+    data[place + 20] ^= crc == "wrong"
+    path.write_bytes(data)
+
+    found = read(log_source(tmp_path))
+
+    assert [offset for _, offset, key in found if key in {"a", "b"}] == [
+        offset for offset in range(40) if offset not in {at, at + 1}
+    ]
+    (error,) = [key for _, _, key in found if key not in {"a", "b"}]
+    told = f"batch begins at offset {base}, which is out of order"
+    assert error == told if crc == "right" else "crc" in error
+
+
 def test_a_torn_end_of_a_closed_segment_is_damage(tmp_path):
     writer = Writer(tmp_path)
     writer.append("a", times=2)
