@@ -28,7 +28,7 @@ $(OLDER_SPARK)/.installed: | $(STAMP)
 	@touch $@
 
 test: lint types chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
-	@$(BIN)/python -m pytest -q -m "not prove" -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -q -m "not prove" -n 2
 
 fast: $(STAMP)  ## the tests that need no server, no Java and no Spark, in under a minute
 	@$(BIN)/python -m pytest -q -m "not clients and not java and not prove and not spark"

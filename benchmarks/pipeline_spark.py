@@ -21,11 +21,13 @@ COLUMNS = (
 
 def cpu_seconds() -> float:
     """Of this process and of all it ever started; workers that have ended count in who waited."""
-    ticks = 0
-    for pid in tree(os.getpid()):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / TICKS
+    while True:
+        try:
+            stats = [Path(f"/proc/{pid}/stat").read_text() for pid in tree(os.getpid())]
+        except (FileNotFoundError, ProcessLookupError):  # one has just ended
+            continue
+        fields = [one.rpartition(")")[2].split()[11:15] for one in stats]
+        return sum(int(ticks) for one in fields for ticks in one) / TICKS
 
 
 def session(master, way):
@@ -80,4 +82,5 @@ def main():
     spark.stop()
 
 
-main()
+if __name__ == "__main__":
+    main()

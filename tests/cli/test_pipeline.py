@@ -181,6 +181,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         "conf": {"a.b": "c=d"},
         "as_of": datetime(2026, 11, 22, tzinfo=UTC),
         "retention_ms": 604_800_000,
+        "session_timeout_ms": None,
         "format": "delta",
         "keep_days": 90.0,
     }
@@ -205,6 +206,7 @@ def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):
 def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
     row = {"sampled_at": AT, "topic": "t", "topic_partition": 0, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "end_offset": 1}], schema=END_OFFSETS.arrow)
+    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
     monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
 
     ran = kohort(

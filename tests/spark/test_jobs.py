@@ -23,7 +23,7 @@ from kohort.spark.plain import Tables
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.session import SessionError
 from kohort.spark.silver import views
-from kohort.spark.sources.source import Identity, Position
+from kohort.spark.sources.source import Identity, Position, SourceError
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 SHOWN = ("offset_commit", "consumer_group_current_member_assignment", "group_metadata")
@@ -299,9 +299,45 @@ def test_what_fails_in_spark_is_one_sentence(spark, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refused(
+    tmp_path, monkeypatch
+):
+    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    answers = iter([sampled, SourceError("it is down"), sampled])
+    failed = []
+
+    def sample(_):
+        answer = next(answers)
+        if isinstance(answer, SourceError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(jobs, "sample_cluster", sample)
+    taken = jobs.snapshot("h:1", tmp_path, every_s=0.001, count=2, failed=failed.append)
+
+    assert (taken, [str(one) for one in failed]) == (2, ["it is down"])
+    assert sum(one.rows for one in load(tmp_path).end_offsets) == 2
+    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-2")
+    with pytest.raises(TablesError, match="cluster c-1, and this log is of cluster c-2"):
+        jobs.snapshot("h:2", tmp_path)
+
+
+def test_who_has_lost_the_lock_publishes_nothing(tmp_path):
+    with Writer(tmp_path) as first:
+        first.publish(first.manifest)
+        late = Writer(tmp_path, locked=False)
+        first.publish(first.manifest)
+
+        with pytest.raises(TablesError, match="manifest 2 is there, expected 1"):
+            late.publish(late.manifest)
+
+
 def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypatch):
     row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
     monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
     told = []
 

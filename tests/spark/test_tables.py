@@ -290,7 +290,7 @@ def test_parts_of_gold_count_for_their_partitions(tmp_path):
         parts.append(Part(path=str(number), rows=3, partitions=only))
 
     found = tables._parts(table, parts)
-    assert sorted((row["partition"], row["offset"]) for row in found.to_pylist()) == [
+    assert sorted((row["partition"], row["offset"]) for row in found.to_table().to_pylist()) == [
         (0, 0),
         (1, 1),
         (2, 0),

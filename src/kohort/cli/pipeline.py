@@ -83,6 +83,7 @@ class Run(Command):
             metavar="10s",
             help="with --stream: go on until interrupted, a micro-batch this often",
         )
+        _add_cluster(parser)
         parser.add_argument("--master", metavar="URL", help="Spark's master (default local[*])")
         parser.add_argument(
             "-X",
@@ -98,19 +99,6 @@ class Run(Command):
             choices=("parquet", "delta"),
             default="parquet",
             help="how the tables are kept (default parquet)",
-        )
-        parser.add_argument(
-            "--retention",
-            type=_duration,
-            metavar="7d",
-            help="offsets.retention.minutes of the cluster, where it cannot be asked",
-        )
-        parser.add_argument(
-            "--session-timeout",
-            type=_duration,
-            metavar="45s",
-            help="the shortest session of a member of the consumer protocol, where the cluster "
-            "cannot be asked: group.consumer.session.timeout.ms, or what groups set for themselves",
         )
         parser.add_argument(
             "--as-of",
@@ -133,6 +121,22 @@ class Run(Command):
             complain("pipeline run: --to is not for --stream")
             return USAGE
         return print_result(lambda output: _run(args, output), as_json=False)
+
+
+def _add_cluster(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--retention",
+        type=_duration,
+        metavar="7d",
+        help="offsets.retention.minutes of the cluster, where it cannot be asked",
+    )
+    parser.add_argument(
+        "--session-timeout",
+        type=_duration,
+        metavar="45s",
+        help="the shortest session of a member of the consumer protocol, where the cluster "
+        "cannot be asked: group.consumer.session.timeout.ms, or what groups set for themselves",
+    )
 
 
 def _run(args: Namespace, output: Output) -> int:
@@ -386,6 +390,7 @@ def _snapshot(args: Namespace, output: Output) -> int:
         every_s=every_s,
         count=args.count,
         told=lambda partitions: output.line(f"{_now()} ends of {partitions:,} partitions"),
+        failed=lambda error: complain(f"{_now()} {error}"),
     )
     return OK
 

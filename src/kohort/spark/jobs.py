@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from kohort.errors import KohortError
 from kohort.spark import delta, read, shipping
 from kohort.spark import report as page
 from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
@@ -24,7 +25,8 @@ from kohort.spark.progress import Doing, Progress
 from kohort.spark.session import SessionError, sentence, session, settings
 from kohort.spark.sources import source as source_of
 from kohort.spark.sources.end_offsets import sample_cluster
-from kohort.spark.sources.source import Identity, Plan, Position, Settings, Source
+from kohort.spark.sources.fetching import cluster_id
+from kohort.spark.sources.source import Identity, Plan, Position, Settings, Source, SourceError
 from kohort.spark.streaming import MicroBatch, follow
 
 FORMATS = ("parquet", "delta")
@@ -101,7 +103,9 @@ def stream(
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(spark, master, conf, progress, writer, quick=False) as active:
-            if plan.cut or not plan.ranges:
+            # What acts for us elsewhere knows the manifest only.
+            writer.publish(writer.manifest)
+            if plan.cut or plan.notes or not plan.ranges:
                 add(active, writer, log, Batch(None, _without_rows(plan)), options, progress)
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
@@ -142,24 +146,36 @@ def snapshot(
     every_s: float | None = None,
     count: int | None = None,
     told: Callable[[int], None] | None = None,
+    failed: Callable[[KohortError], None] | None = None,
 ) -> int:
     """Add samples of where the topics of a cluster end, once or every so often; returns how many
     times. They make the lag in seconds exact. Needs no Spark.
 
-    While somebody else writes the tables the samples are kept, and added when he has ended.
-    `told` gets the number of samples each time. Raises KohortError.
+    While somebody else writes the tables the samples are kept, and added when he has ended. `told`
+    gets the number of samples each time. With `every_s` a cluster that does not answer is asked
+    again the next time, and `failed` gets the error. Raises KohortError: it did not answer the
+    first time, the tables are those of another cluster.
     """
     directory, taken, waiting = Path(out), 0, []
+    identity = Identity(cluster_id(bootstrap), None)
     due = time.monotonic()
     while True:
-        samples = sample_cluster(bootstrap)
-        waiting.append(samples)
-        taken += 1
-        if told is not None:
-            told(samples.num_rows)
+        try:
+            samples = sample_cluster(bootstrap)
+        except SourceError as error:
+            if every_s is None or not taken:
+                raise
+            if failed is not None:
+                failed(error)
+        else:
+            waiting.append(samples)
+            taken += 1
+            if told is not None:
+                told(samples.num_rows)
         last = every_s is None or taken == count
         try:
             with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
+                _claim(writer, out, identity)
                 for one in waiting:
                     append_samples(writer, one)
             waiting.clear()
@@ -218,14 +234,21 @@ def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[
     identity = log.identity()
     with Writer(Path(out)) as writer:
         before = writer.manifest
-        if before.number and before.format != form:
+        if before.source and before.format != form:
             raise TablesError(f"{out} has tables in the format {before.format}, not {form}")
-        if not before.identity.matches(identity):
-            raise TablesError(_differs(out, before.identity, identity))
-        known = (new or old for old, new in zip(before.identity, identity, strict=True))
+        _claim(writer, out, identity)
         name = source if isinstance(source, str) else type(source).__name__
-        writer.manifest = before.with_(format=form, identity=Identity(*known), source=name)
+        writer.manifest = writer.manifest.with_(format=form, source=name)
         yield log, writer
+
+
+def _claim(writer: Writer, out: str | Path, identity: Identity) -> None:
+    """Say whose the tables are. Raises TablesError when they are somebody else's."""
+    before = writer.manifest.identity
+    if not before.matches(identity):
+        raise TablesError(_differs(out, before, identity))
+    known = (new or old for old, new in zip(before, identity, strict=True))
+    writer.manifest = writer.manifest.with_(identity=Identity(*known))
 
 
 def _differs(out: str | Path, before: Identity, now: Identity) -> str:

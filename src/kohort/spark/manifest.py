@@ -227,6 +227,12 @@ class Writer:
         """Flip every table at once. Whatever the new manifest names is made durable first."""
         if self._closed:
             raise TablesError(f"{self.directory} is not written any more: its writer has ended")
+        there = load_or_none(self.directory) or Manifest()
+        if there.number != self.manifest.number:  # a lock ends with its process, its tasks may not
+            raise TablesError(
+                f"{self.directory} was written by somebody else meanwhile: manifest "
+                f"{there.number} is there, expected {self.manifest.number}"
+            )
         now_ms = time.time_ns() // 1_000_000
         known = set(self.manifest.paths())
         for path in manifest.paths():

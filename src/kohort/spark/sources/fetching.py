@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from kohort.client.cluster import Cluster, Node, api_error, nodes_of
 from kohort.client.connection import Address
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.source import Identity, SourceError
 from kohort.terms import NO_TOPIC_ID, uuid_text
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
@@ -22,6 +23,7 @@ from kohort.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kohort.wire.messages.metadata import MetadataResponse
 from kohort.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -48,6 +50,16 @@ class Leader(NamedTuple):
 
     node: Node
     epoch: int
+
+
+def cluster_id(bootstrap: str) -> str | None:
+    """Which cluster answers there. Raises SourceError."""
+
+    async def ask() -> str | None:
+        async with TopicClient(bootstrap, GROUP_LOG) as client:
+            return (await client.metadata()).cluster_id
+
+    return run(ask)
 
 
 def run(question: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -82,15 +94,19 @@ class TopicClient:
         """Ask one broker something else. Raises what `Cluster.ask` raises."""
         return await self._cluster.ask(node, request, deadline=_now() + _REQUEST_S)
 
-    async def look_up(self) -> None:
-        """Ask who leads what."""
+    async def metadata(self) -> MetadataResponse:
+        """What the cluster says of itself and of the topic. Raises SourceError."""
         try:
-            answer = await self._cluster.metadata([self.topic], deadline=_now() + _REQUEST_S)
+            return await self._cluster.metadata([self.topic], deadline=_now() + _REQUEST_S)
         except (ApiError, UnsupportedVersionError, WireError) as error:
             raise SourceError(
                 f"the cluster at {self.bootstrap} cannot be asked: {_text(error)}; is it up, and "
                 "does it listen there in plain text?"
             ) from error
+
+    async def look_up(self) -> None:
+        """Ask who leads what."""
+        answer = await self.metadata()
         found = next((one for one in answer.topics if one.name == self.topic), None)
         code = found.error_code if found is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
