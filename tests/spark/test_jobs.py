@@ -320,6 +320,7 @@ def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refuse
     assert (taken, [str(one) for one in failed]) == (2, ["it is down"])
     assert sum(one.rows for one in load(tmp_path).end_offsets) == 2
     monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-2")
+    monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
     with pytest.raises(TablesError, match="cluster c-1, and this log is of cluster c-2"):
         jobs.snapshot("h:2", tmp_path)
 
