@@ -171,13 +171,13 @@ LAG = Table(
             "reason",
             pa.string(),
             "why a value is null, or not what it seems: `no_end_offset` (no sample by then), "
-            "`never_committed` (no commit is known by then, and before `complete_from` of `commits` "
-            "compaction may hide one; lag is 0 if the partition is empty), `topic_recreated` (the "
-            "commit is for a topic of the same name that is gone), `beyond_end` (committed more than "
-            "is there, by a sample newer than the commit; lag is 0), `lost` (below the start of the "
-            "log, see `records_lost`), `before_samples` (waiting since before the first sample: "
-            "`lag_seconds` is a lower bound). Of several, the one that tells the least. Null "
-            "otherwise",
+            "`never_committed` (no commit is known by then, and before `complete_from` of "
+            "`commits` compaction may hide one; lag is 0 if the partition is empty), "
+            "`topic_recreated` (the commit is for a topic of the same name that is gone), "
+            "`beyond_end` (committed more than is there, by a sample newer than the commit; lag is "
+            "0), `lost` (below the start of the log, see `records_lost`), `before_samples` "
+            "(waiting since before the first sample: `lag_seconds` is a lower bound). Of several, "
+            "the one that tells the least. Null otherwise",
         ),
         Column("partitions", pa.int32(), "how many partitions the row is about"),
         Column("partitions_unknown", pa.int32(), "how many of them have no `lag_records`"),
