@@ -68,7 +68,8 @@ def test_java_home_stands_first_and_is_checked(tmp_path, monkeypatch):
 
 
 def test_then_the_path_then_the_one_of_pip_then_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "")  # and so it is set back, whatever is found
+    monkeypatch.delenv("JAVA_HOME")
     good = fake_java(tmp_path / "good", "17.0.1")
     monkeypatch.setenv("PATH", f"{good / 'bin'}:/bin")
     assert find_java() == os.environ["JAVA_HOME"] == str(good)

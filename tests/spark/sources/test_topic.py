@@ -45,7 +45,7 @@ def test_the_rows_are_those_of_the_files_and_nothing_is_left_in_the_log(broker):
     assert live.plan({}) == plan
     assert live.plan(plan.positions).ranges == {}
     assert live.positions({index: end for index, (_, end) in plan.ranges.items()}) == plan.positions
-    assert live.settings() == Settings(7 * 24 * 60 * 60 * 1000, 45_000)
+    assert live.settings() == Settings(7 * 24 * 60 * 60 * 1000, 1000)
     assert files.settings() == Settings()
 
 
