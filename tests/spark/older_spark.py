@@ -25,9 +25,10 @@ def main() -> None:
     log, directory, jars, bootstrap = sys.argv[1:]
     conf = {
         "spark.jars": jars,
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "1",
     }
-    spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS}, quick=True)
+    spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS})
     found = {"version": pyspark.__version__}
     for kind in ("parquet", "delta"):
         out = Path(directory) / kind
