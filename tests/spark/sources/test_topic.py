@@ -1,5 +1,6 @@
 """A live cluster, read by our own Fetch: what changes meanwhile, and what is missing."""
 
+import asyncio
 import os
 
 import pytest
@@ -47,6 +48,13 @@ def test_the_rows_are_those_of_the_files_and_nothing_is_left_in_the_log(broker):
     assert live.positions({index: end for index, (_, end) in plan.ranges.items()}) == plan.positions
     assert live.settings() == Settings(7 * 24 * 60 * 60 * 1000, 1000)
     assert files.settings() == Settings()
+
+
+def test_a_notebook_has_a_loop_that_runs_already(broker):
+    async def cell():
+        return cluster(broker).identity()
+
+    assert asyncio.run(cell()) == cluster(broker).identity()
 
 
 def test_times_are_those_of_the_files(broker):

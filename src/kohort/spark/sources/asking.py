@@ -30,9 +30,19 @@ def answered(bootstrap: str, question: Callable[[], Coroutine[Any, Any, Answer]]
 
     Raises SourceError in one sentence when the cluster cannot be asked.
     """
-    with ThreadPoolExecutor(1) as pool:
-        try:
+    try:
+        if not _is_in_loop():
+            return asyncio.run(question())  # in this thread: Ctrl-C ends it
+        with ThreadPoolExecutor(1) as pool:
             return pool.submit(lambda: asyncio.run(question())).result()
-        except (ApiError, UnsupportedVersionError, WireError, ValueError) as error:
-            reason = error.message if isinstance(error, ApiError) else error
-            raise SourceError(f"the cluster at {bootstrap} cannot be asked: {reason}") from error
+    except (ApiError, UnsupportedVersionError, WireError, ValueError) as error:
+        reason = error.message if isinstance(error, ApiError) else error
+        raise SourceError(f"the cluster at {bootstrap} cannot be asked: {reason}") from error
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -7,13 +7,13 @@ rows are those of the log, and reading leaves nothing in it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 from kohort.client.cluster import Cluster, Node, api_error, nodes_of
 from kohort.client.connection import Address
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.spark.sources.asking import CLIENT_ID, answered
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.source import Identity, SourceError
 from kohort.terms import NO_TOPIC_ID, uuid_text
@@ -30,9 +30,6 @@ from kohort.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
-Answer = TypeVar("Answer")
-
-CLIENT_ID = "kohort-spark"
 PATIENCE_S = 60.0
 EARLIEST, LATEST = -2, -1
 _REQUEST_S = 30.0
@@ -59,17 +56,7 @@ def cluster_id(bootstrap: str) -> str | None:
         async with TopicClient(bootstrap, GROUP_LOG) as client:
             return (await client.metadata()).cluster_id
 
-    return run(ask)
-
-
-def run(question: Callable[[], Awaitable[Answer]]) -> Answer:
-    """The answer, also where a loop is running already, as in a notebook."""
-
-    async def asked() -> Answer:
-        return await question()
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(asked())).result()
+    return answered(bootstrap, ask)
 
 
 class TopicClient:

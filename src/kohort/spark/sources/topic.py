@@ -6,9 +6,10 @@ No group is joined, so that reading the group log writes nothing into it, and no
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
+from kohort.spark.sources.asking import answered
 from kohort.spark.sources.fed import FedFormat, FedSource
 from kohort.spark.sources.feed import Feed
-from kohort.spark.sources.fetching import TopicClient, addresses, run
+from kohort.spark.sources.fetching import TopicClient, addresses
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Identity, Settings
@@ -66,7 +67,7 @@ class TopicSource(FedSource):
             async with self._topic_feed.client() as client:
                 return await _numbers(client, [_RETENTION, *_SESSIONS])
 
-        told = run(ask)
+        told = answered(self._bootstrap, ask)
         minutes = told.get(_RETENTION)
         sessions = [told[name] for name in _SESSIONS if name in told]
         return Settings(

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from kohort.errors import ErrorCode
 from kohort.spark.segments import parse
+from kohort.spark.sources.asking import answered
 from kohort.spark.sources.feed import Bounds, Span, Weighed
-from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, run
+from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient
 from kohort.spark.sources.files import Head, head_at, skim
 from kohort.spark.sources.planning import gap
 from kohort.spark.sources.source import Identity, Mark, Note, SourceError
@@ -51,7 +52,7 @@ class TopicFeed:
                 await client.look_up()
                 return client.identity
 
-        return run(ask)
+        return answered(self._bootstrap, ask)
 
     def bounds(self) -> dict[int, Bounds]:
         async def ask() -> tuple[TopicClient, dict[int, int], dict[int, int]]:
@@ -61,7 +62,7 @@ class TopicFeed:
                 starts = await client.offsets(every, EARLIEST)
                 return client, starts, await client.offsets(every, LATEST)
 
-        client, starts, ends = run(ask)
+        client, starts, ends = answered(self._bootstrap, ask)
         for index, leader in client.leaders.items():
             before = self._leaders.get(index, leader.node.id)
             if before != leader.node.id:
@@ -106,7 +107,7 @@ class TopicFeed:
                 later = [index for index, offset in found.items() if offset < 0]
                 return {**found, **(await client.offsets(later, LATEST))}
 
-        return run(ask)
+        return answered(self._bootstrap, ask)
 
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """Spans of some records each, weighed in records."""
@@ -164,7 +165,7 @@ class TopicFeed:
                         found[index] = head
             return found
 
-        return run(ask)
+        return answered(self._bootstrap, ask)
 
     # ---- in a worker
 
