@@ -17,17 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.admin import AdminClient, TopicPartition
 from kohort.client.admin.views import FoundOffset, Outcomes
-from kohort.errors import Broken, WireError
+from kohort.errors import Broken
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.asking import ask
 from kohort.spark.sources.columns import of_columns
-from kohort.spark.sources.files import ReadOnlyFiles, SegmentFile, segment_files
+from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk, segment_files
 from kohort.spark.sources.folders import folders_in, is_partition, reach
 from kohort.spark.sources.samples import NOTHING, Sample, Since
 from kohort.storage import checkpoints
-from kohort.storage.segment import Segment
-from kohort.terms import Offset, uuid_text
-from kohort.wire.batch import BatchHeader
+from kohort.terms import uuid_text
 
 INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
@@ -147,38 +145,32 @@ def _ends(segments: Sequence[SegmentFile], last: Sample | None) -> Iterator[Samp
     for index, segment in enumerate(segments):
         if index + 1 < len(segments) and segments[index + 1].base <= end:
             continue  # all of it was walked before
-        for header in _headers(segment):
-            if header.last_offset < end:
+        for head in _heads(segment):
+            if head.following <= end:
                 continue
-            end = header.last_offset + 1
-            if header.max_timestamp <= _LATEST_MS:
-                newest = max(newest, header.max_timestamp)
+            end = head.following
+            if head.max_timestamp <= _LATEST_MS:
+                newest = max(newest, head.max_timestamp)
             if newest >= 0:
                 yield Sample(newest, end)
 
 
-def _headers(file: SegmentFile) -> Iterator[BatchHeader]:
-    """The headers of a segment, up to where it is torn or damaged; none when it has gone.
-
-    Of large batches nothing else is read.
-    """
-    directory, _, name = file.path.rpartition("/")
-    with suppress(FileNotFoundError, WireError):
-        suffix = name[name.index(".") :]
-        segment = Segment(_FILES, directory, Offset(file.base), 0, suffix)
+def _heads(file: SegmentFile) -> Iterator[Head]:
+    """The batches of a segment, up to where it is torn or damaged; none when it has gone."""
+    with suppress(FileNotFoundError):
+        walk = Walk(file.path)
         try:
-            for _, header in segment.headers():
-                yield header
+            yield from walk.heads(0, walk.size())
         finally:
-            segment.file.close()
+            walk.close()
 
 
 def _end_by_file_time(segments: Sequence[SegmentFile]) -> list[Sample]:
     for file in reversed(segments):
         with suppress(FileNotFoundError):
             at_ms = int(os.stat(file.path).st_mtime * 1000)  # noqa: PTH116
-            ends = [header.last_offset + 1 for header in _headers(file)]
-            return [Sample(at_ms, max(ends, default=file.base))]
+            end = max((head.following for head in _heads(file)), default=file.base)
+            return [Sample(at_ms, end)]
     return []
 
 

@@ -19,6 +19,7 @@ from kohort.storage.segments import SWAP_SUFFIX
 from kohort.wire.batch import DELETE_HORIZON, HEADER_SIZE, PREFIX_SIZE
 
 WINDOW_BYTES = 1 << 20
+_PEEK_BYTES = 1 << 13
 LARGEST_BATCH = 1 << 28
 _HEADER = Struct(">qiibIhiqqqhii")
 _PLACE = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
@@ -138,18 +139,22 @@ class Walk:
         return position, last
 
     def heads(self, position: int, size: int) -> Iterator[Head]:
-        """Batches that are whole, from a position up to `size`. Ends at what is none."""
+        """Batches that are whole, from a position up to `size`. Ends at what is none. Of large
+        batches nothing but the header is read.
+        """
         data, begin = b"", position
+        stride = _PEEK_BYTES
         while position + HEADER_SIZE <= size:
             at = position - begin
             if at + HEADER_SIZE > len(data):
-                data = self.file.read(position, min(WINDOW_BYTES, size - position))
+                data = self.file.read(position, min(stride, size - position))
                 begin, at = position, 0
                 if len(data) < HEADER_SIZE:
                     return
             head = head_at(data, at, position)
             if head is None or position + head.length > size:
                 return
+            stride = HEADER_SIZE if head.length > _PEEK_BYTES else WINDOW_BYTES
             position += head.length
             yield head
 
