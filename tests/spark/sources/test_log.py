@@ -4,6 +4,7 @@ import os
 import pickle
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
 
@@ -330,8 +331,6 @@ def test_cleaning_is_no_cut(tmp_path):
 
 
 def test_positions_are_those_of_a_plan_and_pass_through_json(tmp_path):
-    import json
-
     writer = Writer(tmp_path)
     writer.append("a", "b", times=4)
     one = log_source(tmp_path)
@@ -340,8 +339,8 @@ def test_positions_are_those_of_a_plan_and_pass_through_json(tmp_path):
     following = one.plan(plan.positions)
 
     assert one.positions({0: 8}) == plan.positions
-    for position in following.positions.values():
-        assert Position.of_json(json.loads(json.dumps(position.as_json()))) == position
+    kept = msgspec.json.encode(following.positions)  # as the manifest does
+    assert msgspec.json.decode(kept, type=dict[int, Position]) == following.positions
 
 
 def test_what_is_remembered_of_a_log_grows_with_its_logarithm():

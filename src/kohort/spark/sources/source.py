@@ -13,7 +13,7 @@ driver, and nothing is lost when a worker dies before it could tell.
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -48,21 +48,6 @@ class Position(NamedTuple):
                 kept.setdefault((to.next - mark[0]).bit_length(), mark)
         found = list(kept.values())
         return Position(to.next, found[0] if found else None, tuple(found[1:]))
-
-    def as_json(self) -> list[Any]:
-        """The position as a value for JSON: `of_json` reads it."""
-        return [self.next, self.last, self.older]
-
-    @classmethod
-    def of_json(cls, value: Any) -> Self:
-        """What `as_json` gave, after a way through JSON."""
-        following, last, older = value
-        return cls(following, _mark(last) if last else None, tuple(_mark(one) for one in older))
-
-
-def _mark(value: Any) -> Mark:
-    base, crc = value
-    return int(base), int(crc)
 
 
 class Identity(NamedTuple):
