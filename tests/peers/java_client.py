@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from tests.peers.kafka import PeerError, run_tool, tool_command
+from tests.peers.kafka import run_tool, tool_command
+from tests.peers.maven import PeerError
 
 CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
 PRODUCER = "org.apache.kafka.tools.VerifiableProducer"

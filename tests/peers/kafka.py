@@ -20,6 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.peers import maven
+from tests.peers.maven import PeerError
+
 VERSION = "4.3.1"
 LOG4J = "2.25.4"  # the version Kafka's own jars bring; the binding beside it must match
 CLUSTER_ID = "Mum3idoTSZOW-6psC2Nhig"
@@ -55,51 +58,22 @@ SERVER_FLAGS = (
 TOOL_FLAGS = ("-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 
 
-class PeerError(RuntimeError):
-    """Kafka did not start, or did not do what it was asked; the text ends with its own words."""
-
-
-def cache() -> Path:
-    """Where jars' class path and pom are kept: the user's cache, never the tree."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "kohort" / f"kafka-{VERSION}"
-
-
 @functools.cache
 def class_path() -> str:
     """Kafka's jars and what they need, as Java wants it; Maven brings what is missing."""
-    kept = cache() / "classpath.txt"
-    pom = cache() / "pom.xml"
+    folder = maven.cache(f"kafka-{VERSION}")
+    kept, pom = folder / "classpath.txt", folder / "pom.xml"
     if kept.exists() and pom.exists() and pom.read_text() == POM:
         found = kept.read_text().strip()
         if found and all(Path(jar).exists() for jar in found.split(os.pathsep)):
             return found
-    if shutil.which("mvn") is None:
-        raise PeerError("mvn is not installed, so Kafka's jars cannot be brought")
-    cache().mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     pom.write_text(POM)
+    found = maven.class_path(pom, f"Kafka {VERSION}", RESOLVE_SECONDS)
     fresh = kept.with_suffix(f".{os.getpid()}")
-    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
-    try:
-        done = subprocess.run(
-            [*command, f"-Dmdep.outputFile={fresh}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=RESOLVE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise PeerError(f"mvn did not bring Kafka's jars in {RESOLVE_SECONDS:.0f} s") from None
-    if done.returncode != 0 or not fresh.exists():
-        raise PeerError(f"mvn could not bring Kafka {VERSION}: {first_error(done.stdout)}")
+    fresh.write_text(found)
     fresh.replace(kept)  # whole or not at all, also for another test run beside this one
-    return kept.read_text().strip()
-
-
-def first_error(output: str) -> str:
-    lines = [line for line in output.splitlines() if "[ERROR]" in line]
-    return lines[0].replace("[ERROR]", "").strip()[:200] if lines else "no words from mvn"
+    return found
 
 
 @functools.cache

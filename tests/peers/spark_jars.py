@@ -9,10 +9,10 @@ import functools
 import hashlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from tests.peers.kafka import PeerError, first_error
+from tests.peers import maven
+from tests.peers.maven import PeerError
 
 SPARK = "4.2.0"
 RESOLVE_SECONDS = 300.0
@@ -51,31 +51,11 @@ def jars() -> str:
     had.
     """
     wanted = {**CONNECTOR, **DELTA}
-    if shutil.which("mvn") is None:
-        raise PeerError("mvn is not installed, so Spark's optional jars cannot be brought")
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "kohort" / f"spark-jars-{SPARK}"
+    folder = maven.cache(f"spark-jars-{SPARK}")
     folder.mkdir(parents=True, exist_ok=True)
     pom = folder / "pom.xml"
     pom.write_text(_POM.format("\n".join(_DEPENDENCY.format(*one.split(":")) for one in wanted)))
-    listing = folder / f"classpath.{os.getpid()}"
-    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
-    try:
-        done = subprocess.run(
-            [*command, f"-Dmdep.outputFile={listing}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=RESOLVE_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0 or not listing.exists():
-            raise PeerError(f"mvn could not bring Spark's jars: {first_error(done.stdout)}")
-        found = listing.read_text().strip().split(os.pathsep)
-    except subprocess.TimeoutExpired:
-        raise PeerError(f"mvn did not bring Spark's jars in {RESOLVE_SECONDS:.0f} s") from None
-    finally:
-        listing.unlink(missing_ok=True)
+    found = maven.class_path(pom, "Spark's optional jars", RESOLVE_SECONDS).split(os.pathsep)
     for path, (coordinates, expected) in zip(found, wanted.items(), strict=True):
         digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if digest != expected:

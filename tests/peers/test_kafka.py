@@ -1,7 +1,8 @@
 """The peer itself: a real broker starts, keeps its log over a stop and a crash, its tools run."""
 
 import pytest
-from tests.peers.kafka import Kafka, PeerError, answers, dump_log, unavailable
+from tests.peers.kafka import Kafka, answers, dump_log, unavailable
+from tests.peers.maven import PeerError
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
