@@ -186,7 +186,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if gone or one.end < at.get("next", 0):
                 raise SourceError(
                     f"the log of partition {index} was cut after it was read to {at['next']}, and "
-                    "its offsets are used again: read it again with a new checkpoint"
+                    "its offsets are used again: run kohort pipeline again, which reads them anew; "
+                    "a stream of your own needs a new checkpoint"
                 )
 
 
