@@ -195,7 +195,9 @@ def test_a_stream_goes_on_from_its_offsets_and_finds_a_cut(tmp_path):
     writer.append("d", times=9)
 
     for one in (stream, streaming(tmp_path)):  # also the next to run it
-        with pytest.raises(SourceError, match="partition 0 was cut after it was read to 13.* again"):
+        with pytest.raises(
+            SourceError, match=r"partition 0 was cut after it was read to 13.* again"
+        ):
             one.latestOffset(after, ReadAllAvailable())
 
 

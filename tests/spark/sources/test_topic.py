@@ -101,7 +101,7 @@ def test_leaders_that_moved_are_looked_up_again(broker, monkeypatch):
     spans = [one.span for one in live._feed.weigh(live.plan({}).ranges)]
     whole = sorted(rows_of(live, spans))
     looked_up = []
-    look_up = fetching.TopicClient.look_up
+    look_up = fetching.TopicClient._look_up
 
     async def outdated(client):
         await look_up(client)
@@ -111,7 +111,7 @@ def test_leaders_that_moved_are_looked_up_again(broker, monkeypatch):
             client.leaders[0] = fetching.Leader(Node(9, "127.0.0.1", 1), 0)
         looked_up.append(1)
 
-    monkeypatch.setattr(fetching.TopicClient, "look_up", outdated)
+    monkeypatch.setattr(fetching.TopicClient, "_look_up", outdated)
 
     assert sorted(rows_of(live, spans)) == whole
     assert len(looked_up) > 1
@@ -120,13 +120,13 @@ def test_leaders_that_moved_are_looked_up_again(broker, monkeypatch):
 def test_a_leader_that_stays_away_is_an_error_that_says_for_how_long(broker, monkeypatch):
     monkeypatch.setattr(fetching, "PATIENCE_S", 0.3)
     live = cluster(broker)
-    look_up = fetching.TopicClient.look_up
+    look_up = fetching.TopicClient._look_up
 
     async def without_leaders(client):
         await look_up(client)
         client.leaders.pop(1, None)
 
-    monkeypatch.setattr(fetching.TopicClient, "look_up", without_leaders)
+    monkeypatch.setattr(fetching.TopicClient, "_look_up", without_leaders)
 
     with pytest.raises(SourceError, match=r"partition 1 .* nobody leads it, for 0 seconds"):
         rows_of(live, [Span(1, 0, 5)])
@@ -200,7 +200,7 @@ def test_what_is_missing_is_said(broker):
     ]:
         with pytest.raises(SourceError, match=words):
             source(text).plan({})
-    with pytest.raises(SourceError, match="has no topic nothing: it is made when"):
+    with pytest.raises(SourceError, match=r"has no topic nothing$"):
         cluster(broker, "nothing").plan({})
 
 

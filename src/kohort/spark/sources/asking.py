@@ -1,6 +1,7 @@
 """A question to a live cluster from code that is not asyncio: tasks, notebooks, commands."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -38,6 +39,28 @@ def answered(bootstrap: str, question: Callable[[], Coroutine[Any, Any, Answer]]
     except (ApiError, UnsupportedVersionError, WireError, ValueError) as error:
         reason = error.message if isinstance(error, ApiError) else error
         raise SourceError(f"the cluster at {bootstrap} cannot be asked: {reason}") from error
+
+
+class PausingLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock stands still while nobody runs it: what a reader needs between two pieces
+    is no delay of the brokers.
+    """
+
+    _paused_s = 0.0
+    _since: float | None = None
+
+    def time(self) -> float:
+        now = time.monotonic() if self._since is None else self._since
+        return now - self._paused_s
+
+    def run_forever(self) -> None:
+        if self._since is not None:
+            self._paused_s += time.monotonic() - self._since
+            self._since = None
+        try:
+            super().run_forever()
+        finally:
+            self._since = time.monotonic()
 
 
 def _is_in_loop() -> bool:

@@ -49,10 +49,10 @@ class FedFormat(DataSource):
 class FedSource:
     """The part of `Source` that a feed and its format are enough for."""
 
-    def __init__(self, form: type[FedFormat], place: str, topic: str) -> None:
+    def __init__(self, form: type[FedFormat], place: str, topic: str, feed: Feed) -> None:
         self._form = form
         self._options = {form.place: place, "topic": topic, "rows": DECODED.name}
-        self._feed = form.feed(place, topic)
+        self._feed = feed
 
     def plan(
         self,

@@ -1,9 +1,9 @@
 """Questions to the leaders of a topic's partitions: bounds, offsets by time, and batches.
 
-A leader that moves, starts or cannot be reached is looked up again until `PATIENCE_S` is over; the
-first look-up has to succeed at once, for an address that is wrong stays wrong. No group is joined,
-and records are read up to the high watermark, those of open and aborted transactions too: so the
-rows are those of the log, and reading leaves nothing in it.
+A leader that moves, starts or cannot be reached is looked up again until `PATIENCE_S` is over. A
+cluster that has never answered is not asked again: an address that is wrong stays wrong. No group
+is joined, and records are read up to the high watermark, those of open and aborted transactions
+too: so the rows are those of the log, and reading leaves nothing in it.
 """
 
 import asyncio
@@ -42,6 +42,10 @@ _NOT_ALLOWED = (
 )
 
 
+class _PassingError(SourceError):
+    """What may be otherwise in a moment."""
+
+
 class Leader(NamedTuple):
     """Who leads a partition, and since which election."""
 
@@ -60,16 +64,19 @@ def cluster_id(bootstrap: str) -> str | None:
 
 
 class TopicClient:
-    """One topic of a live cluster. Methods raise SourceError; used as a context."""
+    """One topic of a live cluster. Methods raise SourceError; used as a context.
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    Of a cluster that `is_known` to have answered before, any failure may pass.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, *, is_known: bool = False) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self.identity = Identity()
         self.leaders: dict[int, Leader] = {}
         self.partitions: tuple[int, ...] = ()
         self._cluster = Cluster(addresses(bootstrap), client_id=CLIENT_ID)
-        self._is_known = False
+        self._is_known = is_known
 
     async def __aenter__(self) -> Self:
         return self
@@ -85,22 +92,33 @@ class TopicClient:
         """What the cluster says of itself and of the topic. Raises SourceError."""
         try:
             return await self._cluster.metadata([self.topic], deadline=_now() + _REQUEST_S)
-        except (ApiError, UnsupportedVersionError, WireError) as error:
-            raise SourceError(
+        except UnsupportedVersionError as error:
+            raise SourceError(f"the cluster at {self.bootstrap} is too old: {error}") from error
+        except (ApiError, WireError) as error:
+            raise _PassingError(
                 f"the cluster at {self.bootstrap} cannot be asked: {_text(error)}; is it up, and "
                 "does it listen there in plain text?"
             ) from error
 
     async def look_up(self) -> None:
-        """Ask who leads what."""
+        """Ask who leads what, until it is answered."""
+        deadline = _now() + PATIENCE_S
+        attempt = 0
+        while True:
+            try:
+                return await self._look_up()
+            except _PassingError:
+                if not self._is_known or not await self._cluster.pause(attempt, deadline):
+                    raise
+            attempt += 1
+
+    async def _look_up(self) -> None:
         answer = await self.metadata()
         found = next((one for one in answer.topics if one.name == self.topic), None)
         code = found.error_code if found is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise SourceError(
-                f"the cluster at {self.bootstrap} has no topic {self.topic}: it is made when the "
-                "first group commits"
-            )
+            hint = ": it is made when the first group commits" if self.topic == GROUP_LOG else ""
+            raise _PassingError(f"the cluster at {self.bootstrap} has no topic {self.topic}{hint}")
         if code:
             raise self._refused(api_error(code))
         nodes = nodes_of(answer)
@@ -217,11 +235,10 @@ class TopicClient:
             left, ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads it")
         )
         if not left.keys() <= self.leaders.keys():
-            was_known = self._is_known
             try:
-                await self.look_up()
-            except SourceError as error:
-                if not was_known:
+                await self._look_up()
+            except _PassingError as error:
+                if not self._is_known:
                     raise
                 return dict.fromkeys(left, error)
         shares: dict[Node, list[int]] = {}
@@ -262,7 +279,8 @@ class TopicClient:
                 f"topic {self.topic} may not be read: allow this client Describe and Read on it "
                 f"({error.code.name})"
             )
-        return SourceError(f"topic {self.topic} at {self.bootstrap} cannot be read: {_text(error)}")
+        kind = _PassingError if error.code.retriable else SourceError
+        return kind(f"topic {self.topic} at {self.bootstrap} cannot be read: {_text(error)}")
 
 
 def addresses(bootstrap: str) -> list[Address]:

@@ -34,7 +34,7 @@ class LogSource(FedSource):
     """Keeps the contract of `Source` for a directory of logs."""
 
     def __init__(self, path: str, topic: str = GROUP_LOG) -> None:
-        super().__init__(KohortLog, path, topic)
+        super().__init__(KohortLog, path, topic, FolderFeed(path, topic))
         self._path = path
         self._topic = topic
 

@@ -9,7 +9,7 @@ from kohort.errors import ApiError, UnsupportedVersionError, WireError
 from kohort.spark.sources.asking import answered
 from kohort.spark.sources.fed import FedFormat, FedSource
 from kohort.spark.sources.feed import Feed
-from kohort.spark.sources.fetching import TopicClient, addresses
+from kohort.spark.sources.fetching import TopicClient
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Identity, Settings
@@ -37,7 +37,6 @@ class KohortTopic(FedFormat):
 
     @classmethod
     def feed(cls, place: str, topic: str) -> Feed:
-        addresses(place)
         return TopicFeed(place, topic)
 
 
@@ -45,9 +44,9 @@ class TopicSource(FedSource):
     """Keeps the contract of `Source` for a live cluster."""
 
     def __init__(self, bootstrap: str, topic: str = GROUP_LOG) -> None:
-        super().__init__(KohortTopic, bootstrap, topic)
         self._bootstrap = bootstrap
         self._topic_feed = TopicFeed(bootstrap, topic)
+        super().__init__(KohortTopic, bootstrap, topic, self._topic_feed)
 
     def identity(self) -> Identity:
         """As the cluster's metadata tells."""

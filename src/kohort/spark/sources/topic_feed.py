@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from kohort.errors import ErrorCode
 from kohort.spark.segments import parse
-from kohort.spark.sources.asking import answered
+from kohort.spark.sources.asking import PausingLoop, answered
 from kohort.spark.sources.feed import Bounds, Span, Weighed
-from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient
+from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, addresses
 from kohort.spark.sources.files import Head, head_at, skim
 from kohort.spark.sources.planning import gap
 from kohort.spark.sources.source import Identity, Mark, Note, SourceError
@@ -36,8 +36,10 @@ class TopicFeed:
     """Keeps the contract of `Feed` for a topic of a live cluster."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        addresses(bootstrap)  # a wrong one is told before anything is asked
         self._bootstrap = bootstrap
         self._topic = topic
+        self._identity: Identity | None = None
         self._leaders: dict[int, int] = {}
         self._notes: list[Note] = []
 
@@ -52,7 +54,8 @@ class TopicFeed:
                 await client.look_up()
                 return client.identity
 
-        return answered(self._bootstrap, ask)
+        self._identity = answered(self._bootstrap, ask)
+        return self._identity
 
     def bounds(self) -> dict[int, Bounds]:
         async def ask() -> tuple[TopicClient, dict[int, int], dict[int, int]]:
@@ -63,16 +66,27 @@ class TopicFeed:
                 return client, starts, await client.offsets(every, LATEST)
 
         client, starts, ends = answered(self._bootstrap, ask)
-        for index, leader in client.leaders.items():
+        self._check(client.identity)
+        found = {}
+        for index, end in ends.items():
+            leader = client.leaders.get(index)  # none: it has gone since it has answered
+            found[index] = Bounds(starts[index], end, leader.epoch if leader is not None else -1)
+            if leader is None:
+                continue
             before = self._leaders.get(index, leader.node.id)
             if before != leader.node.id:
                 text = f"the leader of partition {index} is node {leader.node.id}, it was {before}"
-                self._notes.append(Note(index, ends[index], text))
+                self._notes.append(Note(index, end, text))
             self._leaders[index] = leader.node.id
-        return {
-            index: Bounds(starts[index], ends[index], client.leaders[index].epoch)
-            for index in client.partitions
-        }
+        return dict(sorted(found.items()))
+
+    def _check(self, identity: Identity) -> None:
+        if self._identity is not None and not self._identity.matches(identity):
+            raise SourceError(
+                f"topic {self._topic} at {self._bootstrap} was deleted and made anew while it was "
+                "read: run again"
+            )
+        self._identity = identity
 
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
         wanted = {index: offset - 1 for index, offset in following.items() if offset > 0}
@@ -126,7 +140,7 @@ class TopicFeed:
         """Pieces are parsed while the brokers prepare the next: a request is on its way before
         the piece before it is given out.
         """
-        loop = asyncio.new_event_loop()
+        loop = PausingLoop()
         try:
             shelf = _Shelf()
             fetching = loop.create_task(self._fetch_all(spans, shelf))
@@ -142,7 +156,8 @@ class TopicFeed:
 
     def client(self) -> TopicClient:
         """A client of the topic, to be used as a context."""
-        return TopicClient(self._bootstrap, self._topic)
+        is_known = self._identity is not None
+        return TopicClient(self._bootstrap, self._topic, is_known=is_known)
 
     # ---- in the driver
 
@@ -171,13 +186,15 @@ class TopicFeed:
 
     async def _fetch_all(self, spans: Sequence[Span], shelf: "_Shelf") -> None:
         waiting = list(reversed(spans))
+        # Whoever has planned the spans was answered.
+        known = TopicClient(self._bootstrap, self._topic, is_known=True)
 
         async def some(client: TopicClient) -> None:
             while waiting:
                 await self._fetch(client, waiting.pop(), shelf)
 
         try:
-            async with self.client() as client, asyncio.TaskGroup() as group:
+            async with known as client, asyncio.TaskGroup() as group:
                 for _ in range(min(_AT_ONCE, len(waiting))):
                     group.create_task(some(client))
         except BaseExceptionGroup as several:
@@ -210,7 +227,7 @@ class TopicFeed:
                 if log_end is not None and log_end <= offset:
                     return
                 silent_since = await self._wait(span, offset, silent_since)
-                limit = _larger(data, limit)
+                limit = self._larger(data, limit, index, offset)
                 continue
             await shelf.put((span, offset, data))
             done = max(1, passed.following - offset)
@@ -230,6 +247,18 @@ class TopicFeed:
             )
         await asyncio.sleep(_PAUSE_S)
         return now if since is None else since
+
+    def _larger(self, data: bytes, limit: int, index: int, offset: int) -> int:
+        """What a batch needs that was cut: brokers before KIP-74 give the beginning of one."""
+        if len(data) < HEADER_SIZE:
+            return limit
+        head = head_at(data, 0, 0)
+        if head is None:
+            raise SourceError(
+                f"partition {index} of {self._topic} has something at offset {offset} that is no "
+                "batch: it may be of a format older than that of Kafka 0.11"
+            )
+        return max(limit, head.length)
 
 
 class _Shelf:
@@ -252,9 +281,3 @@ class _Shelf:
     def close(self) -> None:
         """No more will come. Never waits: it is called when fetching fails, too."""
         self._pieces.put_nowait(None)
-
-
-def _larger(data: bytes, limit: int) -> int:
-    """What a batch needs that was cut: brokers before KIP-74 give the beginning of one."""
-    head = head_at(data, 0, 0) if len(data) >= HEADER_SIZE else None
-    return max(limit, head.length if head is not None else 0)
