@@ -349,11 +349,13 @@ def _times(truth: Truth, window: Window, row: dict[str, Any]) -> Iterator[str]:
         return
     if row["started_before"] is not None and ms(row["started_before"]) < first - CLOCK_MS:
         yield f"{about}: started before {ms(row['started_before'])}, caused at {first}"
-    ids = {life.client for life in truth.lives if life.group == window.group}
+    # Who comes or goes gives up what it has before the coordinator hears of it.
+    others = {life.client for life in truth.lives if life.group == window.group}
+    others -= {client for change in window.changes for client in change.clients}
     signs = [
         told["at"]
         for told in truth.told
-        if told["member"] in ids and "lost" in told and window.between.holds(told["at"])
+        if told["member"] in others and "lost" in told and window.between.holds(told["at"])
     ]
     if signs and row["started_after"] and len(window.changes) == 1:
         if ms(row["started_after"]) > min(signs) + CLOCK_MS:
