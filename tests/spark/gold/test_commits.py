@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from tests import golden_logs
 from tests.spark import rows
-from tests.spark.gold.progress_rows import BEGIN, commit, commits_frame
+from tests.spark.gold.progress_rows import BEGIN, at, commit, commits_frame, seconds
 
 from kohort.coordinator.offsets.store import Offsets
 from kohort.records.codec import Record
@@ -247,6 +247,26 @@ def test_rates(spark):
         ("g", 20, None, None, None, None),
         ("g", 21, -1.0, 3, None, False),
     ]
+
+
+def test_rates_are_complete_behind_what_a_transaction_held_back(spark):
+    """Compaction took the commit before it, and it took effect where nothing else is missing."""
+    known = {"complete_from": at(10)}
+    told = [
+        commit("g", 30, 9, effective_at=at(20), effective_offset=20, producer_id=7, **known),
+        commit("g", 40, 25, **known),
+        commit("g", 10, 5, partition=1, **known),
+        commit("g", 10, 12, partition=1, **known),
+    ]
+    rows = commit_rates({"commits": commits_frame(spark, told)}, CONTEXT).collect()
+
+    for row in rows:
+        if row.effective_at >= row.complete_from:
+            assert row.seconds is not None, row
+    assert {(row.partition, seconds(row.complete_from)) for row in rows} == {
+        (0, 20.000001),
+        (1, 10),
+    }
 
 
 def test_the_latest_commits_are_found_without_sorting_strings(spark, capsys):

@@ -150,15 +150,25 @@ def offsets(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
 
 
 def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
-    """The table `commit_rates`: each commit that took effect, beside the one before it."""
+    """The table `commit_rates`: each commit that took effect, beside the one before it.
+
+    A commit that a transaction held back may stand where a cleaner has been, which took the one
+    before it, and have taken effect behind that point. What has that behind it is known from there.
+    """
     in_order = Window.partitionBy(*KEY).orderBy("offset")
     before_at = F.lag("effective_at").over(in_order)
     before = F.lag("committed_offset").over(in_order)
     seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
+    taken = frames["commits"].where(F.col("state").isin(COMMITTED, REMOVED))
+    held_back = (
+        taken.where(F.col("timestamp") < F.col("complete_from"))
+        .where(F.col("effective_at") >= F.col("complete_from"))
+        .groupBy("partition")
+        .agg(F.max("effective_at").alias("held_back"))
+    )
+    known_from = F.col("held_back") + F.expr("interval 1 microsecond")
     rows = (
-        frames["commits"]
-        .where(F.col("state").isin(COMMITTED, REMOVED))
-        .select(*KEY, "offset", "state", "effective_at", "committed_offset", "complete_from")
+        taken.select(*KEY, "offset", "state", "effective_at", "committed_offset", "complete_from")
         .withColumn("before_at", F.when(before.isNotNull(), before_at))
         .withColumn("before", before)
         .where(F.col("state") == COMMITTED)
@@ -172,4 +182,7 @@ def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
             ),
         )
     )
-    return COMMIT_RATES.conform(rows)
+    marked = rows.join(F.broadcast(held_back), "partition", "left").withColumn(
+        "complete_from", F.greatest("complete_from", known_from)
+    )
+    return COMMIT_RATES.conform(marked)

@@ -3,6 +3,9 @@
 Samples of one partition fall into eras: a topic that is deleted and made anew starts again. Within
 an era the end never goes back, so two neighbouring samples bracket the time at which it passed any
 offset between them.
+
+The samples of a folder stand for its batches, and say that nothing was written between two of them.
+Of the time after the last one they say nothing: the folder may be a copy, and nobody knows of when.
 """
 
 from collections.abc import Sequence
@@ -21,7 +24,9 @@ UNTHINNED = 5_000
 
 
 def eras(samples: DataFrame) -> DataFrame:
-    """The samples with the number of their era, and whether they stand for single batches."""
+    """The samples with the number of their era, and whether they stand for single batches, that is
+    whether the end has not moved since the one before.
+    """
     in_time = Window.partitionBy(*PLACE).orderBy("sampled_at", "end_offset")
     of_log = F.col("origin") == "log"
     shrunk = (
@@ -31,24 +36,33 @@ def eras(samples: DataFrame) -> DataFrame:
     )
     renamed = F.col("topic_id") != F.lag("topic_id").over(in_time)
     from_folder = F.sum(of_log.cast("int")).over(Window.partitionBy(*PLACE))
+    goes_on = F.coalesce("log_start_offset", F.lit(0)) <= F.lag("end_offset").over(in_time)
     return (
         samples.withColumn("topic_id", F.last("topic_id", ignorenulls=True).over(in_time))
         .withColumn("begins", F.coalesce(shrunk | renamed, shrunk, renamed, F.lit(col=False)))
         .withColumn("era", F.sum(F.col("begins").cast("int")).over(in_time))
-        .withColumn("exact", of_log & (from_folder < UNTHINNED))
+        .withColumn(
+            "exact", of_log & (from_folder < UNTHINNED) & F.coalesce(goes_on, F.lit(col=True))
+        )
         .withColumn("sampled_us", F.unix_micros("sampled_at"))
         .select(*PLACE, "era", "topic_id", "exact", "sampled_us", "end_offset", "log_start_offset")
     )
 
 
 def ends_at(samples: DataFrame, moments: Sequence[int]) -> DataFrame:
-    """The last sample of each partition at each moment, out of `eras`; `moment` is its number."""
+    """The last sample of each partition at each moment, out of `eras`; `moment` is its number.
+    `still` says that the end did not move until the next sample, and so not until that moment.
+    """
     in_time = Window.partitionBy(*PLACE).orderBy("sampled_us", "end_offset")
     first = first_moment(F.col("sampled_us"), moments)
     until = F.coalesce(F.lead("first").over(in_time), F.lit(len(moments)))
+    same_era = F.lead("era").over(in_time) == F.col("era")
+    same_end = F.lead("end_offset").over(in_time) == F.col("end_offset")
+    still = same_era & (same_end | F.lead("exact").over(in_time))
     return (
         samples.withColumn("first", first)
         .withColumn("until", until)
+        .withColumn("still", F.coalesce(still, F.lit(col=False)))
         .where("first < until")
         .withColumn("moment", numbers(F.col("first"), F.col("until")))
         .drop("first", "until")

@@ -195,7 +195,7 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
     error = (
         F.when(behind & exact, F.lit(0.0))
         .when(behind, F.greatest(passed - lower, upper - passed) / _SECOND)
-        .when(caught_up & F.col("exact"), F.lit(0.0))
+        .when(caught_up & F.col("still"), F.lit(0.0))
         .when(caught_up, (at - F.col("sampled_us")) / _SECOND)
     )
     seconds = F.when(caught_up, F.lit(0.0)).when(behind, not_below_zero((at - passed) / _SECOND))

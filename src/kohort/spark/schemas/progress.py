@@ -123,7 +123,13 @@ COMMIT_RATES = Table(
             "`records` by `seconds`; null after a reset, and when no time went by",
         ),
         Column("is_reset", pa.bool_(), "the offset went back; null as `seconds`"),
-        COMPLETE_FROM,
+        Column(
+            "complete_from",
+            TIME,
+            "from when on compaction and retention hid nothing of this partition of the log, nor "
+            "the commit before one that a transaction held back until then; earlier rows may be "
+            "missing, or have nothing beside them",
+        ),
     ),
     computed="From `commits` that took effect, each beside the one before it in the log.",
     unknown="How many records were read: offsets of a compacted topic and markers of transactions "
@@ -186,14 +192,16 @@ LAG = Table(
     "last that was not beyond it, and the first that was. Between them the time is interpolated; "
     "the error is the distance to the farther one. A sample that stands for a batch of a topic's "
     "folder gives the time exactly, at the granularity of batches. Where a group has caught up, "
-    "the error is the time since the last sample. Rows for the latest sample time in each of at "
-    "most 200 equal steps of the sampled time (fewer, but ten at least, where more than 500,000 "
-    "rows of partitions would come of it), and for the moment of the run; `lag_at` gives any other "
-    "moment. Of a topic that a group has committed for, or that a member subscribes to "
-    "by name, every partition has a row.",
-    unknown="What was appended after the last sample. Times of batches are those of the producers "
-    "where the topic has CreateTime, and they may be wrong. Markers of transactions and compacted "
-    "records count as lag. A partition without samples has no lag at all.",
+    "the error is the time since the last sample, of a folder since its newest batch; it is 0 "
+    "where the next sample shows that nothing was appended until then. Rows for the latest sample "
+    "time in each of at most 200 equal steps of the sampled time (fewer, but ten at least, where "
+    "more than 500,000 rows of partitions would come of it), and for the moment of the run; "
+    "`lag_at` gives any other moment. Of a topic that a group has committed for, or that a member "
+    "subscribes to by name, every partition has a row.",
+    unknown="What was appended, or committed, after the last that was read: of a copy read long "
+    "after it was made, ask for a moment before that with `--as-of`. Times of batches are those of "
+    "the producers where the topic has CreateTime, and they may be wrong. Markers of transactions "
+    "and compacted records count as lag. A partition without samples has no lag at all.",
 )
 
 STATUS = Table(
