@@ -183,6 +183,18 @@ class TopicClient:
 
         return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)
 
+    async def batches_at(self, wanted: Mapping[int, int], *, limit_bytes: int) -> dict[int, bytes]:
+        """Of each partition the first batches from an offset on: one at least, if there are any."""
+        found = {}
+        answers = await self.fetch(wanted, limit_bytes=limit_bytes) if wanted else {}
+        for index, offset in wanted.items():
+            answer = answers[index]
+            if not answer.records and not answer.error_code:
+                # One of several may be left out; the first of an answer comes in any case.
+                answer = (await self.fetch({index: offset}, limit_bytes=limit_bytes))[index]
+            found[index] = answer.records or b""
+        return found
+
     async def log_end(self, partition: int) -> int | None:
         """Where the leader's log ends, beyond what is replicated; None where it does not tell."""
         leader = self.leaders.get(partition)

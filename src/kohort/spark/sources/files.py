@@ -56,6 +56,7 @@ class Head(NamedTuple):
     following: int
     crc: int
     max_timestamp: int
+    records: int
     is_cleaned: bool
     """Cleaning may have rewritten it: records are missing, or it has a horizon for tombstones."""
 
@@ -214,6 +215,17 @@ def _end(head: Head) -> int:
     return head.position + head.length
 
 
+def heads_in(data: bytes) -> Iterator[Head]:
+    """The whole batches at the beginning."""
+    at = 0
+    while at + HEADER_SIZE <= len(data):
+        head = head_at(data, at, at)
+        if head is None or at + head.length > len(data):
+            return
+        yield head
+        at += head.length
+
+
 def head_at(data: bytes, at: int, position: int) -> Head | None:
     """The batch whose header begins `at`; None where there is no header."""
     base, size, _, magic, crc, attributes, delta, _, max_timestamp, *_, count = _HEADER.unpack_from(
@@ -223,4 +235,4 @@ def head_at(data: bytes, at: int, position: int) -> Head | None:
     if magic != _MAGIC or not HEADER_SIZE <= length <= LARGEST_BATCH or base < 0 or delta < 0:
         return None
     cleaned = count <= delta or bool(attributes & DELETE_HORIZON)
-    return Head(position, length, base, base + delta + 1, crc, max_timestamp, cleaned)
+    return Head(position, length, base, base + delta + 1, crc, max_timestamp, count, cleaned)

@@ -13,7 +13,8 @@ from kohort.spark.sources.fetching import TopicClient
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Identity, Settings
-from kohort.spark.sources.topic_feed import SPAN_RECORDS, TopicFeed
+from kohort.spark.sources.topic_feed import TopicFeed
+from kohort.spark.sources.weighing import SPAN_RECORDS
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 _RETENTION = "offsets.retention.minutes"

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kohort.errors import ErrorCode
 from kohort.spark.segments import parse
+from kohort.spark.sources import weighing
 from kohort.spark.sources.asking import PausingLoop, answered
 from kohort.spark.sources.feed import Bounds, Span, Weighed
 from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, addresses
@@ -20,8 +21,7 @@ from kohort.wire.batch import HEADER_SIZE
 FIRST_BYTES = 1 << 20
 LEAST_BYTES = 1 << 16
 PIECE_BYTES = 4 << 20
-SPAN_RECORDS = 100_000
-_MARK_BYTES = 1 << 14
+_LOOK_BYTES = 1 << 14
 _WAIT_MS = 500
 _PAUSE_S = 0.2
 _AT_ONCE = 3  # partitions that one task fetches at the same time
@@ -125,12 +125,26 @@ class TopicFeed:
 
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """Spans of some records each, weighed in records."""
-        found = []
-        for index, (start, end) in ranges.items():
-            for first in range(start, end, SPAN_RECORDS):
-                last = min(first + SPAN_RECORDS, end)
-                found.append(Weighed(Span(index, first, last), last - first))
-        return found
+        places = {
+            index: found for index, each in ranges.items() if (found := weighing.places(*each))
+        }
+        looks: dict[int, list[tuple[int, bytes]]] = {index: [] for index in ranges}
+
+        async def ask() -> None:
+            async with self.known() as client:
+                for at in range(max(map(len, places.values()))):
+                    wanted = {index: each[at] for index, each in places.items() if at < len(each)}
+                    found = await client.batches_at(wanted, limit_bytes=_LOOK_BYTES)
+                    for index, data in found.items():
+                        looks[index].append((wanted[index], data))
+
+        if places:
+            answered(self._bootstrap, ask)
+        return [
+            one
+            for index, (start, end) in ranges.items()
+            for one in weighing.weighed(index, start, end, looks[index])
+        ]
 
     def happened(self) -> tuple[Note, ...]:
         notes, self._notes = tuple(self._notes), []
@@ -159,42 +173,37 @@ class TopicFeed:
         is_known = self._identity is not None
         return TopicClient(self._bootstrap, self._topic, is_known=is_known)
 
+    def known(self) -> TopicClient:
+        """The same for ranges that somebody has planned: he was answered."""
+        return TopicClient(self._bootstrap, self._topic, is_known=True)
+
     # ---- in the driver
 
     def _heads(self, wanted: Mapping[int, int]) -> dict[int, Head]:
         """The batch that holds each offset, or the one after it; nothing where there is none."""
 
-        async def ask() -> dict[int, Head]:
-            found: dict[int, Head] = {}
+        async def ask() -> dict[int, bytes]:
             async with self.client() as client:
-                answers = await client.fetch(wanted, limit_bytes=_MARK_BYTES) if wanted else {}
-                for index, offset in wanted.items():
-                    answer = answers[index]
-                    if not answer.records and not answer.error_code:
-                        # One of several may be left out; the first of an answer comes in any case.
-                        alone = await client.fetch({index: offset}, limit_bytes=_MARK_BYTES)
-                        answer = alone[index]
-                    data = answer.records or b""
-                    head = head_at(data, 0, 0) if len(data) >= HEADER_SIZE else None
-                    if head is not None:
-                        found[index] = head
-            return found
+                return await client.batches_at(wanted, limit_bytes=_LOOK_BYTES)
 
-        return answered(self._bootstrap, ask)
+        found = answered(self._bootstrap, ask) if wanted else {}
+        return {
+            index: head
+            for index, data in found.items()
+            if len(data) >= HEADER_SIZE and (head := head_at(data, 0, 0)) is not None
+        }
 
     # ---- in a worker
 
     async def _fetch_all(self, spans: Sequence[Span], shelf: "_Shelf") -> None:
         waiting = list(reversed(spans))
-        # Whoever has planned the spans was answered.
-        known = TopicClient(self._bootstrap, self._topic, is_known=True)
 
         async def some(client: TopicClient) -> None:
             while waiting:
                 await self._fetch(client, waiting.pop(), shelf)
 
         try:
-            async with known as client, asyncio.TaskGroup() as group:
+            async with self.known() as client, asyncio.TaskGroup() as group:
                 for _ in range(min(_AT_ONCE, len(waiting))):
                     group.create_task(some(client))
         except BaseExceptionGroup as several:
