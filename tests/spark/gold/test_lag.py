@@ -40,6 +40,11 @@ SAMPLES = [
     # deleted and made anew between the samples
     sample(0, 500, topic="anew", topic_id=OLD_ID),
     sample(100, 7, topic="anew", topic_id=NEW_ID),
+    # the same, in folders that know no id
+    *(
+        sample(when, end, topic="nameless", origin="log")
+        for when, end in ((10, 50), (20, 100), (100, 5), (120, 60))
+    ),
     # two partitions more, of which one is empty
     sample(60, 40, topic_partition=1),
     sample(60, 0, topic_partition=2),
@@ -59,6 +64,7 @@ COMMITS = [
     commit("same", 200, 70),
     commit("lost", 10, 1, topic="short"),
     commit("old", 450, 2, topic="anew", topic_id=OLD_ID),
+    commit("again", 40, 115, topic="nameless"),
     commit("unknown", 5, 3, topic="elsewhere"),
     commit("odd", -3, 4),
 ]
@@ -135,6 +141,7 @@ def test_rows_worked_out_by_hand(spark):
     assert lost.records_lost == 40
     assert told(of("old", "anew", time=90)) == (50, 90.0, None, "before_samples")
     assert told(of("old", "anew")) == (None, None, None, "topic_recreated")
+    assert told(of("again", "nameless", time=150)) == (20, 30.0, 0.0, None)
     assert told(of("unknown", "elsewhere")) == (None, None, None, "no_end_offset")
 
     # the other partitions of a topic that a group has committed for

@@ -106,6 +106,35 @@ def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
     }, "another topic of that name is read from its start"
 
 
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [(0, 2, 30), (2, 1, 40)],  # it is shorter
+        [(0, 4, 15), (4, 8, 40)],  # no batch ends where the other ended
+        [(0, 10, 30), (10, 1, 40)],  # what is there is younger
+    ],
+)
+def test_another_topic_of_that_name_is_read_from_its_start_without_an_id(batches, tmp_path):
+    partition(tmp_path, (0, 5, 10), (5, 5, 20))
+    seen = last_seen(end_offsets.sample_folders(str(tmp_path)))
+    assert seen["orders", 0] == (None, (20, 10))
+    partition(tmp_path, *batches)
+
+    again = end_offsets.sample_folders(str(tmp_path), seen)
+
+    assert ends(again) == {"orders-0": [(at, first + count) for first, count, at in batches]}
+
+
+@pytest.mark.parametrize(("base", "left"), [(10, []), (0, [(0, 5, 10)]), (5, [(5, 5, 20)])])
+def test_a_log_from_which_old_records_were_removed_is_no_other(base, left, tmp_path):
+    path = partition(tmp_path, (0, 5, 10), (5, 5, 20))
+    seen = last_seen(end_offsets.sample_folders(str(tmp_path)))
+    path.unlink()
+    partition(tmp_path, *left, (12, 1, 30), base=base)
+
+    assert ends(end_offsets.sample_folders(str(tmp_path), seen)) == {"orders-0": [(30, 13)]}
+
+
 def test_a_partition_without_records_ends_where_its_file_begins(tmp_path):
     path = partition(tmp_path, base=5000)
     os.utime(path, (1_700_000_000.5, 1_700_000_000.5))

@@ -139,13 +139,14 @@ def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
 
 
 def _ends(segments: Sequence[SegmentFile], last: Sample | None) -> Iterator[Sample]:
-    """The newest timestamp so far and the offset behind each batch, from `last` on."""
-    newest = last.at_ms if last is not None else -1
-    end = last.end_offset if last is not None else 0
-    for index, segment in enumerate(segments):
-        if index + 1 < len(segments) and segments[index + 1].base <= end:
-            continue  # all of it was walked before
-        for head in _heads(segment):
+    """The newest timestamp so far and the offset behind each batch: from `last` on, or all of them
+    where that cannot be of this log.
+    """
+    place = _behind(segments, last) if last is not None else None
+    first, position = place or (0, 0)
+    newest, end = last if last is not None and place is not None else (-1, 0)
+    for segment in segments[first:]:
+        for head in _heads(segment, position):
             if head.following <= end:
                 continue
             end = head.following
@@ -153,14 +154,38 @@ def _ends(segments: Sequence[SegmentFile], last: Sample | None) -> Iterator[Samp
                 newest = max(newest, head.max_timestamp)
             if newest >= 0:
                 yield Sample(newest, end)
+        position = 0
 
 
-def _heads(file: SegmentFile) -> Iterator[Head]:
-    """The batches of a segment, up to where it is torn or damaged; none when it has gone."""
+def _behind(segments: Sequence[SegmentFile], last: Sample) -> tuple[int, int] | None:
+    """Where a walk goes on that ended with `last`: the number of a segment, and a position in it.
+
+    None when no walk of this log can have ended so. A topic without an id may be another of the
+    same name: then its log is shorter, has no batch that ends there, or has later times before it.
+    """
+    holding = [index for index, one in enumerate(segments) if one.base < last.end_offset]
+    if not holding:
+        return 0, 0
+    position = 0
+    for head in _heads(segments[holding[-1]]):
+        if head.base >= last.end_offset:  # cleaning has removed what stood before
+            return holding[-1], position
+        if head.following > last.end_offset or last.at_ms < head.max_timestamp <= _LATEST_MS:
+            return None
+        position = head.position + head.length
+        if head.following == last.end_offset:
+            return holding[-1], position
+    return (holding[-1], position) if len(holding) < len(segments) else None
+
+
+def _heads(file: SegmentFile, position: int = 0) -> Iterator[Head]:
+    """The batches of a segment from a position on, up to where it is torn or damaged; none when it
+    has gone.
+    """
     with suppress(FileNotFoundError):
         walk = Walk(file.path)
         try:
-            yield from walk.heads(0, walk.size())
+            yield from walk.heads(position, walk.size())
         finally:
             walk.close()
 
