@@ -15,7 +15,9 @@ from pathlib import Path
 from group_log import write_log
 
 from kohort.spark.decode import decode, offset_commits
-from kohort.spark.segments import parse, sliced
+from kohort.spark.located import Rows, raw, sliced
+from kohort.spark.segments import parse
+from kohort.spark.sources.reader import ROWS_AT_ONCE
 from kohort.wire.compression import Compression
 
 PIECE_BYTES = 4 << 20
@@ -25,14 +27,14 @@ SHAPES = [
     (1000, 0),
     *((size, one) for one in Compression if one for size in (30, 1000)),
 ]
-WAYS: dict[str, Callable[..., object] | None] = {
-    "raw": None,
+WAYS: dict[str, Callable[[Rows], object]] = {
+    "raw": raw,
     "commits": offset_commits,
     "decoded": decode,
 }
 
 
-def read(directory: Path, decoder: Callable[..., object] | None) -> int:
+def read(directory: Path, way: Callable[[Rows], object]) -> int:
     """How many rows there are."""
     rows = 0
     for file in sorted(directory.glob("*/*.log")):
@@ -41,10 +43,10 @@ def read(directory: Path, decoder: Callable[..., object] | None) -> int:
         while position < len(data):
             parsed = parse(data[position : position + PIECE_BYTES], 0)
             position += parsed.used
-            for piece in sliced(parsed.rows):
-                rows += piece.num_rows
-                if decoder is not None:
-                    decoder(piece)
+            for piece in parsed.pieces:
+                for some in sliced(piece, ROWS_AT_ONCE):
+                    rows += len(some)
+                    way(some)
     return rows
 
 
@@ -58,11 +60,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             records = write_log(Path(place), options.records, per_batch=per_batch, codec=codec)
             figures = []
-            for decoder in WAYS.values():
+            for way in WAYS.values():
                 best = 0.0
                 for _ in range(options.passes):
                     begin = time.process_time()
-                    rows = read(Path(place), decoder)
+                    rows = read(Path(place), way)
                     best = max(best, rows / (time.process_time() - begin) / 1e6)
                     if rows != records:
                         raise SystemExit(f"{rows} rows were read, {records} were written")

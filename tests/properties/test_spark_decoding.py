@@ -10,10 +10,13 @@ from tests.wire.strategies import messages
 from kohort.errors import WireError
 from kohort.records.codec import RECORDS, Unknown, encode_key, encode_value
 from kohort.records.codec import decode as broker_decode
-from kohort.spark.decode import decode, offset_commits
+from kohort.spark.decode import OFFSET_COMMITS, decode, offset_commits
 from kohort.spark.decode.records import decode_row
+from kohort.spark.located import InColumns
+from kohort.spark.located import raw as columns_of
 from kohort.spark.schemas import DECODED, KINDS
-from kohort.spark.segments import NEWEST_MS, parse
+from kohort.spark.segments import parse
+from kohort.spark.times import NEWEST_MS
 from kohort.wire import batch, codec
 from kohort.wire.batch import Record
 
@@ -233,14 +236,36 @@ def as_columns(rows):
 @given(mixed, st.integers(0, 3))
 def test_many_records_are_read_as_one_by_one(entries, first):
     rows = raw([(place, *entry) for place, entry in enumerate(entries)]).slice(first)
-    decoded = decode(rows)
+    decoded = decode(InColumns(rows))
     decoded.validate(full=True)
     single = list(one_by_one(entries[first:]))
     assert added(decoded) == as_columns(single)
     assert decoded.select(rows.schema.names[:9]).equals(rows.select(rows.schema.names[:9]))
     wanted = [row["kind"] in {KINDS[0], KINDS[1]} for row in single]
-    commits = offset_commits(rows)
+    commits = offset_commits(InColumns(rows))
     assert commits.equals(decoded.filter(pa.array(wanted, pa.bool_())).select(commits.schema.names))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(mixed, min_size=1, max_size=3),
+    st.sets(st.sampled_from(OFFSET_COMMITS.names), min_size=1),
+)
+def test_rows_are_read_where_they_stand_as_they_are_from_columns(batches, names):
+    log = []
+    for entries in batches:
+        records = [Record(place, 5, *entry) for place, entry in enumerate(entries)]
+        log.append(
+            batch.stamp(
+                batch.build_records(records or [Record(0, 5, None, None)]), len(log) * 100, 0
+            )
+        )
+    for piece in parse(b"".join(log), 3).pieces:
+        columns = InColumns(columns_of(piece))
+        assert decode(piece).equals(decode(columns))
+        commits = offset_commits(columns)
+        assert offset_commits(piece).equals(commits)
+        assert offset_commits(piece, sorted(names)).equals(commits.select(sorted(names)))
 
 
 @settings(deadline=None)

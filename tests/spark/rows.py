@@ -9,6 +9,7 @@ from tests import golden_logs
 
 from kohort.records import codec
 from kohort.spark.decode import decode
+from kohort.spark.located import InColumns
 from kohort.spark.schemas import RAW
 from kohort.spark.segments import parse
 from kohort.spark.silver import views
@@ -87,7 +88,7 @@ def partition_of(line):
 
 def decoded_frame(spark, rows):
     """RAW rows as a cached frame of decoded rows."""
-    return spark.createDataFrame(pa.Table.from_batches([decode(rows)])).cache()
+    return spark.createDataFrame(pa.Table.from_batches([decode(InColumns(rows))])).cache()
 
 
 def frames(spark, rows):

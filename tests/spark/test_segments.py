@@ -7,8 +7,9 @@ import pytest
 from tests import golden_logs
 from tests.spark.rows import golden, partition_of, topic_of
 
+from kohort.spark.located import raw, sliced
 from kohort.spark.schemas import RAW
-from kohort.spark.segments import SHOWN_BYTES, parse, sliced
+from kohort.spark.segments import SHOWN_BYTES, parse
 from kohort.wire import batch
 from kohort.wire.batch import Record
 
@@ -122,7 +123,7 @@ def test_times_that_no_table_can_hold_are_null():
 
 
 def test_slices_are_of_a_size_and_lose_nothing():
-    rows = parse(b"".join(batch.stamp(ONE, one, 0) for one in range(0, 100, 2)), 0).rows
-    parts = list(sliced(rows, 30))
+    (rows,) = parse(b"".join(batch.stamp(ONE, one, 0) for one in range(0, 100, 2)), 0).pieces
+    parts = [raw(one) for one in sliced(rows, 30)]
     assert [one.num_rows for one in parts] == [30, 30, 30, 10]
-    assert pa.Table.from_batches(parts).equals(pa.Table.from_batches([rows]))
+    assert pa.Table.from_batches(parts).equals(pa.Table.from_batches([raw(rows)]))

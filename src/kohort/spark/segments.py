@@ -5,26 +5,22 @@ cannot be read is one row, whose error tells why. All batches are read together,
 in which anything is unusual is read again by `kohort.wire.batch`, which decides what it is.
 """
 
-from collections.abc import Iterator
 from struct import Struct
 from typing import Any, NamedTuple
 
 import google_crc32c
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kohort.errors import WireError
-from kohort.spark.buffers import Bools, Bytes, Ints, column, slices, structures, varints
+from kohort.spark.buffers import Bools, Bytes, Ints, structures, varints
 from kohort.spark.lengths import SMALLEST, starts_of
+from kohort.spark.located import Headers, InColumns, Located, Places, Rows, raw, with_offsets
 from kohort.spark.schemas import RAW
+from kohort.spark.times import microseconds_or_none
 from kohort.wire import batch
 from kohort.wire.compression import OUTPUT_LIMIT, decompress
 
-ROWS = 16_384
-"""What a batch of rows for Spark has at most: larger ones are slower, and smaller ones too."""
-NEWEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: no table can hold a later time."""
 SHOWN_BYTES = 1 << 20
 """What is kept of bytes that are no batch at all."""
 
@@ -50,7 +46,6 @@ _HEADER = np.dtype(
         ("count", ">i4"),
     ]
 )
-Headers = npt.NDArray[np.void]
 Row = tuple[Any, ...]
 
 
@@ -61,22 +56,16 @@ class Parsed(NamedTuple):
     the offset after the last whole batch, and `last` its base offset and crc: its fingerprint.
     """
 
-    rows: pa.RecordBatch
+    pieces: list[Rows]
     used: int
     next_offset: int
     last: tuple[int, int] | None
 
-
-class _Records(NamedTuple):
-    """Records of batches that were found right, in the order of the log."""
-
-    of: Ints  # which batch
-    offset: Ints
-    timestamp: Ints
-    key: Ints
-    key_size: Ints  # -1 for null
-    value: Ints
-    value_size: Ints
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """All of it in columns."""
+        there = [raw(one) for one in self.pieces]
+        return pa.concat_batches(there) if there else _as_batch([])
 
 
 class _Bodies(NamedTuple):
@@ -102,63 +91,40 @@ def parse(
     headers = _headers(data, places)
     bodies = _bodies(data, places, headers)
     records, right = _records(headers, bodies)
-    pieces: list[pa.RecordBatch] = []
-    next_offset = start
-    last = None
-    good = 0  # batches before this one are done
+    good = Located(partition, bodies.data, headers, records)
     astray = _astray(headers, right)
     right[astray] = False
+    pieces: list[Rows] = []
+    next_offset = start
+    done = 0  # batches before this one
     for one in np.flatnonzero(~right).tolist():
-        pieces.append(_good_rows(records, headers, bodies.data, partition, good, one))
-        next_offset = _after(headers, good, one, next_offset)
-        raw = data[places[one] : places[one + 1]]
+        pieces.append(_of_batches(good, records.of, done, one))
+        next_offset = _after(headers, done, one, next_offset)
+        bad = data[places[one] : places[one + 1]]
         if one in astray:
             error = f"batch begins at offset {headers[one]['base_offset']}, which is out of order"
-            rows, following, is_right = (
-                [_damage(partition, next_offset, raw, error)],
-                next_offset,
-                False,
-            )
+            rows, following = [_damage(partition, next_offset, bad, error)], next_offset
         else:
-            rows, following, is_right = _unusual(raw, partition, next_offset if one else None)
+            rows, following, right[one] = _unusual(bad, partition, next_offset if one else None)
             later = headers["base_offset"][one + 1 :][right[one + 1 :]]
-            if not is_right and len(later) and following > later[0]:
-                rows = [_damage(partition, next_offset, raw, rows[0][-1])]
+            if not right[one] and len(later) and following > later[0]:
+                rows = [_damage(partition, next_offset, bad, rows[0][-1])]
                 following = next_offset
-        pieces.append(_as_batch(rows))
-        right[one] = is_right
+        pieces.append(InColumns(_as_batch(rows)))
         next_offset = following
-        good = one + 1
+        done = one + 1
     count = len(headers)
-    pieces.append(_good_rows(records, headers, bodies.data, partition, good, count))
-    next_offset = _after(headers, good, count, next_offset)
+    pieces.append(_of_batches(good, records.of, done, count))
+    next_offset = _after(headers, done, count, next_offset)
+    last = None
     if right.any():
         newest = headers[np.flatnonzero(right)[-1]]
         last = (int(newest["base_offset"]), int(newest["crc"]))
     if final and any(data[used:]):
-        pieces.append(_as_batch([_left(data[used:], partition, next_offset)]))
+        pieces.append(InColumns(_as_batch([_left(data[used:], partition, next_offset)])))
         used = len(data)
-    return Parsed(_between(_joined(pieces), start, end), used, next_offset, last)
-
-
-def sliced(rows: pa.RecordBatch, size: int = ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of a size that Spark likes."""
-    for first in range(0, rows.num_rows, size):
-        yield rows.slice(first, size)
-
-
-def microseconds_or_none(timestamp: int) -> int | None:
-    """A time of the log as tables have it; None for what is no time."""
-    return timestamp * 1000 if 0 <= timestamp <= NEWEST_MS else None
-
-
-def timestamps(milliseconds: Ints) -> pa.Array:
-    """The same for many."""
-    is_time = (milliseconds >= 0) & (milliseconds <= NEWEST_MS)
-    kind = RAW.arrow.field("timestamp").type
-    if is_time.all():
-        return column(kind, milliseconds * 1000)
-    return column(kind, np.where(is_time, milliseconds, 0) * 1000, is_time)
+    wanted = [with_offsets(one, start, end) for one in pieces if len(one)]
+    return Parsed(wanted, used, next_offset, last)
 
 
 # ---- batches
@@ -281,7 +247,7 @@ def _after(headers: Headers, first: int, stop: int, before: int) -> int:
 # ---- records
 
 
-def _records(headers: Headers, bodies: _Bodies) -> tuple[_Records, Bools]:
+def _records(headers: Headers, bodies: _Bodies) -> tuple[Places, Bools]:
     """The records of the batches in which nothing is unusual, and which batches those are."""
     data, starts, ends, right = bodies
     counts = headers["count"].astype(np.int64)
@@ -302,7 +268,7 @@ def _records(headers: Headers, bodies: _Bodies) -> tuple[_Records, Bools]:
         right[of[~fine]] = False
     if not right.all():
         kept = right[of]
-        records = _Records(*(one[kept] for one in records))
+        records = Places(*(one[kept] for one in records))
     append_time = (headers["attributes"] & batch.APPEND_TIME) != 0
     base = np.where(append_time, headers["max_timestamp"], headers["base_timestamp"])
     timestamp = base.astype(np.int64)[records.of]
@@ -314,7 +280,7 @@ def _records(headers: Headers, bodies: _Bodies) -> tuple[_Records, Bools]:
     return records._replace(offset=offset, timestamp=timestamp), right
 
 
-def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[_Records, Bools, Ints]:
+def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[Places, Bools, Ints]:
     """The fields of records, those that are fine, and their offset deltas. As `batch.entries` has
     it: headers are not looked at, but their count has a byte of its own.
     """
@@ -326,44 +292,11 @@ def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[_Record
     value_size, value = varints(buffer, key + np.maximum(key_size, 0))
     fine &= value + np.maximum(value_size, 0) < stops
     fine &= (key_size >= -1) & (value_size >= -1)
-    records = _Records(of, offset_delta, time_delta, key, key_size, value, value_size)
+    records = Places(of, offset_delta, time_delta, key, key_size, value, value_size)
     return records, fine, offset_delta
 
 
 # ---- rows
-
-
-def _good_rows(
-    records: _Records, headers: Headers, data: bytes, partition: int, first: int, stop: int
-) -> pa.RecordBatch:
-    """The records of batches from `first` to before `stop` as rows."""
-    if first or stop < len(headers):
-        low, high = np.searchsorted(records.of, (first, stop))
-        records = _Records(*(one[low:high] for one in records))
-    count = len(records.of)
-    attributes = headers["attributes"].astype(np.int64)
-    return pa.RecordBatch.from_arrays(
-        [
-            column(pa.int32(), np.full(count, partition, np.int32)),
-            column(pa.int64(), records.offset),
-            timestamps(records.timestamp),
-            _bytes(data, records.key, records.key_size),
-            _bytes(data, records.value, records.value_size),
-            column(pa.int64(), headers["producer_id"].astype(np.int64)[records.of]),
-            column(pa.int16(), headers["producer_epoch"].astype(np.int16)[records.of]),
-            pa.array((attributes & batch.TRANSACTIONAL != 0)[records.of]),
-            pa.array((attributes & batch.CONTROL != 0)[records.of]),
-            pa.nulls(count, pa.string()),
-        ],
-        schema=RAW.arrow,
-    )
-
-
-def _bytes(data: bytes, starts: Ints, sizes: Ints) -> pa.Array:
-    there = sizes >= 0
-    if there.all():
-        return slices(pa.binary(), data, starts, sizes)
-    return slices(pa.binary(), data, starts, np.maximum(sizes, 0), there)
 
 
 def _unusual(one: bytes, partition: int, expected: int | None) -> tuple[list[Row], int, bool]:
@@ -432,17 +365,7 @@ def _as_batch(rows: list[Row]) -> pa.RecordBatch:
     )
 
 
-def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    there = [one for one in pieces if one.num_rows]
-    if len(there) > 1:
-        return pa.concat_batches(there)
-    return there[0] if there else _as_batch([])
-
-
-def _between(rows: pa.RecordBatch, start: int, end: int | None) -> pa.RecordBatch:
-    """Rows whose offset is in a range; nearly always all of them."""
-    offsets = rows.column(1).to_numpy()
-    kept = offsets >= start
-    if end is not None:
-        kept &= offsets < end
-    return rows if kept.all() else rows.filter(pa.array(kept))
+def _of_batches(rows: Located, of: Ints, first: int, stop: int) -> Located:
+    """The rows of right batches from `first` to before `stop`; `of` tells the batch of each row."""
+    low, high = np.searchsorted(of, (first, stop))
+    return rows if high - low == len(rows) else rows.between(int(low), int(high))

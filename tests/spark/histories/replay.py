@@ -60,11 +60,13 @@ def read(directory: Path, number: int = 0) -> History:
     told = json.loads((directory / "truth.json").read_text())
     for path in directory.rglob("*.log"):  # where a topic is empty, its files tell since when
         os.utime(path, ns=(told["end"]["before"] * 1_000_000,) * 2)
-    batches = [
-        parse(path.read_bytes(), SPREAD * number + int(path.parent.name.rpartition("-")[2])).rows
+    parsed = [
+        parse(path.read_bytes(), SPREAD * number + int(path.parent.name.rpartition("-")[2])).pieces
         for path in sorted(directory.glob("__consumer_offsets-*/*.log"))
     ]
-    rows = pa.Table.from_batches([decode(batch) for batch in batches], DECODED.arrow)
+    rows = pa.Table.from_batches(
+        [decode(one) for pieces in parsed for one in pieces], DECODED.arrow
+    )
     ends = sample_folders(str(directory))
     shift_ms = int(AS_OF.timestamp() * 1000) - told["end"]["before"]
     assert rows.num_rows > 0, f"{directory} has no records"

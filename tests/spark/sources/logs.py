@@ -2,6 +2,7 @@
 
 import os
 
+from kohort.spark.located import raw
 from kohort.spark.sources import source
 from kohort.spark.sources.feed import Span
 from kohort.storage.compaction import CleaningRules, compact
@@ -64,7 +65,7 @@ def rows_of(one, spans):
     return [
         (row["partition"], row["offset"], row["key"].decode() if row["key"] else row["error"])
         for rows in one._feed.read(spans)
-        for row in rows.to_pylist()
+        for row in raw(rows).to_pylist()
     ]
 
 

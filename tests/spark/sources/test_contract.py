@@ -12,6 +12,7 @@ from tests.spark.sources.commits import commit, create
 from tests.spark.sources.logs import log_source
 
 from kohort.spark.decode import decode
+from kohort.spark.located import InColumns, raw
 from kohort.spark.sources import Plan, source
 from kohort.testing import Broker
 
@@ -33,7 +34,7 @@ def rows(broker):
     """The raw rows, read without Spark."""
     one = log_source(broker.data_dir)
     spans = [weighed.span for weighed in one._feed.weigh(one.plan({}).ranges)]
-    return pa.Table.from_batches(one._feed.read(spans))
+    return pa.Table.from_batches(map(raw, one._feed.read(spans)))
 
 
 class SourceContract:
@@ -46,7 +47,7 @@ class SourceContract:
         first = {index: (start, start + 7) for index, (start, _) in plan.ranges.items()}
         second = {index: (start + 7, end) for index, (start, end) in plan.ranges.items()}
         halves = [plan._replace(ranges=first), plan._replace(ranges=second)]
-        expected = shown(decode(rows.combine_chunks().to_batches()[0]).to_pylist())
+        expected = shown(decode(InColumns(rows.combine_chunks().to_batches()[0])).to_pylist())
 
         frames = [subject.frame(spark, one) for one in (plan, *halves, single)]
         marked = [

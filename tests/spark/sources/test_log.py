@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
 
+from kohort.spark.located import raw
 from kohort.spark.sources import Position, SourceError
 from kohort.spark.sources import folder_feed as feeds
 from kohort.spark.sources.folders import find
@@ -140,7 +141,10 @@ def test_large_partitions_are_several_tasks_and_small_ones_share_one(tmp_path):
     assert 3 <= len(cut) <= 6
     assert sum(len(task.value) for task in cut) <= len(cut) + 8
     rows = [
-        row for task in cut for batch in one._feed.read(task.value) for row in batch.to_pylist()
+        row
+        for task in cut
+        for batch in one._feed.read(task.value)
+        for row in raw(batch).to_pylist()
     ]
     assert len(rows) == len({(row["partition"], row["offset"]) for row in rows}) == 1024
 
@@ -160,7 +164,9 @@ def test_cleaned_meanwhile(tmp_path):
     writer.clean()
 
     found = [
-        (row["offset"], row["key"]) for rows in one._feed.read(spans) for row in rows.to_pylist()
+        (row["offset"], row["key"])
+        for rows in one._feed.read(spans)
+        for row in raw(rows).to_pylist()
     ]
     assert found[-3:] == [(58, b"a"), (59, b"b"), (60, b"c")]
     assert len(found) < 61
@@ -176,11 +182,11 @@ def test_cleaned_while_a_segment_is_being_read(tmp_path, monkeypatch):
         writer.append("a", f"only-{number}")
     one = log_source(tmp_path)
     reading = one._feed.read([weighed.span for weighed in one._feed.weigh(one.plan({}).ranges)])
-    found = next(reading).to_pylist()
+    found = raw(next(reading)).to_pylist()
 
     writer.clean()
 
-    found += [row for rows in reading for row in rows.to_pylist()]
+    found += [row for rows in reading for row in raw(rows).to_pylist()]
     offsets = [row["offset"] for row in found]
     assert offsets == sorted(set(offsets))
     kept = {row["key"] for row in found}

@@ -8,6 +8,7 @@ from tests.spark.sources.commits import commit, create, produce
 from tests.spark.sources.logs import log_source, read, rows_of
 
 from kohort.client.cluster import Node
+from kohort.spark.located import raw
 from kohort.spark.sources import Position, SourceError, fetching, source, topic_feed
 from kohort.spark.sources.feed import Span
 from kohort.spark.sources.source import Settings
@@ -59,11 +60,13 @@ def test_a_notebook_has_a_loop_that_runs_already(broker):
 
 def test_times_are_those_of_the_files(broker):
     live, files = cluster(broker), log_source(broker.data_dir)
-    rows = [row for batch in live._feed.read([Span(0, 0, 1000)][:0]) for row in batch.to_pylist()]
+    rows = [
+        row for batch in live._feed.read([Span(0, 0, 1000)][:0]) for row in raw(batch).to_pylist()
+    ]
     assert rows == []
     spans = [one.span for one in live._feed.weigh(live.plan({}).ranges)]
     times = sorted(
-        row["timestamp"] for batch in live._feed.read(spans) for row in batch.to_pylist()
+        row["timestamp"] for batch in live._feed.read(spans) for row in raw(batch).to_pylist()
     )
     middle = times[len(times) // 2]
 

@@ -4,7 +4,7 @@ Plain committed offsets are read many at once (`commits`), everything else one b
 here the two are put together again, row for row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from kohort.spark.buffers import Bools, Ints, column
-from kohort.spark.decode.commits import plain_columns, ranges, types
+from kohort.spark.buffers import Ints, column
+from kohort.spark.decode.commits import plain_columns, types
 from kohort.spark.decode.records import decode_row
+from kohort.spark.located import InColumns, Rows
 from kohort.spark.schemas import DECODED, QUARANTINE, RAW
 from kohort.spark.schemas.rows import COMMIT_COLUMNS, KEY_COLUMNS
+from kohort.spark.worker import settle
 
 _COMMIT_NAMES = [
     *("partition", "offset", "timestamp", "producer_id", "producer_epoch", "transactional"),
@@ -30,35 +32,26 @@ OFFSET_COMMITS = pa.schema([DECODED.arrow.field(name) for name in _COMMIT_NAMES]
 _ADDED = [field for field in DECODED.arrow if field.name not in RAW.names]
 
 
-def decode(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Raw rows as decoded rows, one for one. Whatever cannot be read is of kind quarantine."""
-    added = _added(rows, _control(rows), _broken(rows))
-    arrays = [
-        added[name] if name in added else rows.column(RAW.names.index(name))
-        for name in DECODED.names
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=DECODED.arrow)
+def decode(rows: Rows, names: Sequence[str] = DECODED.names) -> pa.RecordBatch:
+    """Raw rows as decoded rows, one for one: these columns of DECODED.
+
+    Whatever cannot be read is of kind quarantine.
+    """
+    return _decoded(rows, pa.schema([DECODED.arrow.field(name) for name in names]))
 
 
-def offset_commits(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The committed offsets among raw rows, and nothing else: see OFFSET_COMMITS."""
-    control, broken = _control(rows), _broken(rows)
-    kinds = types(ranges(rows.column("key")))
-    wanted = (kinds >= 0) & (kinds <= 1) & ~control & ~broken
-    values = rows.column("value")
-    if values.null_count:
-        wanted &= values.is_valid().to_numpy(zero_copy_only=False)
+def offset_commits(rows: Rows, names: Sequence[str] = OFFSET_COMMITS.names) -> pa.RecordBatch:
+    """The committed offsets among raw rows, and nothing else: these columns of OFFSET_COMMITS."""
+    kinds = types(rows.key())
+    wanted = (kinds >= 0) & (kinds <= 1) & rows.value().there & ~rows.control() & ~rows.broken()
     if not wanted.all():
-        rows = rows.filter(pa.array(wanted))
-        control, broken = control[wanted], broken[wanted]
-    added = _added(rows, control, broken)
-    found = pa.RecordBatch.from_arrays(
-        [added[name] if name in added else rows.column(name) for name in OFFSET_COMMITS.names],
-        schema=OFFSET_COMMITS,
-    )
-    if "error" not in added:
-        return found
-    return found.filter(added["error"].is_null())
+        rows = rows.where(wanted)
+    schema = pa.schema([OFFSET_COMMITS.field(name) for name in names])
+    found = _decoded(rows, schema.append(RAW.arrow.field("error")))
+    errors = found.column("error")
+    if errors.null_count < len(errors):
+        found = found.filter(errors.is_null())
+    return found.select(names)
 
 
 def decode_frame(raw: DataFrame) -> DataFrame:
@@ -67,57 +60,49 @@ def decode_frame(raw: DataFrame) -> DataFrame:
 
 
 def _decode_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    settle()
     for rows in batches:
-        yield decode(rows.cast(RAW.arrow))
+        yield decode(InColumns(rows.cast(RAW.arrow)))
 
 
-def _control(rows: pa.RecordBatch) -> Bools:
-    control: Bools = rows.column("control").to_numpy(zero_copy_only=False)
-    return control
+def _decoded(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with these columns of decoded rows."""
+    added = _added(rows, set(schema.names))
+    arrays = [added[name] if name in added else rows.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _broken(rows: pa.RecordBatch) -> Bools:
-    """Rows that were a batch that cannot be read."""
-    errors = rows.column("error")
-    if errors.null_count == len(errors):
-        return np.zeros(len(errors), np.bool_)
-    broken: Bools = errors.is_valid().to_numpy(zero_copy_only=False)
-    return broken
-
-
-def _added(rows: pa.RecordBatch, control: Bools, broken: Bools) -> dict[str, pa.Array]:
-    """Every column of decoded rows that raw rows lack, and `error` where it is another."""
-    keys, values = ranges(rows.column("key")), ranges(rows.column("value"))
-    plain, columns = plain_columns(keys, values, np.flatnonzero(~(control | broken)))
-    count = rows.num_rows
+def _added(rows: Rows, names: Collection[str]) -> dict[str, pa.Array]:
+    """Every column of these that raw rows lack, and `error` where it is another."""
+    control, broken = rows.control(), rows.broken()
+    plain, columns = plain_columns(
+        rows.key(), rows.value(), np.flatnonzero(~(control | broken)), names
+    )
+    count = len(rows)
+    fields = [field for field in _ADDED if field.name in names]
     if len(plain) == count:
         return {
             field.name: columns[field.name] if field.name in columns else _nulls(field, count)
-            for field in _ADDED
+            for field in fields
         }
     is_other = np.ones(count, np.bool_)
     is_other[plain] = False
     others = np.flatnonzero(is_other)
-    decoded = _one_by_one(rows, others, control, broken)
-    added = {field.name: _merged(field, columns, plain, decoded, others) for field in _ADDED}
+    decoded = _one_by_one(rows.where(is_other))
+    added = {field.name: _merged(field, columns, plain, decoded, others) for field in fields}
     if any("error" in row for row in decoded):
         added["error"] = _merged(DECODED.arrow.field("error"), {}, plain, decoded, others)
     return added
 
 
-def _one_by_one(
-    rows: pa.RecordBatch, others: Ints, control: Bools, broken: Bools
-) -> list[dict[str, Any]]:
-    index = column(pa.int64(), others)
-    keys, values, errors = (
-        rows.column(name).take(index).to_pylist() for name in ("key", "value", "error")
-    )
+def _one_by_one(rows: Rows) -> list[dict[str, Any]]:
+    keys, values, errors = (rows.column(name).to_pylist() for name in ("key", "value", "error"))
     return [
         {"kind": QUARANTINE, "error": error}
         if is_broken
         else decode_row(key, value, control=is_control)
         for key, value, error, is_control, is_broken in zip(
-            keys, values, errors, control[others].tolist(), broken[others].tolist(), strict=True
+            keys, values, errors, rows.control().tolist(), rows.broken().tolist(), strict=True
         )
     ]
 

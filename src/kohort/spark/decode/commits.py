@@ -4,6 +4,7 @@ What is plain is read here, from keys of type 0 and 1 whose every field is insid
 Everything else is left to `records`, and a property test holds the two equal.
 """
 
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,14 +21,15 @@ from kohort.spark.buffers import (
     structures,
     unsigned_varints,
 )
-from kohort.spark.schemas import KINDS, RAW, TOMBSTONE
-from kohort.spark.segments import ROWS, timestamps
+from kohort.spark.located import Ranges
+from kohort.spark.schemas import KINDS, TOMBSTONE
+from kohort.spark.schemas.table import TIME
+from kohort.spark.times import timestamps
 
 NEWEST = 4  # version of the value
 _METADATA_BYTES = 2  # of the length of metadata: 16 KiB, where a broker allows 4 by default
 _TOPIC_ID_TAG = 0x01_00_10  # one tagged field, its number 0, its size 16
-
-
+_TEXTS = ("group_id", "topic", "metadata")
 _PLAIN = np.dtype(
     [
         ("version", ">i2"),
@@ -40,31 +42,6 @@ _PLAIN = np.dtype(
         ("topic_id", "u1", 16),
     ]
 )
-
-
-class Ranges(NamedTuple):
-    """The bytes of a binary column, and where its items are in them."""
-
-    buffer: Bytes
-    starts: Ints
-    ends: Ints
-    there: Bools
-
-    def at(self, rows: Ints) -> "Ranges":
-        return Ranges(self.buffer, self.starts[rows], self.ends[rows], self.there[rows])
-
-
-def ranges(binary: pa.Array) -> Ranges:
-    """Where the items of a binary column are; null items are empty."""
-    _, offsets, data = binary.buffers()
-    edges = np.frombuffer(offsets, np.int32)[binary.offset : binary.offset + len(binary) + 1]
-    places = edges.astype(np.int64)
-    buffer = np.frombuffer(data if data is not None else b"", np.uint8)
-    if binary.null_count:
-        there = binary.is_valid().to_numpy(zero_copy_only=False)
-    else:
-        there = np.ones(len(binary), np.bool_)
-    return Ranges(buffer, places[:-1], places[1:], there)
 
 
 class _Keys(NamedTuple):
@@ -101,9 +78,12 @@ def types(keys: Ranges) -> npt.NDArray[np.int16]:
 
 
 def plain_columns(
-    keys: Ranges, values: Ranges, candidates: Ints
+    keys: Ranges, values: Ranges, candidates: Ints, names: Collection[str]
 ) -> tuple[Ints, dict[str, pa.Array]]:
-    """Which of the rows are plain commits or their tombstones, and their columns."""
+    """Which of the rows are plain commits or their tombstones, and their columns of these names.
+
+    Columns of text are there in any case: a row whose text is none is not plain.
+    """
     key = _read_keys(keys.at(candidates))
     value = _read_values(values.at(candidates), key.type)
     there = values.there[candidates]
@@ -113,7 +93,7 @@ def plain_columns(
             kept = np.flatnonzero(plain)
             candidates, there = candidates[kept], there[kept]
             key, value = _only(key, kept), _only(value, kept)
-        columns = _columns(keys.buffer, values.buffer, key, value, there)
+        columns = _columns(keys.buffer, values.buffer, key, value, there, {*_TEXTS, *names})
         if _is_text(columns):
             break
         # Seldom: text of more than ASCII is looked at one by one.
@@ -208,32 +188,40 @@ def _read_plain_values(buffer: Bytes, starts: Ints) -> _Values:
 
 
 def _columns(
-    key_buffer: Bytes, value_buffer: Bytes, key: _Keys, value: _Values, there: Bools
+    key_buffer: Bytes,
+    value_buffer: Bytes,
+    key: _Keys,
+    value: _Values,
+    there: Bools,
+    names: Collection[str],
 ) -> dict[str, pa.Array]:
     valid = None if there.all() else there
-    topic_ids = value.has_topic_id & there
-    rows = np.flatnonzero(topic_ids)
-    high = big_endian(value_buffer, ">u8", value.topic_id[rows])
-    low = big_endian(value_buffer, ">u8", value.topic_id[rows] + 8)
-    topic_ids[rows] = (high | low) != 0
-    return {
-        "kind": _kinds(key.type, there),
-        "type": column(pa.int16(), key.type),
-        "value_version": column(pa.int16(), value.version, valid),
-        "group_id": slices(pa.string(), key_buffer, key.group, key.group_size),
-        "topic": slices(pa.string(), key_buffer, key.topic, key.topic_size),
-        "topic_partition": column(pa.int32(), key.partition),
-        "committed_offset": column(pa.int64(), value.offset, valid),
-        "leader_epoch": column(pa.int32(), value.leader_epoch, valid),
-        "metadata": _optional(
+    ways: dict[str, Callable[[], pa.Array]] = {
+        "kind": lambda: _kinds(key.type, there),
+        "type": lambda: column(pa.int16(), key.type),
+        "value_version": lambda: column(pa.int16(), value.version, valid),
+        "group_id": lambda: slices(pa.string(), key_buffer, key.group, key.group_size),
+        "topic": lambda: slices(pa.string(), key_buffer, key.topic, key.topic_size),
+        "topic_partition": lambda: column(pa.int32(), key.partition),
+        "committed_offset": lambda: column(pa.int64(), value.offset, valid),
+        "leader_epoch": lambda: column(pa.int32(), value.leader_epoch, valid),
+        "metadata": lambda: _optional(
             pa.string(), value_buffer, value.metadata, value.metadata_size, there
         ),
-        "commit_timestamp": _times(value.commit_timestamp, there),
-        "expire_timestamp": _times(value.expire_timestamp, there),
-        "topic_id": _optional(
-            pa.binary(), value_buffer, value.topic_id, np.full(len(there), 16), topic_ids
-        ),
+        "commit_timestamp": lambda: _times(value.commit_timestamp, there),
+        "expire_timestamp": lambda: _times(value.expire_timestamp, there),
+        "topic_id": lambda: _topic_ids(value_buffer, value, there),
     }
+    return {name: way() for name, way in ways.items() if name in names}
+
+
+def _topic_ids(buffer: Bytes, value: _Values, there: Bools) -> pa.Array:
+    has = value.has_topic_id & there
+    rows = np.flatnonzero(has)
+    high = big_endian(buffer, ">u8", value.topic_id[rows])
+    low = big_endian(buffer, ">u8", value.topic_id[rows] + 8)
+    has[rows] = (high | low) != 0
+    return _optional(pa.binary(), buffer, value.topic_id, np.full(len(there), 16), has)
 
 
 def _optional(
@@ -252,24 +240,25 @@ def _optional(
 def _times(milliseconds: Ints, there: Bools) -> pa.Array:
     none = ~there | (milliseconds < 0)
     if none.all():
-        return pa.nulls(len(there), RAW.arrow.field("timestamp").type)
+        return pa.nulls(len(there), TIME)
     return timestamps(np.where(there, milliseconds, -1) if none.any() else milliseconds)
 
 
-_COMMIT = pa.repeat(pa.scalar(KINDS[1]), ROWS)
+_ALIKE = 16_384
+_COMMIT = pa.repeat(pa.scalar(KINDS[1]), _ALIKE)
 _NAMES = pa.array([KINDS[0], KINDS[1], TOMBSTONE])
 
 
 def _kinds(kind: npt.NDArray[np.int16], there: Bools) -> pa.Array:
     codes = np.where(there, kind, 2).astype(np.int32)
-    if len(codes) <= ROWS and (codes == 1).all():
+    if len(codes) <= _ALIKE and (codes == 1).all():
         return _COMMIT.slice(0, len(codes))
     return _NAMES.take(column(pa.int32(), codes))
 
 
 def _is_text(columns: dict[str, Any]) -> bool:
     try:
-        for name in ("group_id", "topic", "metadata"):
+        for name in _TEXTS:
             columns[name].validate(full=True)
     except pa.ArrowInvalid:
         return False

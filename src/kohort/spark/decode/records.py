@@ -28,7 +28,7 @@ from kohort.records.schemas import (
     MemberMetadata,
 )
 from kohort.spark.schemas import KINDS, MARKER, OTHER, QUARANTINE, TOMBSTONE
-from kohort.spark.segments import microseconds_or_none
+from kohort.spark.times import microseconds_or_none
 from kohort.terms import NO_TOPIC_ID, uuid_text
 from kohort.wire import codec
 from kohort.wire.batch import marker_commits

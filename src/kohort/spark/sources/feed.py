@@ -8,9 +8,9 @@ goes on from the next offset that is there (see `source`).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from kohort.spark.located import Rows
 from kohort.spark.sources.source import Mark, Note
 
 _TASKS = 32
@@ -76,7 +76,7 @@ class Feed(Survey, Protocol):
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """The ranges as spans that are best read in one go, in order."""
 
-    def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+    def read(self, spans: Sequence[Span]) -> Iterator[Rows]:
         """The raw rows of spans, those of a partition in order. Called in a worker."""
 
 

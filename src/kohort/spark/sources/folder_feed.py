@@ -9,10 +9,8 @@ from contextlib import contextmanager, suppress
 from os import stat
 from typing import Any, NamedTuple, TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from kohort.errors import WireError
+from kohort.spark.located import Rows, with_offsets
 from kohort.spark.segments import parse
 from kohort.spark.sources import folders
 from kohort.spark.sources.feed import Bounds, Span, Weighed
@@ -82,7 +80,7 @@ class FolderFeed:
     def happened(self) -> tuple[Note, ...]:
         return ()
 
-    def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+    def read(self, spans: Sequence[Span]) -> Iterator[Rows]:
         for span in spans:
             yield from self._span(span)
 
@@ -195,7 +193,7 @@ class FolderFeed:
 
     # ---- in a worker
 
-    def _span(self, span: Span) -> Iterator[pa.RecordBatch]:
+    def _span(self, span: Span) -> Iterator[Rows]:
         """Segment after segment, listed anew each time: any of them may have been rolled, cleaned
         or removed since.
         """
@@ -233,7 +231,7 @@ class _Reading:
         self._is_last = is_last
         self.following = following
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
+    def rows(self) -> Iterator[Rows]:
         span, walk = self._span, self._walk
         size = walk.size()
         position, self.following = _seek(walk, self._start, size)
@@ -246,7 +244,7 @@ class _Reading:
                 position += parsed.used
                 self.following = max(self.following, parsed.next_offset)
                 want = PIECE_BYTES
-                yield parsed.rows
+                yield from parsed.pieces
                 continue
             head = head_at(data, 0, position) if len(data) >= HEADER_SIZE else None
             if head is not None and len(data) < head.length <= size - position:
@@ -256,17 +254,15 @@ class _Reading:
             if good is None and (self._is_last or not any(data)):
                 return
             stop = size if good is None else good
-            yield self._damage(position, stop)
+            yield from self._damage(position, stop)
             position = stop
 
-    def _damage(self, position: int, stop: int) -> pa.RecordBatch:
+    def _damage(self, position: int, stop: int) -> Iterator[Rows]:
         """One row for what is no batch; of a long stretch its beginning."""
         data = self._walk.file.read(position, min(stop - position, WINDOW_BYTES))
-        rows = parse(data, self._span.partition, start=self.following, final=True).rows
-        offsets = rows.column("offset")
-        return rows.filter(
-            pc.and_(pc.greater_equal(offsets, self._start), pc.less(offsets, self._span.end))
-        )
+        parsed = parse(data, self._span.partition, start=self.following, final=True)
+        for one in parsed.pieces:
+            yield with_offsets(one, self._start, self._span.end)
 
 
 def _seek(walk: Walk, offset: int, size: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from kohort.spark.decode import OFFSET_COMMITS, decode, offset_commits
+from kohort.spark.located import Rows, raw, sliced
 from kohort.spark.schemas import DECODED, RAW
 from kohort.spark.sources.feed import Bounds, Feed, tasks
 from kohort.spark.sources.options import EARLIEST, LATEST, Options
@@ -32,11 +33,11 @@ class Shape(NamedTuple):
     """What becomes of raw rows."""
 
     schema: pa.Schema
-    of: Callable[[pa.RecordBatch], pa.RecordBatch] | None
+    of: Callable[[Rows, Sequence[str]], pa.RecordBatch]
 
 
 SHAPES = {
-    "raw": Shape(RAW.arrow, None),
+    "raw": Shape(RAW.arrow, raw),
     "decoded": Shape(DECODED.arrow, decode),
     "offset_commits": Shape(OFFSET_COMMITS, offset_commits),
 }
@@ -56,18 +57,17 @@ class Columns:
                     f"column {field.name} {field.dataType.simpleString()} is asked for, rows="
                     f"{rows} has {had}: ask for some of {', '.join(types)}"
                 )
-        self._names = None if schema.names == whole.names else schema.names
+        self._names = schema.names
 
-    def batches(self, raw: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def batches(self, raw: Iterator[Rows]) -> Iterator[pa.RecordBatch]:
         """Raw rows in the shape, some thousands at a time."""
         settle()
         of = SHAPES[self._rows].of
         for rows in raw:
-            for at in range(0, rows.num_rows, ROWS_AT_ONCE):
-                some = rows.slice(at, ROWS_AT_ONCE)
-                shaped = some if of is None else of(some)
+            for some in sliced(rows, ROWS_AT_ONCE):
+                shaped = of(some, self._names)
                 if shaped.num_rows:
-                    yield shaped if self._names is None else shaped.select(self._names)
+                    yield shaped
 
 
 class Reader(DataSourceReader):
