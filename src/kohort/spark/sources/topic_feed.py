@@ -5,9 +5,8 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from kohort.errors import ErrorCode
+from kohort.spark.located import Rows
 from kohort.spark.segments import parse
 from kohort.spark.sources import weighing
 from kohort.spark.sources.asking import PausingLoop, answered
@@ -150,7 +149,7 @@ class TopicFeed:
         notes, self._notes = tuple(self._notes), []
         return notes
 
-    def read(self, spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+    def read(self, spans: Sequence[Span]) -> Iterator[Rows]:
         """Pieces are parsed while the brokers prepare the next: a request is on its way before
         the piece before it is given out.
         """
@@ -160,7 +159,7 @@ class TopicFeed:
             fetching = loop.create_task(self._fetch_all(spans, shelf))
             while (piece := loop.run_until_complete(shelf.take())) is not None:
                 span, start, data = piece
-                yield parse(data, span.partition, start=start, end=span.end).rows
+                yield from parse(data, span.partition, start=start, end=span.end).pieces
             loop.run_until_complete(fetching)
         finally:
             for task in asyncio.all_tasks(loop):
