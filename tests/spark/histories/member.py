@@ -9,6 +9,7 @@ with the time in milliseconds. It reads records and throws them away, and commit
 
 import asyncio
 import json
+import logging
 import queue
 import sys
 import threading
@@ -119,6 +120,7 @@ def confluent(given: dict[str, Any]) -> None:
 async def aio(given: dict[str, Any]) -> None:
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
+    logging.disable()  # a broker that stops is nothing to write about
     consumer = AIOKafkaConsumer(
         bootstrap_servers=given["bootstrap"],
         client_id=given["client_id"],

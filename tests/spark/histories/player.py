@@ -24,6 +24,7 @@ from kohort.terms import uuid_text
 MEMBER = Path(__file__).with_name("member.py")
 WAIT_SECONDS = 60.0
 CONFIRM_SECONDS = 0.4
+LEARN_SECONDS = 0.5
 
 
 class Running(Protocol):
@@ -191,6 +192,7 @@ class Player:
                 self.topics[step.topic] = step.partitions
                 new = NewTopic(step.topic, step.partitions, 1)
                 self.ask(lambda admin: admin.create_topics([new])).all()
+                self.until_known(step.topic)
             case steps.DropTopic():
                 del self.topics[step.topic]
                 self.ask(lambda admin: admin.delete_topics([step.topic])).all()
@@ -231,6 +233,19 @@ class Player:
         if producer.flush(WAIT_SECONDS) or len(produced) != sum(step.counts.values()):
             raise HistoryError(f"not all records were taken by {step.topic}")
         return sorted(produced)
+
+    def until_known(self, topic: str) -> None:
+        """Until a new topic is known to the broker, and to its group coordinator right after: who
+        joined before that would get partitions by a rebalance more.
+        """
+        deadline = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < deadline:
+            seen = dict(self.ask(lambda admin: admin.describe_topics([topic])).items())[topic]
+            if not isinstance(seen, ApiError):
+                time.sleep(LEARN_SECONDS)
+                return
+            time.sleep(0.05)
+        raise HistoryError(f"{topic} is not known: {seen}")
 
     def until_stable(self, step: steps.Stable) -> dict[str, Any]:
         """The group's description, as it was twice in a row."""
