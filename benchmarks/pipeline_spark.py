@@ -17,6 +17,7 @@ COLUMNS = (
     "group_id string, topic string, topic_partition int, committed_offset bigint, "
     "metadata string, commit_ms bigint"
 )
+OURS = COLUMNS.replace("commit_ms bigint", "commit_timestamp timestamp")
 
 
 def cpu_seconds() -> float:
@@ -46,13 +47,16 @@ def rows(spark, way, place):
 
     sources.register(spark)
     kind, _, where = place.partition(":")
-    if way == "ours":
+    if way.startswith("ours"):
         option = "path" if kind == "log" else "bootstrap.servers"
         reader = spark.read.format("kohort.log" if kind == "log" else "kohort.topic")
+        if way == "ours":
+            reader = reader.schema(OURS)
         return reader.option(option, where).option("rows", "offset_commits").load()
     if way == "connector, our decoder":
         source = sources.source(f"connector:{where}")
-        return source.frame(spark, source.plan({}))
+        columns = [one.split()[0] for one in OURS.split(", ")]
+        return source.frame(spark, source.plan({})).select(*columns)
     from plain_decoder import decode
     from pyspark.sql.functions import udf
 
