@@ -19,9 +19,11 @@ _VARINT_BYTES = 8  # 56 bits: longer ones are for the slow way
 
 def big_endian(buffer: Bytes, kind: str, positions: Ints) -> npt.NDArray[Any]:
     """The number at every position, as the numpy type `kind` has it: an overlapping view, whose
-    items begin at every byte.
+    items begin at every byte. Two bytes are quicker one by one.
     """
     wanted = np.dtype(kind)
+    if wanted.itemsize == 2 and len(buffer):
+        return two_bytes(buffer, positions, positions + 1).view(wanted.newbyteorder("="))
     last = len(buffer) - wanted.itemsize
     if last < 0:
         return np.zeros(len(positions), wanted.newbyteorder("="))
@@ -30,6 +32,14 @@ def big_endian(buffer: Bytes, kind: str, positions: Ints) -> npt.NDArray[Any]:
         positions = np.clip(positions, 0, last)
     found: npt.NDArray[Any] = view[positions]
     return found.astype(wanted.newbyteorder("="))
+
+
+def two_bytes(buffer: Bytes, high: Ints, low: Ints) -> npt.NDArray[np.uint16]:
+    """The numbers whose bytes stand at these positions."""
+    found: npt.NDArray[np.uint16] = buffer.take(high, mode="clip").astype(np.uint16)
+    found <<= 8
+    found |= buffer.take(low, mode="clip")
+    return found
 
 
 def structures(buffer: Any, kind: np.dtype[np.void], positions: Ints) -> npt.NDArray[np.void]:

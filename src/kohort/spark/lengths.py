@@ -7,7 +7,7 @@ than the rest are walked alone.
 
 import numpy as np
 
-from kohort.spark.buffers import Bytes, Ints, varints
+from kohort.spark.buffers import Bytes, Ints, two_bytes, varints
 
 SMALLEST = 7  # bytes of a record: six varints of a byte, and its attributes
 _FEW = 24  # batches for which a step of numpy costs more than as many steps of Python
@@ -66,9 +66,7 @@ def _active(falling: Ints, step: int) -> int:
 
 
 def _step(buffer: Bytes, positions: Ints) -> Ints:
-    last = len(buffer) - 2  # there is a header in front of the records, or there are records
-    words = np.ndarray((last + 1,), "<u2", buffer, strides=(1,))
-    steps: Ints = _STEPS[words[np.minimum(positions, last)]]
+    steps: Ints = _STEPS[two_bytes(buffer, positions + 1, positions)]
     if not steps.all():
         wide = np.flatnonzero(steps == 0)
         sizes, ends = varints(buffer, positions[wide])
