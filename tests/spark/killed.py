@@ -1,7 +1,6 @@
 """A run that kills its own process and all that it has started, for tests of crashes.
 
     python killed.py LOG OUT MEASURES POINT      dies when it comes to the point
-    python killed.py LOG OUT MEASURES SECONDS    dies after so many seconds of work
     python killed.py LOG OUT MEASURES never      comes to its end
 
 MEASURES are names with commas between, or `all`. Prints `working` when there is a session.
@@ -10,7 +9,6 @@ MEASURES are names with commas between, or `all`. Prints `working` when there is
 import os
 import signal
 import sys
-import threading
 from datetime import UTC, datetime
 
 from kohort.spark import compute, increments, jobs
@@ -64,8 +62,6 @@ def main():
     if point in POINTS:
         owner, name, dying = POINTS[point]
         setattr(owner, name, dying(getattr(owner, name)))
-    elif point != "never":
-        threading.Timer(float(point), die).start()
     jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF)
 
 
