@@ -40,7 +40,7 @@ types: $(STAMP)  ## mypy, strict
 	@$(BIN)/mypy
 
 prove: $(STAMP)  ## what takes long: many kills, long fuzzing, big loads
-	@KOHORT_PROVE=1 $(BIN)/python -m pytest -q -m prove
+	@$(BIN)/python -m pytest -q -m prove
 
 docs: $(STAMP)  ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py
