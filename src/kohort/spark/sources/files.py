@@ -8,6 +8,7 @@ a file that is renamed while a directory is listed may not be seen at all. A fin
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
@@ -18,15 +19,18 @@ from kohort.storage.segment import LOG_SUFFIX
 from kohort.storage.segments import SWAP_SUFFIX
 from kohort.wire.batch import DELETE_HORIZON, HEADER_SIZE, PREFIX_SIZE
 
+INDEX_SUFFIX = ".index"
 WINDOW_BYTES = 1 << 20
 _PEEK_BYTES = 1 << 13
 LARGEST_BATCH = 1 << 28
 _HEADER = Struct(">qiibIhiqqqhii")
 _PLACE = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _MAGIC = 2
-_NO_OFFSET = 1 << 63
+NO_OFFSET = 1 << 63
 _CRC_FROM = 21
 _LISTINGS = 8
+_INDEX_ENTRY = Struct(">II")
+_INDEX_TRIES = 4
 
 
 class ReadOnlyFile(DiskFile):
@@ -119,9 +123,21 @@ class Walk:
         before it.
         """
         at = max(0, bisect_right(self._following, offset) - 1)
-        return self._positions[at], self._following[at]
+        walked = self._positions[at], self._following[at]
+        return max(walked, self._indexed(offset))
 
-    def skim(self, position: int, stop: int, offset: int = _NO_OFFSET) -> tuple[int, Passed | None]:
+    def _indexed(self, offset: int) -> tuple[int, int]:
+        """The same by Kafka's index file, where there is one, and as far as it is right."""
+        entries = index_entries(self.path)
+        size = self.size()
+        at = bisect_right(entries, (offset, 0))
+        for last, position in reversed(entries[max(0, at - _INDEX_TRIES) : at]):
+            head = next(self.heads(position, size), None)
+            if head is not None and head.following - 1 <= last and self.is_right(head):
+                return position, head.base
+        return 0, 0
+
+    def skim(self, position: int, stop: int, offset: int = NO_OFFSET) -> tuple[int, Passed | None]:
         """Pass over batches that end before `offset` and before the position `stop`, and look at
         their places only: where that ends, and the last one passed.
         """
@@ -192,7 +208,25 @@ class Walk:
             self._positions.append(position)
 
 
-def skim(data: bytes, offset: int = _NO_OFFSET) -> tuple[int, Passed | None]:
+def index_entries(path: str) -> list[tuple[int, int]]:
+    """Of a segment: an offset, and where the batch stands that holds it or comes before it; both
+    rising. What follows is room for more, or no longer true.
+
+    See `OffsetIndex` of Apache Kafka: four bytes each, the offset counted from the segment's own.
+    """
+    stem = path.removesuffix(LOG_SUFFIX)
+    base = int(os.path.basename(stem)) if stem != path else 0  # noqa: PTH119  (text, not a path)
+    found: list[tuple[int, int]] = []
+    with suppress(OSError), open(f"{stem}{INDEX_SUFFIX}", "rb") as file:  # noqa: PTH123
+        while data := file.read(_PEEK_BYTES):
+            for relative, position in _INDEX_ENTRY.iter_unpack(data[: len(data) // 8 * 8]):
+                if found and not (base + relative > found[-1][0] and position > found[-1][1]):
+                    return found
+                found.append((base + relative, position))
+    return found
+
+
+def skim(data: bytes, offset: int = NO_OFFSET) -> tuple[int, Passed | None]:
     """Pass over the whole batches at the beginning that end before `offset`: where that ends, and
     the last of them.
     """

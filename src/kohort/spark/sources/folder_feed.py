@@ -15,6 +15,7 @@ from kohort.spark.segments import parse
 from kohort.spark.sources import folders
 from kohort.spark.sources.feed import Bounds, Span, Weighed
 from kohort.spark.sources.files import (
+    NO_OFFSET,
     WINDOW_BYTES,
     Head,
     SegmentFile,
@@ -326,7 +327,7 @@ def _last_right(walk: Walk, known: Head | None) -> Head | None:
     what is before was there before the last crash.
     """
     size = walk.size()
-    start = known.position + known.length if known else 0
+    start = known.position + known.length if known else walk.near(NO_OFFSET)[0]
     position, passed = walk.skim(start, max(start, size - CHECKED_BYTES))
     last = next(walk.heads(passed.position, size), known) if passed is not None else known
     unsure = list(_all_heads(walk, position))
