@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from kohort.errors import KohortError
 from kohort.spark.java import find_java
+from kohort.spark.lookups import remember
 from kohort.spark.quiet import quiet_start
 
 VERSIONS = ((4, 2), (4, 4))
@@ -35,6 +36,8 @@ DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": _ARROW,
     "spark.executor.extraJavaOptions": _ARROW,
+    # Else every column asks the JVM a dozen questions, to name our lines in errors.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 QUICK = {
     "spark.driver.extraJavaOptions": (
@@ -109,6 +112,7 @@ def _start(
     _end_with_us()
     with suppress(Exception):  # not on Spark Connect
         spark.sparkContext.setLogLevel("FATAL")
+    remember(spark)
     return spark
 
 
