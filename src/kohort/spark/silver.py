@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.schemas import KINDS, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 
 
 def look(decoded: DataFrame, table: Table) -> DataFrame:
@@ -29,8 +29,10 @@ def look(decoded: DataFrame, table: Table) -> DataFrame:
 
 
 def views(decoded: DataFrame) -> Mapping[str, DataFrame]:
-    """Every table of bronze and silver, by name."""
-    return dict(_views(decoded))
+    """Every table of bronze and silver, by name, and the rows themselves: what needs records of
+    many kinds reads them once.
+    """
+    return {DECODED.name: decoded, **dict(_views(decoded))}
 
 
 def topic_id_text(topic_id: Column) -> Column:

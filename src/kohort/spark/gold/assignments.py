@@ -16,6 +16,7 @@ from kohort.spark.gold.history import (
     classic_generations,
     consumer_events,
     in_order,
+    is_known,
     spans,
     topic_ids,
     topic_names,
@@ -41,8 +42,8 @@ def _of_consumer_groups(frames: Frames) -> DataFrame:
     linked = records.withColumns(
         {
             "number": F.row_number().over(order),
-            "was_away": F.coalesce(F.lag(away).over(order), F.lit(False)),
-            "is_away": F.coalesce(away, F.lit(False)),
+            "was_away": is_known(F.lag(away).over(order)),
+            "is_away": is_known(away),
             "next_offset": F.lead("offset").over(order),
             "next_timestamp": F.lead("timestamp").over(order),
             "taken_by": F.lead(F.when(_takes(), F.col("rebalance"))).over(order),
@@ -79,7 +80,7 @@ def _takes() -> Column:
     """Whether what this record does not list any more was taken by a rebalance: not if the member
     is only away, and not if another takes its place, which needs no new epoch.
     """
-    is_away = F.coalesce(F.col("current.member_epoch") == AWAY, F.lit(False))
+    is_away = is_known(F.col("current.member_epoch") == AWAY)
     return ~is_away & (F.col("is_value") | F.col("leads_to"))
 
 

@@ -10,6 +10,7 @@ is damaged is a hole too.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.gold.history import is_known
 from kohort.spark.gold.measure import Frames
 from kohort.spark.schemas import RECORDS_TABLE
 
@@ -61,7 +62,7 @@ def _behind_holes(records: DataFrame) -> DataFrame:
     partition = Window.partitionBy("partition")
     in_order = partition.orderBy("offset", F.desc("is_damage"))
     gap = F.col("offset") - F.lag("offset", 1, -1).over(in_order)
-    behind_damage = F.coalesce(F.lag("is_damage").over(in_order), F.lit(False))
+    behind_damage = is_known(F.lag("is_damage").over(in_order))
     near = records.withColumn("is_behind", (gap > 1) | behind_damage).withColumn(
         "hole_ends", F.max(F.when(F.col("is_behind"), F.col("offset"))).over(partition)
     )

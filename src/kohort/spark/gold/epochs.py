@@ -19,21 +19,17 @@ from kohort.spark.gold.history import (
     before,
     consumer_events,
     in_order,
+    is_known,
     so_far,
 )
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.removals import Session, judged, with_last_commits
+from kohort.spark.gold.removals import Session, with_removals
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
     JOIN,
     METADATA_CHANGE,
     MIGRATION,
     SUBSCRIPTION_CHANGE,
-)
-
-_REMOVALS = (
-    "array<struct<member_id string, client_id string, group_instance_id string, "
-    "possible array<string>, evidence string>>"
 )
 
 
@@ -43,20 +39,7 @@ def epochs(frames: Frames, session: Session) -> DataFrame:
     """
     events = _with_progress(_with_changes(consumer_events(frames)))
     rows = _per_epoch(events)
-    gone = judged(with_last_commits(_removals(events, session), frames))
-    removals = gone.groupBy(*GROUP, "rebalance").agg(
-        F.sort_array(
-            F.collect_list(
-                F.struct("member_id", "client_id", "group_instance_id", "possible", "evidence")
-            )
-        ).alias("removals")
-    )
-    return _explained(rows.join(removals, [*GROUP, "rebalance"], "left"))
-
-
-def _no(condition: Column) -> Column:
-    """A condition that is false where it is unknown."""
-    return F.coalesce(condition, F.lit(False))
+    return _explained(with_removals(rows, _removals(events, session), frames))
 
 
 def _with_changes(events: DataFrame) -> DataFrame:
@@ -84,7 +67,7 @@ def _with_changes(events: DataFrame) -> DataFrame:
             "was_resolved": F.last(expression, ignorenulls=True).over(before("regular_expression")),
         }
     )
-    known = _no(F.col("was.is_value"))
+    known = is_known(F.col("was.is_value"))
     names = F.sort_array("was.member.subscribed_topic_names")
     subscription = (F.sort_array("member.subscribed_topic_names") != names) | ~F.col(
         "member.subscribed_topic_regex"
@@ -94,15 +77,15 @@ def _with_changes(events: DataFrame) -> DataFrame:
     return linked.withColumns(
         {
             "known": known,
-            "comes": _no(
+            "comes": is_known(
                 described
                 & ~known
                 & F.col("gets.is_value")
                 & (F.col("gets.current.previous_member_epoch") == 0)
             ),
             "goes": is_member & ~F.col("is_value") & known,
-            "resubscribes": _no(described & known & subscription),
-            "revotes": _no(described & known & wish),
+            "resubscribes": is_known(described & known & subscription),
+            "revotes": is_known(described & known & wish),
         }
     )
 
@@ -159,7 +142,7 @@ def _with_ends(events: DataFrame) -> DataFrame:
 
 
 def _reached(is_value: Column, current: Column, epoch: Column) -> Column:
-    return _no(is_value & (current["state"] == "stable") & (current["member_epoch"] == epoch))
+    return is_known(is_value & (current["state"] == "stable") & (current["member_epoch"] == epoch))
 
 
 def _who(member: str = "member") -> Column:
@@ -175,7 +158,7 @@ def _removals(events: DataFrame, session: Session) -> DataFrame:
     told = F.col("was.member")
     is_classic = told["classic_protocols"].isNotNull()
     session_ms = F.coalesce(told["classic_session_timeout_ms"], session.ms)
-    gives_up = _no(F.col("had_value.current.state") == "unrevoked_partitions")
+    gives_up = is_known(F.col("had_value.current.state") == "unrevoked_partitions")
     return events.where(F.col("goes") & F.col("leads_to")).select(
         *GROUP,
         "rebalance",
@@ -193,14 +176,14 @@ def _removals(events: DataFrame, session: Session) -> DataFrame:
         .when(gives_up, F.col("had_value.timestamp"))
         .alias("waits_since"),
         (gives_up & ~is_classic).alias("waits_exactly"),
-        _no(F.col("had_value.current.member_epoch") == AWAY).alias("is_away"),
+        is_known(F.col("had_value.current.member_epoch") == AWAY).alias("is_away"),
     )
 
 
 def _per_epoch(events: DataFrame) -> DataFrame:
     """What led to each epoch, and what came of it."""
     leads = F.col("leads_to")
-    after_classic = _no(F.col("life_before.is_value") & (F.col("life_before.type") == CLASSIC))
+    after_classic = is_known(F.col("life_before.is_value") & (F.col("life_before.type") == CLASSIC))
     ends_classic = (F.col("type") == CLASSIC) & ~F.col("is_value")
     return (
         events.where(F.col("rebalance").isNotNull())
@@ -245,7 +228,7 @@ def _first_resolution() -> Column:
         (F.col("type") == REGEX)
         & F.col("is_value")
         & F.col("leads_to")
-        & ~_no(F.col("was_resolved.is_value"))
+        & ~is_known(F.col("was_resolved.is_value"))
     )
     subscriber = F.when(
         F.col("subscriber.regex") == F.col("regular_expression"), F.col("subscriber")
@@ -263,7 +246,7 @@ def _first_resolution() -> Column:
 
 def _matches_others() -> Column:
     """Whether an expression that had topics has others now."""
-    return _no(
+    return is_known(
         (F.col("type") == REGEX)
         & F.col("is_value")
         & F.col("leads_to")
@@ -278,13 +261,12 @@ def _list(who: Column) -> Column:
 
 def _explained(rows: DataFrame) -> DataFrame:
     """The rows with their causes and the facts behind them."""
-    rows = rows.withColumn("removals", F.coalesce("removals", F.array().cast(_REMOVALS)))
     real = rows.withColumns(
         {
             "joined": F.filter("came", lambda one: ~_takes_over(one, "removals")),
             "left": F.filter("removals", lambda one: ~_takes_over(one, "came")),
-            "brought": F.filter("resolved", lambda one: _no(one["comes"])),
-            "rewritten": F.filter("resolved", lambda one: ~_no(one["comes"])),
+            "brought": F.filter("resolved", lambda one: is_known(one["comes"])),
+            "rewritten": F.filter("resolved", lambda one: ~is_known(one["comes"])),
         }
     )
     named = (
@@ -296,12 +278,12 @@ def _explained(rows: DataFrame) -> DataFrame:
         | F.col("matches_others")
     )
     hash_before = F.col("number.epoch_before.epoch.metadata_hash")
-    known_before = _no(F.col("number.epoch_before.is_value"))
+    known_before = is_known(F.col("number.epoch_before.is_value"))
     judged = real.withColumns(
         {
             "named": named,
-            "same_hash": known_before & _no(hash_before == F.col("number.hash")),
-            "other_hash": known_before & _no(hash_before != F.col("number.hash")),
+            "same_hash": known_before & is_known(hash_before == F.col("number.hash")),
+            "other_hash": known_before & is_known(hash_before != F.col("number.hash")),
         }
     )
     alone = ~F.col("named")
@@ -398,7 +380,7 @@ def _facts() -> Column:
 def _takes_over(one: Column, others: str) -> Column:
     """Whether one of the others is the same static member under another id."""
     return F.exists(
-        others, lambda other: _no(other["group_instance_id"] == one["group_instance_id"])
+        others, lambda other: is_known(other["group_instance_id"] == one["group_instance_id"])
     )
 
 

@@ -7,9 +7,9 @@ reason: a member that is new, a topic that was not subscribed, a partition that 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold.history import GROUP, classic_generations, in_order
+from kohort.spark.gold.history import GROUP, classic_generations, in_order, is_known
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.removals import Session, judged, with_last_commits
+from kohort.spark.gold.removals import Session, with_removals
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
     FOLLOW_UP,
@@ -33,19 +33,7 @@ def generations(frames: Frames, session: Session) -> DataFrame:
         .withColumnRenamed("offset", "rebalance")
     )
     removed = _removals(rows).unionByName(_not_converted(rows, frames["members"], session))
-    gone = judged(with_last_commits(removed, frames))
-    removals = gone.groupBy(*GROUP, "rebalance").agg(
-        F.sort_array(
-            F.collect_list(
-                F.struct("member_id", "client_id", "group_instance_id", "possible", "evidence")
-            )
-        ).alias("removals")
-    )
-    return _explained(rows.join(removals, [*GROUP, "rebalance"], "left"))
-
-
-def _no(condition: Column) -> Column:
-    return F.coalesce(condition, F.lit(False))
+    return _explained(with_removals(rows, removed, frames))
 
 
 def _compared(rows: DataFrame) -> DataFrame:
@@ -53,7 +41,7 @@ def _compared(rows: DataFrame) -> DataFrame:
 
     Without a record before there is nothing to compare with, unless it is the first generation.
     """
-    was = F.when(_no(F.col("prior.is_value")), F.col("prior.members"))
+    was = F.when(is_known(F.col("prior.is_value")), F.col("prior.members"))
     known = was.isNotNull() | (F.col("generation") == 1)
     joined_by = F.coalesce("current_state_timestamp", "timestamp")
     with_both = rows.withColumns(
@@ -87,7 +75,7 @@ def _without(name: str, others: str) -> Column:
                 others,
                 lambda other: (
                     (other["member_id"] == one["member_id"])
-                    | _no(other["group_instance_id"] == one["group_instance_id"])
+                    | is_known(other["group_instance_id"] == one["group_instance_id"])
                 ),
             )
         ),
@@ -99,7 +87,7 @@ def _resubscribes(one: Column) -> Column:
         "was",
         lambda other: (
             (other["member_id"] == one["member_id"])
-            & _no(
+            & is_known(
                 F.sort_array(other["subscribed_topics"]) != F.sort_array(one["subscribed_topics"])
             )
         ),
@@ -194,16 +182,11 @@ def _not_converted(rows: DataFrame, members: DataFrame, session: Session) -> Dat
 
 def _explained(rows: DataFrame) -> DataFrame:
     """Names the causes."""
-    empty = F.array().cast(
-        "array<struct<member_id string, client_id string, group_instance_id string, "
-        "possible array<string>, evidence string>>"
-    )
-    rows = rows.withColumn("removals", F.coalesce("removals", empty))
     grown, lost, withheld = _grown(), _lost(), _withheld()
-    other_protocol = _no(F.col("prior.protocol") != F.col("protocol"))
+    other_protocol = is_known(F.col("prior.protocol") != F.col("protocol"))
     proven = F.array_compact(
         F.array(
-            F.when(_no(F.col("began_over")), F.lit(MIGRATION)),
+            F.when(is_known(F.col("began_over")), F.lit(MIGRATION)),
             F.when(F.size("resubscribed") > 0, F.lit(SUBSCRIPTION_CHANGE)),
             F.when(other_protocol, F.lit(ASSIGNOR_CHANGE)),
             F.when(F.size("came") > 0, F.lit(JOIN)),
@@ -225,7 +208,7 @@ def _explained(rows: DataFrame) -> DataFrame:
             _count(grown, "partitions that were not there"),
             _count(lost, "partitions that are not there any more"),
             _count(withheld, "partitions that the generation before had left for this one"),
-            F.when(_no(F.col("began_over")), F.lit("a consumer group was converted")),
+            F.when(is_known(F.col("began_over")), F.lit("a consumer group was converted")),
             F.when(~F.col("known"), F.lit("the log does not have the generation before")),
             F.when(
                 F.col("known") & (F.size(proven) == 0) & (F.size("removals") == 0),

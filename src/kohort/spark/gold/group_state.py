@@ -10,11 +10,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.history import CLASSIC, CURRENT, EPOCH, GROUP, MEMBER, TARGET_EPOCH, is_known
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.schemas import KINDS, OTHER, TOMBSTONE
+from kohort.spark.schemas import DECODED, KINDS, OTHER, TOMBSTONE
 from kohort.spark.schemas.membership import GROUP_STATE
 
-GROUP = ["partition", "group_id"]
 FIRST_EPOCH = 1  # of a consumer group without a record that says so (KAFKA-20268)
 
 _ENDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
@@ -23,141 +23,94 @@ _MEMBER_KEYS = {10: "share", 19: "streams"}
 """Record types of other groups whose key is a group and a member."""
 
 
+_NEWEST = {
+    "classic": (CLASSIC, ("protocol_type", "generation", "protocol", "leader", "members")),
+    "epoch": (EPOCH, ("epoch",)),
+    "target": (TARGET_EPOCH, ("assignment_epoch",)),
+    "described": (MEMBER, ("server_assignor", "classic_protocols")),
+    "current": (CURRENT, ("member_epoch", "state")),
+}
+"""The newest record of a key, and what of it: of a group the first three, the others of a member.
+"""
+
+
 def group_state(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
     """The table `group_state`."""
-    parts = [
-        _classic(frames),
-        _epochs(frames),
-        _members(frames),
-        _others(frames),
-        _commits(frames),
-    ]
+    parts = [_ordinary(frames), _others(frames), _commits(frames)]
     every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    values = [name for name in every.columns if name not in GROUP]
+    values = [name for name in every.columns if name not in (*GROUP, "assignors")]
     groups = every.groupBy(*GROUP).agg(
-        *(F.max(name).alias(name) for name in values if name not in ("assignors", "at")),
-        F.max("at").alias("at"),
+        *(F.max(name).alias(name) for name in values),
         F.first("assignors", ignorenulls=True).alias("assignors"),
     )
     return GROUP_STATE.conform(mark(_described(groups), frames))
 
 
-def _newest(rows: DataFrame, key: list[str], *columns: str) -> DataFrame:
-    """The last record of each key, as a struct `last` that begins with its offset."""
-    last = F.max_by(F.struct("offset", "timestamp", *columns), "offset")
-    return rows.groupBy(*key).agg(last.alias("last"))
-
-
-def _with_tombstones(
-    frames: Frames, number: int, key: list[str], columns: dict[str, Column]
-) -> DataFrame:
-    """Records of a type, those without a value included: `alive` tells them apart."""
-    values = frames[KINDS[number]].select(
-        *key, "offset", "timestamp", F.lit(True).alias("alive"), *_named(columns)
-    )
-    gone = (
-        frames[TOMBSTONE]
-        .where(F.col("type") == number)
-        .select(*key, "offset", "timestamp", F.lit(False).alias("alive"))
-    )
-    return values.unionByName(gone, allowMissingColumns=True)
-
-
-def _named(columns: dict[str, Column]) -> list[Column]:
-    return [column.alias(name) for name, column in columns.items()]
-
-
-def _classic(frames: Frames) -> DataFrame:
-    columns = {
-        "protocol_type": F.col("protocol_type"),
-        "generation": F.col("generation"),
-        "classic_protocol": F.col("protocol"),
-        "leader": F.col("leader"),
-        "size": F.size("members"),
-    }
-    rows = _with_tombstones(frames, 2, GROUP, columns)
-    last = _newest(rows, GROUP, "alive", *columns)
-    return last.select(
-        *GROUP,
-        F.struct("last.offset", "last.timestamp").alias("at"),
-        F.when(F.col("last.alive"), F.col("last.offset")).alias("classic"),
-        F.when(~F.col("last.alive"), F.col("last.offset")).alias("classic_end"),
-        *(F.col(f"last.{name}").alias(name) for name in columns),
-    )
-
-
-def _epochs(frames: Frames) -> DataFrame:
-    """The group's epoch and that of its target."""
-    epochs = _newest(
-        _with_tombstones(frames, 3, GROUP, {"number": F.col("epoch")}), GROUP, "alive", "number"
-    ).select(
-        *GROUP,
-        F.struct("last.offset", "last.timestamp").alias("at"),
-        F.when(F.col("last.alive"), F.col("last.offset")).alias("consumer"),
-        F.when(~F.col("last.alive"), F.col("last.offset")).alias("consumer_end"),
-        F.col("last.number").alias("group_epoch"),
-    )
-    targets = _newest(
-        _with_tombstones(frames, 6, GROUP, {"number": F.col("assignment_epoch")}),
-        GROUP,
-        "alive",
-        "number",
-    ).select(
-        *GROUP,
-        F.struct("last.offset", "last.timestamp").alias("at"),
-        F.when(F.col("last.alive"), F.col("last.offset")).alias("consumer"),
-        F.col("last.number").alias("target_epoch"),
-    )
-    return epochs.unionByName(targets, allowMissingColumns=True)
-
-
-def _members(frames: Frames) -> DataFrame:
-    """How many members consumer groups have, of which kind, at which epoch, asking for what."""
-    key = [*GROUP, "member_id"]
-    described = _with_tombstones(
-        frames,
-        5,
-        key,
-        {
-            "assignor": F.col("server_assignor"),
-            "is_classic": F.col("classic_protocols").isNotNull(),
-        },
-    )
-    current = _with_tombstones(
-        frames, 8, key, {"member_epoch": F.col("member_epoch"), "member_state": F.col("state")}
-    )
-    members = (
-        _newest(described, key, "alive", "assignor", "is_classic")
-        .withColumnRenamed("last", "described")
-        .unionByName(
-            _newest(current, key, "alive", "member_epoch", "member_state").withColumnRenamed(
-                "last", "current"
+def _newest_records(frames: Frames) -> DataFrame:
+    """A row per group, whose `member_id` is null, and per member, with the columns of `_NEWEST`:
+    `alive` tells a value from a tombstone.
+    """
+    kinds = {number: KINDS[number] for number, _ in _NEWEST.values()}
+    is_value = F.col("kind") != TOMBSTONE
+    newest = [
+        F.max_by(
+            F.struct(
+                "offset",
+                "timestamp",
+                is_value.alias("alive"),
+                *(f"{kinds[number]}.{field}" for field in fields),
             ),
-            allowMissingColumns=True,
-        )
-        .groupBy(*key)
+            F.when(F.col("type") == number, F.col("offset")),
+        ).alias(name)
+        for name, (number, fields) in _NEWEST.items()
+    ]
+    return (
+        frames[DECODED.name]
+        .where(F.col("kind").isin(TOMBSTONE, *kinds.values()) & F.col("type").isin(*kinds))
+        .groupBy(*GROUP, "member_id")
+        .agg(*newest)
+    )
+
+
+def _ordinary(frames: Frames) -> DataFrame:
+    """Classic and consumer groups: their epochs, how many members they have, of which kind, at
+    which epoch, asking for what.
+    """
+    classic, epoch, target, described, current = map(F.col, _NEWEST)
+    alive = is_known(described["alive"])
+    last = {
+        "at": F.greatest(*(F.struct(f"{name}.offset", f"{name}.timestamp") for name in _NEWEST)),
+        "classic": F.when(classic["alive"], classic["offset"]),
+        "classic_end": F.when(~classic["alive"], classic["offset"]),
+        "consumer": F.greatest(
+            F.when(epoch["alive"], epoch["offset"]),
+            F.when(target["alive"], target["offset"]),
+            F.when(alive, F.greatest(described["offset"], current["offset"])),
+        ),
+        "consumer_end": F.when(~epoch["alive"], epoch["offset"]),
+        "protocol_type": classic["protocol_type"],
+        "generation": classic["generation"],
+        "classic_protocol": classic["protocol"],
+        "leader": classic["leader"],
+        "size": F.size(classic["members"]),
+        "group_epoch": epoch["epoch"],
+        "target_epoch": target["assignment_epoch"],
+    }
+    reached = F.when(current["state"] == "stable", current["member_epoch"])
+    epoch_of_member = F.when(alive, F.coalesce(reached, F.lit(-1)))
+    wish = F.when(alive & (described["server_assignor"] != ""), described["server_assignor"])
+    speaks_classic = alive & described["classic_protocols"].isNotNull()
+    return (
+        _newest_records(frames)
+        .groupBy(*GROUP)
         .agg(
-            F.first("described", ignorenulls=True).alias("described"),
-            F.first("current", ignorenulls=True).alias("current"),
+            *(F.max(value).alias(name) for name, value in last.items()),
+            F.sum(alive.cast("int")).alias("consumer_members"),
+            F.sum(speaks_classic.cast("int")).alias("speak_classic"),
+            F.min(epoch_of_member).alias("least_epoch"),
+            F.max(epoch_of_member).alias("most_epoch"),
+            F.collect_list(wish).alias("assignors"),
         )
-    )
-    alive = F.coalesce(F.col("described.alive"), F.lit(False))
-    at = F.greatest(
-        F.struct("described.offset", "described.timestamp"),
-        F.struct("current.offset", "current.timestamp"),
-    )
-    reached = F.when(
-        alive & (F.col("current.member_state") == "stable"), F.col("current.member_epoch")
-    )
-    wish = F.when(alive & (F.col("described.assignor") != ""), F.col("described.assignor"))
-    return members.groupBy(*GROUP).agg(
-        F.max(at).alias("at"),
-        F.max(F.when(alive, at["offset"])).alias("consumer"),
-        F.sum(alive.cast("int")).alias("consumer_members"),
-        F.sum((alive & F.col("described.is_classic")).cast("int")).alias("speak_classic"),
-        F.min(F.when(alive, F.coalesce(reached, F.lit(-1)))).alias("least_epoch"),
-        F.max(F.when(alive, F.coalesce(reached, F.lit(-1)))).alias("most_epoch"),
-        F.collect_list(wish).alias("assignors"),
     )
 
 
@@ -174,11 +127,16 @@ def _others(frames: Frames) -> DataFrame:
         .withColumn("size", size)
         .withColumn("group_id", F.coalesce("group_id", group_id))
         .where(F.col("group_id").isNotNull())
-        .withColumn("alive", F.col("value").isNotNull())
-        .withColumn("kind", kinds[F.col("type")])
-        .withColumn("is_member", F.col("type").isin(*_MEMBER_KEYS))
+        .withColumns(
+            {
+                "alive": F.col("value").isNotNull(),
+                "kind": kinds[F.col("type")],
+                "is_member": F.col("type").isin(*_MEMBER_KEYS),
+            }
+        )
     )
-    keys = _newest(rows, [*GROUP, "kind", "is_member", "key"], "alive")
+    last = F.max_by(F.struct("offset", "timestamp", "alive"), "offset").alias("last")
+    keys = rows.groupBy(*GROUP, "kind", "is_member", "key").agg(last)
     alive = F.col("last.alive")
     return keys.groupBy(*GROUP, "kind").agg(
         F.max(F.struct("last.offset", "last.timestamp")).alias("at"),
@@ -190,12 +148,9 @@ def _others(frames: Frames) -> DataFrame:
 
 def _commits(frames: Frames) -> DataFrame:
     """The last record about an offset: whose offsets were deleted is there until deleted itself."""
-    committed = [frames[KINDS[number]].select(*GROUP, "offset") for number in (0, 1)]
-    deleted = frames[TOMBSTONE].where(F.col("type").isin(0, 1)).select(*GROUP, "offset")
     return (
-        committed[0]
-        .unionByName(committed[1])
-        .unionByName(deleted)
+        frames[DECODED.name]
+        .where(F.col("kind").isin(TOMBSTONE, KINDS[0], KINDS[1]) & F.col("type").isin(0, 1))
         .groupBy(*GROUP)
         .agg(F.max("offset").alias("simple"))
     )
@@ -219,8 +174,9 @@ def _described(groups: DataFrame) -> DataFrame:
             "is_alive": (newest >= 0) | (simple > ended),
             "is_simple": newest < 0,
             "group_epoch": F.coalesce("group_epoch", F.lit(FIRST_EPOCH)),
+            "target_epoch": F.coalesce("target_epoch", F.lit(FIRST_EPOCH)),
         }
-    ).withColumn("target_epoch", F.coalesce("target_epoch", F.lit(FIRST_EPOCH)))
+    )
     return typed.select(
         *GROUP,
         "group_type",

@@ -6,13 +6,12 @@ record belongs to the rebalance that it led to, or else to the last one that had
 """
 
 from collections.abc import Mapping
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.measure import Frames
-from kohort.spark.schemas import END_OFFSETS, KINDS, TOMBSTONE
+from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, TOMBSTONE
 
 GROUP = ("partition", "group_id")
 CLASSIC, EPOCH, TOPICS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 2, 3, 4, 5, 6, 7, 8, 16
@@ -20,9 +19,7 @@ AWAY = -2
 """The epoch of a static member that has left for a while."""
 
 _FIELDS: dict[int, tuple[str, tuple[str, ...]]] = {
-    CLASSIC: ("classic", ()),
     EPOCH: ("epoch", ("epoch", "metadata_hash")),
-    TOPICS: ("topics", ("topics",)),
     MEMBER: (
         "member",
         (
@@ -37,7 +34,6 @@ _FIELDS: dict[int, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     TARGET_EPOCH: ("target_epoch", ("assignment_epoch",)),
-    TARGET: ("target", ()),
     CURRENT: (
         "current",
         (
@@ -51,6 +47,12 @@ _FIELDS: dict[int, tuple[str, tuple[str, ...]]] = {
     REGEX: ("regex", ("topics",)),
 }
 """Record type -> the column that its value is kept in by `consumer_events`, and what of it."""
+_RECORDS = (CLASSIC, EPOCH, TOPICS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX)
+
+
+def is_known(condition: Column) -> Column:
+    """Whether a condition holds for sure: false where it is unknown."""
+    return F.coalesce(condition, F.lit(False))
 
 
 def in_order(*key: str) -> WindowSpec:
@@ -115,29 +117,23 @@ def classic_generations(frames: Frames) -> DataFrame:
     replaces a static member, or takes over the epoch of a consumer group that was just converted.
     """
     names = ("generation", "protocol", "leader", "current_state_timestamp", "members")
-    values = frames[KINDS[CLASSIC]].select(
-        *GROUP, "offset", "timestamp", F.lit(True).alias("is_value"), *names
-    )
-    ended = (
-        frames[TOMBSTONE]
-        .where(F.col("type").isin(CLASSIC, EPOCH))
+    kind, is_end = F.col("kind"), F.col("type").isin(CLASSIC, EPOCH)
+    said = ("offset", "timestamp", "is_value", "ends_consumer", *names)
+    order = in_order()
+    rows = (
+        frames[DECODED.name]
+        .where((kind == KINDS[CLASSIC]) | ((kind == TOMBSTONE) & is_end))
         .select(
             *GROUP,
             "offset",
             "timestamp",
-            F.lit(False).alias("is_value"),
+            (kind == KINDS[CLASSIC]).alias("is_value"),
             (F.col("type") == EPOCH).alias("ends_consumer"),
+            *(f"{KINDS[CLASSIC]}.{name}" for name in names),
         )
-    )
-    order = in_order()
-    rows = (
-        values.unionByName(ended, allowMissingColumns=True)
-        .withColumn("ends_consumer", F.coalesce("ends_consumer", F.lit(False)))
         .withColumns(
             {
-                "prior": F.lag(
-                    F.struct("offset", "timestamp", "is_value", "ends_consumer", *names)
-                ).over(order),
+                "prior": F.lag(F.struct(*said)).over(order),
                 "number": F.row_number().over(order),
                 "next_offset": F.lead("offset").over(order),
                 "next_timestamp": F.lead("timestamp").over(order),
@@ -151,16 +147,14 @@ def classic_generations(frames: Frames) -> DataFrame:
         & (prior["offset"] == F.col("offset") - 1)
     )
     converts = follows & (F.size("members") > 0)
-    is_new = ~F.coalesce(
-        prior["is_value"] & (prior["generation"] == F.col("generation")), F.lit(False)
-    )
+    is_new = ~is_known(prior["is_value"] & (prior["generation"] == F.col("generation")))
     return rows.withColumns(
         {
-            "starts_over": F.col("is_value") & F.coalesce(follows, F.lit(False)),
+            "starts_over": F.col("is_value") & is_known(follows),
             "is_rebalance": F.col("is_value")
             & (F.col("generation") > 0)
             & is_new
-            & ~F.coalesce(converts, F.lit(False)),
+            & ~is_known(converts),
         }
     )
 
@@ -168,7 +162,7 @@ def classic_generations(frames: Frames) -> DataFrame:
 def consumer_events(frames: Frames) -> DataFrame:
     """Records of types 2 to 8 and 16, `is_value` telling tombstones apart: columns partition,
     group_id, member_id, regular_expression, offset, timestamp, type, and the fields of the values
-    as structs `epoch`, `topics`, `member`, `target_epoch`, `current` and `regex`.
+    as structs `epoch`, `member`, `target_epoch`, `current` and `regex`.
 
     Added are: `begun`, the epoch record that was last written (null where the group has ended
     since), and `rebalance`, the offset of the epoch record that this one belongs to. An epoch
@@ -202,7 +196,7 @@ def consumer_events(frames: Frames) -> DataFrame:
         {
             "begun": begun,
             "rebalance": F.when(leads_to, coming["offset"]).otherwise(begun["offset"]),
-            "leads_to": F.coalesce(leads_to, F.lit(False)),
+            "leads_to": is_known(leads_to),
         }
     ).drop("coming")
 
@@ -221,22 +215,17 @@ def _is_cause() -> Column:
 
 
 def _consumer_rows(frames: Frames) -> DataFrame:
-    keys = {MEMBER: ("member_id",), CURRENT: ("member_id",), REGEX: ("regular_expression",)}
-    values = [
-        frames[KINDS[number]].select(
-            *GROUP,
-            *keys.get(number, ()),
-            "offset",
-            "timestamp",
-            F.lit(number).alias("type"),
-            F.lit(True).alias("is_value"),
-            *((F.struct(*fields).alias(name),) if fields else ()),
-        )
+    kind = F.col("kind")
+    values = {
+        name: F.when(
+            kind == KINDS[number], F.struct(*(f"{KINDS[number]}.{field}" for field in fields))
+        ).alias(name)
         for number, (name, fields) in _FIELDS.items()
-    ]
-    gone = (
-        frames[TOMBSTONE]
-        .where(F.col("type").isin(*_FIELDS))
+    }
+    return (
+        frames[DECODED.name]
+        .where(kind.isin(TOMBSTONE, *(KINDS[number] for number in _RECORDS)))
+        .where(F.col("type").isin(*_RECORDS))
         .select(
             *GROUP,
             "member_id",
@@ -244,11 +233,9 @@ def _consumer_rows(frames: Frames) -> DataFrame:
             "offset",
             "timestamp",
             F.col("type").cast("int").alias("type"),
-            F.lit(False).alias("is_value"),
+            (kind != TOMBSTONE).alias("is_value"),
+            *values.values(),
         )
-    )
-    return reduce(
-        lambda one, other: one.unionByName(other, allowMissingColumns=True), [*values, gone]
     )
 
 
@@ -278,7 +265,7 @@ def _mark_conversions(rows: DataFrame) -> DataFrame:
         & (F.col("epochs") == 1)
         & only_classic
     )
-    marked = counted.withColumn("converted", F.coalesce(converted, F.lit(False)))
+    marked = counted.withColumn("converted", is_known(converted))
     return marked.withColumn(
         "upgrading",
         (F.max(F.col("converted").cast("int")).over(of_life) == 1)
@@ -314,16 +301,22 @@ def _sole_topics(frames: Frames) -> DataFrame:
 
     A target is computed with the subscription that stands in the log before it.
     """
-    names = F.when(
-        (F.size("subscribed_topic_names") == 1)
-        & (F.coalesce("subscribed_topic_regex", F.lit("")) == ""),
-        F.col("subscribed_topic_names")[0],
-    ).otherwise(F.lit(""))
-    described = frames[KINDS[MEMBER]].select(*GROUP, "member_id", "offset", names.alias("sole"))
-    ids = F.when(F.size("target_partitions") == 1, F.col("target_partitions")[0]["topic_id"])
-    targets = frames[KINDS[TARGET]].select(*GROUP, "member_id", "offset", ids.alias("topic_id"))
+    described, target = F.col(KINDS[MEMBER]), F.col(f"{KINDS[TARGET]}.target_partitions")
+    names = described["subscribed_topic_names"]
+    is_sole = (F.size(names) == 1) & (
+        F.coalesce(described["subscribed_topic_regex"], F.lit("")) == ""
+    )
+    sole = F.when(is_sole, names[0]).otherwise(F.lit(""))
     return (
-        described.unionByName(targets, allowMissingColumns=True)
+        frames[DECODED.name]
+        .where(F.col("kind").isin(KINDS[MEMBER], KINDS[TARGET]))
+        .select(
+            *GROUP,
+            "member_id",
+            "offset",
+            F.when(F.col("kind") == KINDS[MEMBER], sole).alias("sole"),
+            F.when(F.size(target) == 1, target[0]["topic_id"]).alias("topic_id"),
+        )
         .withColumn("topic", F.last("sole", ignorenulls=True).over(so_far("member_id")))
         .where(F.col("topic_id").isNotNull() & (F.col("topic") != ""))
         .select("topic_id", "topic")

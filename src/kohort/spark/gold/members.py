@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.completeness import mark
-from kohort.spark.gold.history import GROUP, MEMBER, classic_generations, in_order, spans
+from kohort.spark.gold.history import GROUP, MEMBER, classic_generations, in_order, is_known, spans
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.schemas import KINDS, TOMBSTONE
+from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE
 from kohort.spark.schemas.membership import MEMBERS
 
 
@@ -22,19 +22,21 @@ def members(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
 
 
 def _of_consumer_groups(frames: Frames) -> DataFrame:
-    said = frames[KINDS[MEMBER]].withColumn("is_value", F.lit(True))
-    gone = (
-        frames[TOMBSTONE]
-        .where(F.col("type") == MEMBER)
-        .select(*GROUP, "member_id", "offset", "timestamp", F.lit(False).alias("is_value"))
-    )
     order = in_order("member_id")
     is_classic = F.col("classic_protocols").isNotNull()
     wish = F.when(F.col("server_assignor") != "", F.array("server_assignor"))
     return (
-        said.unionByName(gone, allowMissingColumns=True)
-        .withColumns(
-            {"valid_to": F.lead("timestamp").over(order), "to_offset": F.lead("offset").over(order)}
+        frames[DECODED.name]
+        .where(F.col("kind").isin(KINDS[MEMBER], TOMBSTONE) & (F.col("type") == MEMBER))
+        .select(
+            *GROUP,
+            "member_id",
+            "offset",
+            "timestamp",
+            (F.col("kind") != TOMBSTONE).alias("is_value"),
+            f"{KINDS[MEMBER]}.*",
+            F.lead("timestamp").over(order).alias("valid_to"),
+            F.lead("offset").over(order).alias("to_offset"),
         )
         .where("is_value")
         .select(
@@ -70,21 +72,22 @@ def _of_classic_groups(frames: Frames) -> DataFrame:
         classic_generations(frames)
         .where("is_value")
         .withColumn("one", F.explode("members"))
-        .withColumn(
-            "said",
-            F.struct(
-                one["group_instance_id"].alias("group_instance_id"),
-                one["client_id"].alias("client_id"),
-                one["client_host"].alias("client_host"),
-                one["rack_id"].alias("rack_id"),
-                F.array("protocol").alias("assignors"),
-                F.sort_array(one["subscribed_topics"]).alias("subscribed_topics"),
-                one["session_timeout_ms"].alias("session_timeout_ms"),
-                one["rebalance_timeout_ms"].alias("rebalance_timeout_ms"),
-                F.coalesce(F.col("leader") == one["member_id"], F.lit(False)).alias("is_leader"),
-            ),
+        .withColumns(
+            {
+                "member_id": one["member_id"],
+                "said": F.struct(
+                    one["group_instance_id"].alias("group_instance_id"),
+                    one["client_id"].alias("client_id"),
+                    one["client_host"].alias("client_host"),
+                    one["rack_id"].alias("rack_id"),
+                    F.array("protocol").alias("assignors"),
+                    F.sort_array(one["subscribed_topics"]).alias("subscribed_topics"),
+                    one["session_timeout_ms"].alias("session_timeout_ms"),
+                    one["rebalance_timeout_ms"].alias("rebalance_timeout_ms"),
+                    is_known(F.col("leader") == one["member_id"]).alias("is_leader"),
+                ),
+            }
         )
-        .withColumn("member_id", one["member_id"])
     )
     found = spans(said, ["member_id"], ["said"])
     return found.select(

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.epochs import epochs
 from kohort.spark.gold.generations import generations
-from kohort.spark.gold.history import GROUP, micros_between
+from kohort.spark.gold.history import GROUP, is_known, micros_between
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.removals import Session
 from kohort.spark.schemas.membership import METADATA_CHANGE, REBALANCES, TRIGGERS, UNKNOWN
@@ -44,9 +44,7 @@ def _named(rows: DataFrame) -> DataFrame:
     """Triggers in their order, the first of which names the rebalance. That nothing was written
     beside the epoch proves something only where nothing can be hidden.
     """
-    is_sound = F.coalesce(F.col("offset") >= F.col("complete_offset"), F.lit(False)) | ~F.col(
-        "by_hash_alone"
-    )
+    is_sound = is_known(F.col("offset") >= F.col("complete_offset")) | ~F.col("by_hash_alone")
     proven = F.filter("proven", lambda one: is_sound | (one != METADATA_CHANGE))
     of_removals = F.transform(
         "removals",

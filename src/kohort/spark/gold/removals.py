@@ -3,15 +3,14 @@ left, was removed by an administrator, or did not answer in time; what rules one
 lately it was alive.
 """
 
-from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold.history import GROUP, micros_between
+from kohort.spark.gold.history import GROUP, is_known, micros_between
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.schemas import KINDS
+from kohort.spark.schemas import DECODED, KINDS
 from kohort.spark.schemas.membership import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 SESSION_TIMEOUT_MS = 45_000
@@ -24,6 +23,10 @@ take the time at which their batch was begun."""
 GRACE_S = 5.0
 """How late a timer may fire and still be what removed a member."""
 _BUCKET_S = 60
+_REMOVALS = (
+    "array<struct<member_id string, client_id string, group_instance_id string, "
+    "possible array<string>, evidence string>>"
+)
 _LONGEST_MS = 1_800_000  # how far back commits are looked for, whatever the session timeout
 
 
@@ -41,7 +44,20 @@ class Session(NamedTuple):
         return cls(F.lit(SESSION_TIMEOUT_MS if known is None else known), F.lit(known is None))
 
 
-def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
+def with_removals(rows: DataFrame, removed: DataFrame, frames: Frames) -> DataFrame:
+    """Rows of rebalances with `removals`: who was removed by each, and why that may have been."""
+    judged = _judged(_with_last_commits(removed, frames))
+    what = ("member_id", "client_id", "group_instance_id", "possible", "evidence")
+    removals = judged.groupBy(*GROUP, "rebalance").agg(
+        F.sort_array(F.collect_list(F.struct(*what))).alias("removals")
+    )
+    nobody = F.array().cast(_REMOVALS)
+    return rows.join(removals, [*GROUP, "rebalance"], "left").withColumn(
+        "removals", F.coalesce("removals", nobody)
+    )
+
+
+def _with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
     """Removals with `committed_at`: when a partition that the member owned was last committed, as
     far back as its session reaches; null where it was not.
 
@@ -69,9 +85,9 @@ def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
             ),
         )
     )
-    committed = [
-        frames[KINDS[number]]
-        .where(F.col("producer_id") == -1)
+    commits = (
+        frames[DECODED.name]
+        .where(F.col("kind").isin(KINDS[0], KINDS[1]) & (F.col("producer_id") == -1))
         .select(
             *GROUP,
             "topic",
@@ -80,9 +96,7 @@ def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
             F.col("timestamp").alias("committed_at"),
             F.floor(F.col("timestamp").cast("double") / _BUCKET_S).alias("bucket"),
         )
-        for number in (0, 1)
-    ]
-    commits = reduce(DataFrame.unionByName, committed)
+    )
     last = (
         commits.join(sought, [*GROUP, "topic", "topic_partition", "bucket"])
         .where(F.col("commit_offset") >= F.col("from_offset"))
@@ -93,7 +107,7 @@ def with_last_commits(removals: DataFrame, frames: Frames) -> DataFrame:
     return removals.join(last, key, "left")
 
 
-def judged(removals: DataFrame) -> DataFrame:
+def _judged(removals: DataFrame) -> DataFrame:
     """Removals with `possible`, the causes that nothing rules out, likelier ones first, and
     `evidence`. They have, beside the columns above,
 
@@ -114,7 +128,7 @@ def judged(removals: DataFrame) -> DataFrame:
     ) | F.col("is_away")
     waited = micros_between(F.col("waits_since"), F.col("removed_at"))
     timeout = F.col("rebalance_timeout_ms") / 1000
-    overdue = F.coalesce(waited >= timeout - TOLERANCE_S, F.lit(False)) & (timeout >= 0)
+    overdue = is_known(waited >= timeout - TOLERANCE_S) & (timeout >= 0)
     just_due = overdue & F.col("waits_exactly") & (waited <= timeout + GRACE_S)
     possible = F.when(just_due, F.array(F.lit(REBALANCE_TIMEOUT))).otherwise(
         F.array_compact(
@@ -126,8 +140,8 @@ def judged(removals: DataFrame) -> DataFrame:
             )
         )
     )
-    return removals.withColumn("possible", possible).withColumn(
-        "evidence", _evidence(silent, since_commit, waited)
+    return removals.withColumns(
+        {"possible": possible, "evidence": _evidence(silent, since_commit, waited)}
     )
 
 
