@@ -25,10 +25,9 @@ def main() -> None:
     log, directory, jars, bootstrap = sys.argv[1:]
     conf = {
         "spark.jars": jars,
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "1",
     }
-    spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS})
+    spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS}, quick=True)
     found = {"version": pyspark.__version__}
     for kind in ("parquet", "delta"):
         out = Path(directory) / kind
