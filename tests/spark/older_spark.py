@@ -6,17 +6,22 @@ connector in it. Prints what it has found as JSON; `test_older_spark.py` judges 
 
 import json
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
+from pyspark.sql import SparkSession
 
 import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
+from kohort.spark.plain import Tables
 from kohort.spark.schemas import SILVER
 from kohort.spark.session import session
 from kohort.spark.sources import source
+from kohort.spark.store import known_tables
 
 AS_OF = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -33,7 +38,9 @@ def main() -> None:
         out = Path(directory) / kind
         for _ in range(2):  # the second one finds nothing new
             jobs.run(f"log:{log}", out, spark=spark, format=kind, as_of=AS_OF)
-        found[kind] = contents(spark, out)
+        found[kind] = contents(lambda name, out=out: by_spark(spark, out, name))
+    found["delta, by Arrow alone"] = contents(Tables(out).table)
+    found["report"] = jobs.report(out).name
     for kind in ("cluster", "connector"):
         one = source(f"{kind}:{bootstrap}")
         rows = one.frame(spark, one.plan({})).where("not control")
@@ -45,12 +52,13 @@ def main() -> None:
     spark.stop()
 
 
-def contents(spark: object, out: Path) -> dict[str, list[str]]:
+def contents(read: Callable[[str], pa.Table]) -> dict[str, list[str]]:
     names = [table.name for table in SILVER] + [measure.table.name for measure in MEASURES]
-    return {
-        name: sorted(repr(row) for row in kohort.spark.read(out, name, spark=spark).collect())
-        for name in names
-    }
+    return {name: sorted(map(repr, read(name).to_pylist())) for name in names}
+
+
+def by_spark(spark: SparkSession, out: Path, name: str) -> pa.Table:
+    return kohort.spark.read(out, name, spark=spark).toArrow().cast(known_tables()[name].arrow)
 
 
 main()

@@ -85,6 +85,8 @@ def test_the_pipeline_runs_there(found):
 
 def test_delta_tables_hold_the_same(found):
     assert found["delta"] == found["parquet"]
+    assert found["delta, by Arrow alone"] == found["parquet"]
+    assert found["report"] == "report.html"
 
 
 def test_the_connector_gives_the_rows_that_our_own_source_gives(found):

@@ -3,7 +3,8 @@
 Delta commits each table by itself. So the manifest names the version of each, and a reader asks for
 those: all tables flip together here as well. What a crashed writer committed no manifest names: an
 increment of it is not looked at and goes with the next commit, and a table of gold is written whole
-then. Old versions stay until somebody runs VACUUM.
+then. Old versions stay until somebody runs VACUUM. Samples of end offsets stay Parquet: they are
+added by processes that have no Spark.
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark import versions
 from kohort.spark.manifest import ROWS, Increment, Part, TablesError, Writer
 
 SETTINGS = {
@@ -46,7 +48,7 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
         .option("txnAppId", f"kohort {name}")
         .option("txnVersion", writer.manifest.number + 1)
     )
-    if _latest(path) is None:
+    if versions.latest(path) is None:
         output.mode("append").save(str(path))
     else:
         dead = f"increment not in ({', '.join(repr(one) for one in ('', *live))})"
@@ -72,7 +74,7 @@ def write_part(
 ) -> Part:
     """Commit a table of gold, or the rows of some partitions of the log in place of those there."""
     path = writer.directory / where
-    latest = _latest(path)
+    latest = versions.latest(path)
     output = frame.write.format("delta").mode("overwrite")
     if partitions is None or before is None:
         output.option("overwriteSchema", "true").save(str(path))
@@ -98,13 +100,7 @@ def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:
 
 
 def _written(path: Path) -> int:
-    version = _latest(path)
+    version = versions.latest(path)
     if version is None:
         raise TablesError(f"{path} is no Delta table after it was written as one")
     return version
-
-
-def _latest(path: Path) -> int | None:
-    """The newest version of a Delta table; None when there is no table."""
-    commits = [int(one.stem) for one in (path / "_delta_log").glob("*.json") if one.stem.isdigit()]
-    return max(commits, default=None)

@@ -24,6 +24,7 @@ from typing import Self
 import msgspec
 
 from kohort.errors import KohortError
+from kohort.spark import versions
 from kohort.spark.sources.source import Identity, Note, Position, Settings
 from kohort.storage.files import DiskFiles, replace_whole
 
@@ -104,6 +105,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     identity: Identity = Identity()
     positions: dict[int, Position] = msgspec.field(default_factory=dict)
+    begins: dict[int, int] = msgspec.field(default_factory=dict)
+    """Partition -> offset before which nothing is read: the first run was told when to begin."""
     increments: tuple[Increment, ...] = ()
     added: dict[str, int] = msgspec.field(default_factory=dict)
     """Table of silver -> rows that were ever added to it."""
@@ -124,6 +127,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         for part in (*self.end_offsets, *(one for it in self.gold.values() for one in it.parts)):
             if part.version is None:
                 yield part.path
+
+    def versions(self) -> Iterator[tuple[str, int]]:
+        """Every Delta table, relative to the directory of tables, and the version that counts."""
+        if self.rows_version is not None:
+            yield ROWS, self.rows_version
+        for part in (one for it in self.gold.values() for one in it.parts):
+            if part.version is not None:
+                yield part.path, part.version
 
     def gold_rows(self) -> dict[str, int]:
         """How many rows the files of each table of gold hold."""
@@ -238,6 +249,9 @@ class Writer:
         for path in manifest.paths():
             if path not in known:
                 _make_durable(self.directory / path)
+        before = dict(self.manifest.versions())
+        for path, version in manifest.versions():
+            _sync_version(self.directory / path, before.get(path, -1), version)
         paths = set(manifest.paths())
         retired = (
             *(one for one in self.manifest.retired if one.path not in paths),
@@ -290,13 +304,30 @@ def _make_durable(path: Path) -> None:
     """Spark does not sync what it writes, and a manifest must not name what a power cut takes."""
     for parent, _, names in os.walk(path):
         for name in names:
-            descriptor = os.open(Path(parent) / name, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _sync(Path(parent) / name)
         _FILES.sync_directory(parent)
     _FILES.sync_directory(str(path.parent))
+
+
+def _sync_version(table: Path, after: int, version: int) -> None:
+    """The same for what the commits of a Delta table wrote since an earlier version of it."""
+    folders = set()
+    for file in versions.written(table, after, version):
+        if file.exists():  # a later commit, or a VACUUM, may have taken it
+            _sync(file)
+        folders |= {one for one in file.parents if one.is_relative_to(table)}
+    for folder in sorted(one for one in folders if one.is_dir()):
+        _FILES.sync_directory(str(folder))
+    if folders:
+        _FILES.sync_directory(str(table.parent))
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _lock(path: Path) -> int:

@@ -1,48 +1,93 @@
 """Reading a directory of tables without Spark: for the terminal, the report, and scripts.
 
 The same tables as `store` reads, through the same manifest, by Arrow alone, so that no JVM has to
-start. Delta tables are for engines that know them.
+start. Of Delta tables the files are read that make up the version which the manifest names.
 """
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, reduce
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kohort.spark import store
-from kohort.spark.manifest import ROWS, Increment, Manifest, Part, TablesError, load
+from kohort.spark import store, versions
+from kohort.spark.manifest import ROWS, Increment, Manifest, Part, load
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
 
 
-class Parts:
-    """Files of which only the rows of some partitions of the log count; read as a dataset is."""
+class Place(NamedTuple):
+    """Files, and which of their rows count; None for all."""
 
-    def __init__(
-        self, schema: pa.Schema, files: Mapping[tuple[int, ...] | None, list[str]]
-    ) -> None:
-        self._schema = schema
-        self._files = files
+    files: list[str]
+    where: pc.Expression | None = None
+
+
+class Rows:
+    """The rows of a table, wherever they are; read as a dataset is, so nothing is in memory but
+    what is asked for.
+    """
+
+    def __init__(self, schema: pa.Schema, places: Iterable[Place]) -> None:
+        self.schema = schema
+        self._places = list(places)
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of some rows, some thousand rows at a time."""
+        for files, where in self._places:
+            found = ds.dataset(files, self.schema, format="parquet")
+            yield from found.to_batches(columns=columns, filter=_both(where, filter))
 
     def to_table(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
+        filter: pc.Expression | None = None,  # noqa: A002
     ) -> pa.Table:
-        """Some columns of some rows; nothing else is kept in memory."""
-        return pa.concat_tables(
-            ds.dataset(files, self._schema, format="parquet").to_table(
-                columns, _both(_in_partitions(only), filter)
-            )
-            for only, files in self._files.items()
-        )
+        """Some columns of some rows."""
+        names = self.schema.names if columns is None else columns
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return pa.Table.from_batches(self.to_batches(names, filter), schema)
 
 
-Rows: TypeAlias = pa.Table | ds.Dataset | Parts
+class SilverRows(Rows):
+    """Rows of bronze or silver: some columns of the decoded rows of one kind, or of all."""
+
+    def __init__(self, table: Table, places: Iterable[Place]) -> None:
+        super().__init__(table.arrow, places)
+        nested = table.name in KINDS.values() and table.name in DECODED.names
+        inside = set(DECODED.arrow.field(table.name).type.names) if nested else set()
+        self._columns = {
+            name: pc.field(table.name, name) if name in inside else pc.field(name)
+            for name in table.names
+        }
+        self._ids_as_text = "topic_id" in table.names and "topic_id" not in inside
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+    ) -> Iterator[pa.RecordBatch]:
+        for files, where in self._places:
+            found = ds.dataset(files, DECODED.arrow, format="parquet")
+            for batch in found.to_batches(columns=self._columns, filter=where):
+                rows = pa.Table.from_batches([self._shaped(batch)])
+                some = rows if filter is None else rows.filter(filter)
+                yield from (some if columns is None else some.select(list(columns))).to_batches()
+
+    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = [
+            _texts(values) if self._ids_as_text and name == "topic_id" else values
+            for name, values in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        pairs = zip(values, self.schema, strict=True)
+        return pa.record_batch([one.cast(field.type) for one, field in pairs], self.schema)
 
 
 class Tables:
@@ -54,68 +99,58 @@ class Tables:
         self.manifest: Manifest = load(self.directory)
 
     def __call__(self, name: str) -> Rows:
-        """A table by its name: a dataset where it need not be read as a whole. Raises TablesError:
-        there is none of that name, or it is a Delta table.
-        """
+        """A table by its name. Raises TablesError: there is none of that name."""
         table = store.table_of(self.directory, self.manifest, name)
         if table.layer == "gold":
             return self._parts(table, self.manifest.gold[name].parts)
         if table is END_OFFSETS:
             return self._parts(table, self.manifest.end_offsets)
-        if self.manifest.format != "parquet":
-            raise _is_delta(self.directory, name)
-        return self._rows(table)
+        kind = None if table is RECORDS_TABLE else table.name
+        return SilverRows(table, [self._increment(one, kind) for one in self.manifest.increments])
 
     def table(self, name: str, where: pc.Expression | None = None) -> pa.Table:
         """A table in memory; of a large one, better only some rows."""
-        rows = self(name)
-        if isinstance(rows, pa.Table):
-            return rows if where is None else rows.filter(where)
-        return rows.to_table(filter=where)
+        return self(name).to_table(filter=where)
 
     def _parts(self, table: Table, parts: Iterable[Part]) -> Rows:
         by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
         for part in parts:
-            if part.version is not None:
-                raise _is_delta(self.directory, table.name)
-            files = by_partitions.setdefault(part.partitions, [])
-            files += _files(self.directory / part.path)
-        if set(by_partitions) <= {None}:
-            return ds.dataset(by_partitions.get(None, []), table.arrow, format="parquet")
-        return Parts(table.arrow, by_partitions)
+            by_partitions.setdefault(part.partitions, []).extend(self._files(part))
+        return Rows(
+            table.arrow,
+            (Place(files, _in_partitions(only)) for only, files in by_partitions.items()),
+        )
 
-    def _rows(self, table: Table) -> pa.Table:
-        """A table of bronze or silver: some columns of the decoded rows of one kind, or of all."""
-        kind = None if table is RECORDS_TABLE else table.name
-        nested = table.name in KINDS.values() and table.name in DECODED.names
-        inside = set(DECODED.arrow.field(table.name).type.names) if nested else set()
-        columns = [name for name in table.names if name not in inside]
-        wanted = {*columns, *([table.name] if nested else ())}
-        schema = pa.schema([one for one in DECODED.arrow if one.name in wanted])
-        found = [self._increment(one, kind, schema) for one in self.manifest.increments]
-        rows = pa.concat_tables([*found, schema.empty_table()])
-        there = {name: rows.column(name) for name in columns}
-        if nested:
-            values = rows.column(table.name).combine_chunks()
-            there |= zip(values.type.names, values.flatten(), strict=True)
-        elif "topic_id" in table.names:
-            there["topic_id"] = _texts(there["topic_id"])
-        return pa.table([there[name] for name in table.names], names=table.names).cast(table.arrow)
+    def _files(self, part: Part) -> list[str]:
+        path = self.directory / part.path
+        if part.version is None:
+            return _files(path)
+        return [str(one.path) for one in versions.files(path, part.version)]
 
-    def _increment(self, one: Increment, kind: str | None, schema: pa.Schema) -> pa.Table:
-        place = self.directory / ROWS / one.name
-        files = [
-            file
-            for folder in sorted(place.glob("kind=*"))
-            if kind is None or folder.name == f"kind={kind}"
-            for file in _files(folder)
-        ]
+    def _increment(self, one: Increment, kind: str | None) -> Place:
         kept = [
             ~((pc.field("partition") == partition) & (pc.field("offset") >= offset))
             for partition, offset in one.cuts.items()
         ]
         where = reduce(pc.Expression.__and__, kept) if kept else None
-        return ds.dataset(files, schema, format="parquet").to_table(filter=where)
+        return Place(self._rows(one, kind), where)
+
+    def _rows(self, one: Increment, kind: str | None) -> list[str]:
+        """The files of an increment, of one kind or of all."""
+        if self.manifest.rows_version is None:
+            folders = sorted((self.directory / ROWS / one.name).glob("kind=*"))
+            chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
+            return [file for folder in chosen for file in _files(folder)]
+        name = one.name.partition("=")[2]
+        return [
+            str(file.path)
+            for file in self._version
+            if file.values["increment"] == name and kind in (None, file.values["kind"])
+        ]
+
+    @cached_property
+    def _version(self) -> list[versions.DataFile]:
+        return versions.files(self.directory / ROWS, self.manifest.rows_version or 0)
 
 
 def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
@@ -130,7 +165,7 @@ def _files(folder: Path) -> list[str]:
     return [str(file) for file in sorted(folder.glob("*.parquet"))]
 
 
-def _texts(ids: pa.ChunkedArray) -> pa.Array:
+def _texts(ids: pa.Array) -> pa.Array:
     """16 bytes as the 22 characters in which ids of topics are written."""
     return pa.array(
         [
@@ -138,11 +173,4 @@ def _texts(ids: pa.ChunkedArray) -> pa.Array:
             for one in ids.to_pylist()
         ],
         pa.string(),
-    )
-
-
-def _is_delta(directory: Path, name: str) -> TablesError:
-    return TablesError(
-        f"{name} in {directory} is a Delta table: read it with kohort.spark.read, or with another "
-        "engine"
     )

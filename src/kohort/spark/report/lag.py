@@ -86,8 +86,9 @@ def _point(row: dict[str, Any]) -> dict[str, Any]:
         "text": _seconds(seconds, error, row["reason"]),
     }
     if seconds is not None and error is not None:
-        point["low"] = round(max(0.0, seconds - error), 3)
-        point["high"] = round(seconds + error, 3)
+        width = error if seconds else 0.0  # what nobody has seen yet is no lag to draw
+        point["low"] = round(max(0.0, seconds - width), 3)
+        point["high"] = round(seconds + width, 3)
     return point
 
 

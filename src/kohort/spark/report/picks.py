@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 if TYPE_CHECKING:
-    from kohort.spark.plain import Parts
+    from kohort.spark import plain
 
-Rows: TypeAlias = "pa.Table | ds.Dataset | Parts"
+Rows: TypeAlias = "pa.Table | ds.Dataset | plain.Rows"
 Read = Callable[[str], Rows]
 """A table of the pipeline by its name, as it is now."""
 
