@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from kohort.spark.decode import decode
+from kohort.spark.located import InColumns
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources.source import Identity, Plan, Position, Settings
 
@@ -29,7 +30,8 @@ class Fed:
             start = self.cut.get(partition, since[partition].next if partition in since else 0)
             if offsets and offsets[-1] >= start:
                 ranges[partition] = (start, offsets[-1] + 1)
-        positions = dict(since) | {one: Position(end) for one, (_, end) in ranges.items()}
+        positions = dict(since) | {one: Position(end) for one, end in self.cut.items()}
+        positions |= {one: Position(end) for one, (_, end) in ranges.items()}
         return Plan(ranges, self.cut, (), positions)
 
     def frame(self, spark, plan):
@@ -37,8 +39,11 @@ class Fed:
         for partition, (start, end) in plan.ranges.items():
             rows = self.rows[partition]
             mask = [start <= one < end for one in rows.column("offset").to_pylist()]
-            chosen.append(decode(rows.filter(pa.array(mask))))
+            chosen.append(decode(InColumns(rows.filter(pa.array(mask)))))
         return spark.createDataFrame(pa.Table.from_batches(chosen, DECODED.arrow))
+
+    def passed(self, spark, since):
+        return None
 
     def changes(self, plan):
         return ()

@@ -7,10 +7,12 @@ rows again. Batch and stream add with the same function.
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -59,6 +61,8 @@ class Batch(NamedTuple):
     plan: Plan
     whole: bool = True
     """All of the plan is in the frame. A micro-batch has some of it."""
+    late: DataFrame | None = None
+    """Rows that lie before what was planned (see `late`)."""
 
 
 def add(
@@ -72,14 +76,17 @@ def add(
     """Add rows to the tables, compute gold, and flip."""
     began = time.monotonic()
     plan = batch.plan
-    total = sum(end - start for start, end in plan.ranges.values()) if batch.whole else None
+    exact = batch.whole and batch.late is None
+    total = sum(end - start for start, end in plan.ranges.values()) if exact else None
     manifest = writer.manifest
     manifest = manifest.with_(increments=increments.cut(manifest.increments, plan.cut))
     written = None
-    if batch.frame is not None:
+    frames = [one for one in (batch.frame, batch.late) if one is not None]
+    if frames:
         with telling(spark, progress, "reading", total):
-            ranges = plan.ranges if batch.whole else None
-            written = increments.write(spark, writer, batch.frame, ranges)
+            ranges = plan.ranges if exact else None
+            rows = reduce(DataFrame.unionByName, frames)
+            written = increments.write(spark, writer, rows, ranges)
     following = written.following if written is not None else {}
     counts = written.increment.counts if written is not None else {}
     if written is not None:
@@ -147,7 +154,8 @@ def tidy(
     keep_days: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Merge small increments, and drop history that is older than `keep_days` before `as_of`.
+    """Merge small increments and small files of samples, and drop history that is older than
+    `keep_days` before `as_of`.
 
     A merge changes no row and no table. Dropping history changes gold.
     """
@@ -157,6 +165,10 @@ def tidy(
     if merging:
         with telling(spark, progress, "merging", sum(one.rows for one in merging)):
             writer.publish(increments.merge(spark, writer, manifest, merging))
+    manifest = writer.manifest
+    if small := _small_parts(manifest):
+        kept = tuple(one for one in manifest.end_offsets if one not in small)
+        writer.publish(manifest.with_(end_offsets=(*kept, _as_one(writer, small))))
     if keep_ms is None:
         return
     manifest = writer.manifest
@@ -188,24 +200,35 @@ def _walked(directory: Path, manifest: Manifest) -> Since:
     """How far the folders of user topics were walked."""
     if not manifest.end_offsets:
         return NOTHING
-    tables = [pq.read_table(directory / one.path) for one in manifest.end_offsets]
-    return last_seen(pa.concat_tables([one.cast(END_OFFSETS.arrow) for one in tables]))
+    folders = [directory / one.path for one in manifest.end_offsets]
+    files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
+    samples = ds.dataset(files, END_OFFSETS.arrow, format="parquet")
+    return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
 
 
 def append_samples(writer: Writer, samples: pa.Table) -> None:
     """Add samples of end offsets, and flip; merges the small files once there are many."""
     manifest = writer.manifest
+    merged = _small_parts(manifest)
+    kept = tuple(one for one in manifest.end_offsets if one not in merged)
+    part = _as_one(writer, merged, samples)
+    writer.publish(manifest.with_(end_offsets=(*kept, part)))
+
+
+def _small_parts(manifest: Manifest) -> list[Part]:
+    """Small files of samples, where there are many."""
     small = [one for one in manifest.end_offsets if one.rows < increments.FEW_ROWS]
-    merged = small if len(small) >= MOST_PARTS else []
-    tables = [pq.read_table(writer.directory / one.path) for one in merged]
-    whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), samples])
+    return small if len(small) >= MOST_PARTS else []
+
+
+def _as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
+    tables = [pq.read_table(writer.directory / one.path) for one in parts]
+    whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), *more])
     name = f"{END}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
     pq.write_table(whole, path / "samples.parquet", compression="zstd")
-    kept = tuple(one for one in manifest.end_offsets if one not in merged)
-    part = Part(path=name, rows=whole.num_rows)
-    writer.publish(manifest.with_(end_offsets=(*kept, part)))
+    return Part(path=name, rows=whole.num_rows)
 
 
 def beyond(frame: DataFrame, manifest: Manifest) -> DataFrame:

@@ -70,6 +70,11 @@ class FedSource:
         options = self._options | range_options(plan.ranges)
         return spark.read.format(self._form.name()).options(**options).load()
 
+    def passed(self, spark: SparkSession, since: Mapping[int, Position]) -> DataFrame | None:
+        """None: a log grows at its end."""
+        del spark, since
+        return None
+
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
     ) -> DataFrame:

@@ -71,6 +71,16 @@ class ParquetSource:
             within |= _from(index, start) & (F.col("offset") < end)
         return decode_frame(raw_rows(spark.read.parquet(self._path).where(within)))
 
+    def passed(self, spark: SparkSession, since: Mapping[int, Position]) -> DataFrame | None:
+        """Files come in any order."""
+        following = {index: one.next for index, one in since.items()}
+        if not self._survey.any_before(following):
+            return None
+        before = F.lit(False)
+        for index, offset in following.items():
+            before |= (F.col("partition") == index) & (F.col("offset") < offset)
+        return decode_frame(raw_rows(spark.read.parquet(self._path).where(before)))
+
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
     ) -> DataFrame:
@@ -127,6 +137,13 @@ class _Survey:
             index: Bounds(one.start, max(one.end, self.seen.get(index, 0)))
             for index, one in sorted(found.items())
         }
+
+    def any_before(self, following: Mapping[int, int]) -> bool:
+        """Whether there are rows before these offsets."""
+        return any(
+            pc.any(pc.less(offsets, following.get(partition, 0))).as_py()
+            for partition, offsets in self._offsets(None)
+        )
 
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
         return dict.fromkeys(following)

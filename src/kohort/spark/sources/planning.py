@@ -36,7 +36,7 @@ def plan(
             reached[index] = reached[index].moved(Position(end, marks.get(index)))
     notes = (
         *(_absent(index, since[index].next) for index in sorted(since.keys() - bounds.keys())),
-        *(_cut(index, offset, since[index].next) for index, offset in sorted(cut.items())),
+        *(cut_note(index, offset, since[index].next) for index, offset in sorted(cut.items())),
         *(
             gap(index, begin, bounds[index].start)
             for index, begin in starts.items()
@@ -51,7 +51,8 @@ def _absent(partition: int, following: int) -> Note:
     return Note(partition, following, text)
 
 
-def _cut(partition: int, offset: int, following: int) -> Note:
+def cut_note(partition: int, offset: int, following: int) -> Note:
+    """Records that others have taken the place of."""
     text = (
         f"the log of partition {partition} was cut at or behind offset {offset} after it was read "
         f"to {following}; it is read again from {offset} on"

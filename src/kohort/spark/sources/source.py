@@ -125,6 +125,11 @@ class Source(Protocol):
         meanwhile gives the same rows.
         """
 
+    def passed(self, spark: SparkSession, since: Mapping[int, Position]) -> DataFrame | None:
+        """The rows before these positions, as DECODED, where some may have come after later ones
+        were read; None where rows come in order.
+        """
+
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
     ) -> DataFrame:
