@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ import kohort.spark
 from kohort.spark import increments, manifest
 from kohort.spark.adding import append_samples
 from kohort.spark.decode import decode
+from kohort.spark.located import InColumns
 from kohort.spark.manifest import (
     ROWS,
     BusyError,
@@ -37,7 +39,7 @@ from kohort.spark.sources.source import Identity, Position
 def written(writer, rows):
     """Decoded rows as Spark writes them, a directory for each kind."""
     name = writer.new_name("increment=")
-    table = pa.Table.from_batches([decode(rows)])
+    table = pa.Table.from_batches([decode(InColumns(rows))])
     counts = {}
     for kind in set(table.column("kind").to_pylist()):
         some = table.filter(pa.compute.equal(table.column("kind"), kind)).drop(["kind"])
@@ -259,6 +261,20 @@ def test_an_increment_is_too_old_when_its_last_row_is():
     assert increments.too_old(Manifest(increments=(old, both[1])), 11) == []
 
 
+def test_what_stands_behind_something_young_is_not_too_old():
+    """Whatever the clock said when it was written."""
+    first, second, third = (
+        msgspec.structs.replace(increment(n, 5, 0, newest), ranges={0: (10 * n, 10 * n + 10)})
+        for n, newest in enumerate([5, 50, 5])
+    )
+    manifest = Manifest(increments=(third, second, first))
+    assert increments.too_old(manifest, 20) == [first]
+    apart = msgspec.structs.replace(second, ranges={1: (0, 10)})
+    assert increments.too_old(Manifest(increments=(first, apart, third)), 20) == [first, third]
+    reused = msgspec.structs.replace(first, ranges={0: (0, 15)}, cuts={0: 10})
+    assert increments.too_old(Manifest(increments=(reused, second)), 20) == [reused]
+
+
 def samples(count, start=0):
     at = datetime(2026, 11, 21, tzinfo=UTC)
     row = {"sampled_at": at, "topic": "t", "topic_partition": 0, "origin": "cluster"}
@@ -295,5 +311,3 @@ def test_parts_of_gold_count_for_their_partitions(tmp_path):
         (1, 1),
         (2, 0),
     ]
-    with pytest.raises(TablesError, match=r"is a Delta table: read it with kohort\.spark\.read"):
-        tables._parts(table, [Part(path="0", rows=1, version=3)])

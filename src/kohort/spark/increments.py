@@ -7,12 +7,13 @@ the manifest would say of them.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.errors import Broken
 from kohort.spark import delta, store
 from kohort.spark.manifest import ROWS, Increment, Manifest, Writer
+from kohort.spark.retention import kept
 from kohort.spark.schemas import ALL_KINDS, DECODED, QUARANTINE
 
 Ranges = Mapping[int, tuple[int, int]]
@@ -208,36 +209,40 @@ def merge(
 
 
 def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
-    """Increments of which no row is as young as that. None when nothing new has become too old."""
+    """Increments of which no row is as young as that, nor stands behind a row of another one that
+    is: clocks go wrong, and what stays is the beginning of a log. None when nothing new has become
+    too old.
+    """
     old = [
         one
         for one in manifest.increments
         if one.newest_ms is not None and one.newest_ms < before_ms
     ]
+    for _ in manifest.increments:
+        begins: dict[int, int] = {}
+        for one in manifest.increments:
+            for partition, (start, _) in one.ranges.items() if one not in old else ():
+                begins[partition] = min(start, begins.get(partition, start))
+        old = [one for one in old if not _is_behind(one, begins)]
     return old if any(not one.compacted for one in old) else []
+
+
+def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
+    return any(
+        index in begins and min(end, increment.cuts.get(index, end)) > begins[index]
+        for index, (_, end) in increment.ranges.items()
+    )
 
 
 def compact(
     spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
 ) -> Manifest:
-    """The manifest with only that of these increments which still tells the state of groups.
-
-    Kept is what a compacted log would keep: the last record of each key. A record in a transaction
-    does not replace one outside, since it may have been aborted, so all of those stay, with the
-    ends of their transactions. What is too old and cannot be read goes.
-    """
+    """The manifest with only that of these increments on which later rows build."""
     chosen = list(those)
-    everything = store.rows(spark, writer.directory, manifest)
-    plain = ~F.col("transactional") & ~F.col("control")
-    latest = (
-        everything.where(plain & F.col("key").isNotNull())
-        .groupBy("partition", "key")
-        .agg(F.max("offset").alias("last"))
-    )
-    mine = store.rows(spark, writer.directory, manifest, chosen)
-    there = mine.join(latest, ["partition", "key"], "left")
-    keep: Column = ~plain | (F.col("offset") == F.col("last"))
-    return _replace(spark, writer, manifest, chosen, there.where(keep), compacted=True)
+    names = {one.name for one in chosen}
+    rest = [one for one in manifest.increments if one.name not in names]
+    old, young = (store.rows(spark, writer.directory, manifest, some) for some in (chosen, rest))
+    return _replace(spark, writer, manifest, chosen, kept(old, young), compacted=True)
 
 
 def _replace(

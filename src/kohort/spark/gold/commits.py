@@ -43,11 +43,11 @@ def commits(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
         removed.select(*KEY, "offset", F.col("offset").alias("removes_at")),
         allowMissingColumns=True,
     )
-    ended = _ended(transactional, frames[MARKER])
+    resolved = _resolved(ended(transactional, frames[MARKER]), rivals)
     every = (
         _at_once(plain, COMMITTED, F.coalesce("timestamp", "commit_timestamp"))
         .unionByName(_at_once(removed, REMOVED, F.col("timestamp")), allowMissingColumns=True)
-        .unionByName(_resolved(ended, rivals), allowMissingColumns=True)
+        .unionByName(resolved, allowMissingColumns=True)
     )
     return COMMITS.conform(mark(every, frames))
 
@@ -58,8 +58,10 @@ def _at_once(rows: DataFrame, state: str, at: Column) -> DataFrame:
     )
 
 
-def _ended(transactional: DataFrame, markers: DataFrame) -> DataFrame:
-    """Each commit with the marker of its producer that comes next, as `end`."""
+def ended(transactional: DataFrame, markers: DataFrame) -> DataFrame:
+    """Each commit with the marker of its producer that comes next, as `end`: what was written in
+    transactions, and where they end.
+    """
     marker = F.struct("offset", "timestamp", "commits").alias("marker")
     backwards = (
         Window.partitionBy("partition", "producer_id")
