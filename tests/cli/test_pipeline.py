@@ -15,8 +15,8 @@ pytest.importorskip("pyspark")
 
 from tests import golden_logs
 
-from kohort.cli import pipeline
-from kohort.spark import jobs, report
+from kohort.cli import pipeline, show
+from kohort.spark import jobs, plain, report
 from kohort.spark.adding import Summary
 from kohort.spark.manifest import Gold, Part, Writer
 from kohort.spark.schemas import END_OFFSETS
@@ -86,16 +86,42 @@ def test_show_knows_short_names_columns_and_limits(kohort, out):
 
     limited = kohort("pipeline", "show", "rebalances", "--out", out, "--limit", "1")
     assert len(limited.rows) == 3
-    assert limited.out.endswith("… and 2 more rows: see --limit and --group\n")
+    assert limited.out.endswith(
+        "… and 2 more rows: --limit N shows so many, --group those of a group, --format json all\n"
+    )
 
     empty = kohort("pipeline", "show", "quarantine", "--out", out)
     assert (empty.code, len(empty.rows)) == (0, 1)
 
 
+def test_show_holds_no_more_in_memory_than_it_shows(kohort, tmp_path, monkeypatch):
+    groups = [f"g{number * 7919 % 1000:03}" for number in range(1000)]
+    rows = [{"group_id": one, "trigger": "join"} if one != "g004" else {} for one in groups]
+    table = pa.Table.from_pylist(rows, schema=REBALANCES.arrow)
+    with Writer(tmp_path) as writer:
+        place = "gold/rebalances/1"
+        (tmp_path / place).mkdir(parents=True)
+        for number in range(4):
+            some = table.slice(250 * number, 250)
+            pq.write_table(some, tmp_path / place / f"{number}.parquet")
+        gold = Gold(columns="", parts=(Part(path=place, rows=1000),))
+        writer.publish(writer.manifest.with_(gold={"rebalances": gold}))
+    command = ("pipeline", "show", "rebalances", "--out", str(tmp_path), "--columns", "group_id")
+    everything = kohort(*command, "--format", "json").json
+    assert [row["group_id"] for row in everything][-1] is None
+    monkeypatch.setattr(plain.Rows, "to_table", None)
+
+    shown = kohort(*command, "--limit", "5")
+
+    assert [row[0] for row in shown.rows[1:6]] == [row["group_id"] for row in everything[:5]]
+    assert shown.rows[5] == ["g005"]
+    assert "… and 995 more rows" in shown.out
+
+
 def test_columns_that_are_shown_are_there():
-    for name, columns in pipeline.SHOWN.items():
+    for name, columns in show.SHOWN.items():
         assert set(columns) <= set(known_tables()[name].names), name
-    assert set(pipeline.SHORT.values()) | set(pipeline.LATEST) <= set(known_tables())
+    assert set(show.SHORT.values()) | set(show.LATEST) <= set(known_tables())
 
 
 @pytest.mark.parametrize(
@@ -184,6 +210,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         "session_timeout_ms": None,
         "format": "delta",
         "keep_days": 90.0,
+        "alone": True,
     }
     lines = ran.out.splitlines()
     assert lines[0] == f"read 1,200 records of log:/d into {out} in 2 s"

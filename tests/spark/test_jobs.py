@@ -1,8 +1,10 @@
 """Runs: each adds what is new, once, and computes gold where something has changed."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -14,7 +16,9 @@ from tests.spark.rows import FIRST, golden, raw
 
 import kohort.spark
 from kohort.errors import Broken
-from kohort.spark import compute, increments, jobs, store
+from kohort.records.codec import Record
+from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
+from kohort.spark import adding, compute, increments, jobs, store
 from kohort.spark.adding import Batch, Options, add
 from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
@@ -146,6 +150,82 @@ def test_what_was_read_before_a_cut_is_read_again(spark, tmp_path):
     assert kohort.spark.read(tmp_path, "records", spark).count() == 11
 
 
+def test_an_older_copy_hides_nothing(spark, tmp_path):
+    log = Fed({0: keyed(10), 1: keyed(3, partition=1)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    before = load(tmp_path)
+    log.cut = {0: 6}
+    said = "partition 0 ends at offset 8 and was read to 10 before: it is an older copy, or its"
+    for number in (8, 6):  # some of what was read behind the last fingerprint, and nothing of it
+        log.rows[0] = keyed(number)
+        summary = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+
+        assert (summary.rows, offsets(tmp_path)) == ({}, list(range(10)))
+        assert said.replace("8", str(number)) in summary.notes[0].text
+        assert load(tmp_path).positions == before.positions
+    with pytest.raises(TablesError, match=r"ends at offset 6 .*, but not as a stream: run it with"):
+        jobs.stream(log, tmp_path, spark=spark)
+
+    log.rows[0] = joined(keyed(7), keyed(2, start=7, ms=FIRST + 1))  # it was cut, as is seen now
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    assert offsets(tmp_path) == list(range(9))
+
+
+def test_an_older_copy_of_a_real_log(spark, tmp_path):
+    """The same of folders: the copy of each partition is shorter by some batches."""
+    folder = Path(golden_logs.unpack("1-written", tmp_path))
+    whole = jobs.run(f"log:{folder}", tmp_path / "out", spark=spark, as_of=AS_OF)
+    for file in folder.rglob("*.log"):
+        size = file.stat().st_size
+        with file.open("r+b") as opened:
+            opened.truncate(size * 2 // 3)
+    rows = Tables(tmp_path / "out").table("records").num_rows
+
+    again = jobs.run(f"log:{folder}", tmp_path / "out", spark=spark, as_of=AS_OF)
+
+    assert Tables(tmp_path / "out").table("records").num_rows == rows == sum(whole.rows.values())
+    assert again.rows == {}
+    assert any("it is an older copy, or its tail was lost" in one.text for one in again.notes)
+
+
+def test_files_that_come_late_are_read(spark, tmp_path):
+    """Not those of history that was dropped, or left out on purpose."""
+    rows = pa.Table.from_batches([keyed(40)])
+    place = tmp_path / "in"
+    place.mkdir()
+
+    def give(start, end):
+        pq.write_table(rows.slice(start, end - start), place / f"{start}.parquet")
+        return jobs.run(f"parquet:{place}", tmp_path / "out", spark=spark, as_of=AS_OF)
+
+    give(10, 20)
+    assert give(30, 40).notes == ()
+    summary = give(20, 30)
+    assert summary.rows == {"tombstone": 10}
+    assert [one.text for one in summary.notes] == [
+        (
+            "10 records of partition 0, from offset 20 on, came after later ones had been read, "
+            "and were read now"
+        )
+    ]
+    assert offsets(tmp_path / "out") == list(range(10, 40))
+    (place / "30.parquet").unlink()  # what was read may go
+    assert sum(give(0, 10).rows.values()) == 10
+    assert offsets(tmp_path / "out") == list(range(40))
+    assert by_partition(tmp_path / "out")[0]["rows"] == 40
+    assert jobs.run(f"parquet:{place}", tmp_path / "out", spark=spark, as_of=AS_OF).rows == {}
+
+    (place / "0.parquet").unlink()
+    begun = datetime.fromtimestamp(FIRST / 1000 + 1, UTC)
+    later = pa.Table.from_batches([keyed(5, start=50, ms=FIRST + 2000)])
+    pq.write_table(later, place / "50.parquet")
+    other = tmp_path / "other"
+    jobs.run(f"parquet:{place}", other, spark=spark, as_of=AS_OF, from_time=begun)
+    give(0, 10)
+    assert jobs.run(f"parquet:{place}", other, spark=spark, as_of=AS_OF).rows == {}
+    assert offsets(other) == list(range(50, 55))
+
+
 def test_counts_that_do_not_add_up_stop_the_run(spark, tmp_path):
     class Wrong(Fed):
         def frame(self, spark, plan):
@@ -223,38 +303,45 @@ def test_merging_changes_no_row_and_old_history_goes_but_not_the_state(
 
     jobs.run(log, tmp_path, spark=spark, as_of=as_of, keep_days=10)
 
-    # Of the old ones the last of each key is left; those with a later one are gone.
-    assert offsets(tmp_path) == list(range(25, 35))
+    # Of the old ones the last of each key is left, if the key has come back.
+    assert offsets(tmp_path) == [*range(20, 25), *range(30, 35)]
     assert by_partition(tmp_path)[0] == {"partition": 0, "rows": 10, "as_of": as_of}
     number = load(tmp_path).number
     jobs.run(log, tmp_path, spark=spark, as_of=as_of, keep_days=10)
     assert load(tmp_path).number == number + 1
 
 
-def test_transactions_stay_when_history_goes(spark, tmp_path):
-    key = b"\0\x01\0\x01g\0\x01t\0\0\0\0"
-    marker = {"key": b"\0\0\0\1", "value": b"\0\0\0\0\0\0", "control": True, "transactional": True}
-    log = Fed(
-        {
-            0: raw(
-                [
-                    (0, key, None, FIRST),
-                    (1, key, None, FIRST),
-                    {"key": key, "value": None, "transactional": True, "ms": FIRST},
-                    {**marker, "ms": FIRST},
-                    {"key": None, "value": b"?", "error": "torn", "ms": FIRST},
-                ]
-            )
-        }
-    )
+def test_of_old_transactions_stays_what_still_holds(spark, tmp_path):
+    def record(index, value=None):
+        return Record(OffsetCommitKey(group="g", topic="t", partition=index), value)
+
+    def commit(index, producer_id=-1):
+        inside = {"producer_id": producer_id, "transactional": True} if producer_id >= 0 else {}
+        return {"record": record(index, OffsetCommitValue(offset=1)), "ms": FIRST, **inside}
+
+    def end(producer_id, key):
+        marker = {"producer_id": producer_id, "transactional": True, "control": True}
+        return {"key": key, "value": b"\0\0\0\0\0\0", "ms": FIRST, **marker}
+
+    aborts, ends_well = b"\0\0\0\0", b"\0\0\0\1"
+    entries = [
+        commit(0),
+        *(commit(0, 1), end(1, aborts)),
+        *(commit(1, 1), end(1, ends_well)),
+        *(commit(1, 1), end(1, ends_well)),
+        *(commit(2, 2), {"record": record(2), "ms": FIRST}),
+        {"key": None, "value": b"?", "error": "torn", "ms": FIRST},
+        *(commit(3, 3), commit(4, 4), commit(4)),
+    ]
+    log = Fed({0: raw(entries)})
 
     jobs.run(log, tmp_path, spark=spark, as_of=AS_OF + timedelta(days=90), keep_days=1)
 
-    assert offsets(tmp_path) == [1, 2, 3]
+    assert offsets(tmp_path) == [0, 5, 6, 10, 11, 12]
     assert load(tmp_path).increments[0].compacted
 
 
-def test_samples_of_end_offsets_are_kept_once(spark, tmp_path):
+def test_samples_of_end_offsets_are_kept_once(spark, tmp_path, monkeypatch):
     row = {"sampled_at": AS_OF, "topic": "t", "topic_partition": 0, "origin": "log"}
     rows = [{**row, "end_offset": n} for n in (3, 5)]
     log = Fed({}, samples=pa.Table.from_pylist(rows[:1], schema=END_OFFSETS.arrow))
@@ -267,6 +354,9 @@ def test_samples_of_end_offsets_are_kept_once(spark, tmp_path):
     found = kohort.spark.read(tmp_path, "end_offsets", spark).collect()
     assert sorted(one.end_offset for one in found) == [3, 5]
     assert len(load(tmp_path).end_offsets) == 2
+    monkeypatch.setattr(adding, "MOST_PARTS", 2)
+    jobs.run(log, tmp_path, spark=spark)
+    assert [one.rows for one in load(tmp_path).end_offsets] == [2]
 
 
 def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
@@ -286,6 +376,31 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
     assert jobs.run(log, tmp_path, spark=spark, as_of=later).gold == {"counts": 1}
 
     assert by_partition(tmp_path) == {0: {"partition": 0, "rows": 2, "as_of": later, "more": 1}}
+
+
+def test_what_a_small_run_sets_ends_with_it(spark, tmp_path, monkeypatch):
+    """Also in a session that is there already: the next run may be large."""
+    name = "spark.sql.codegen.wholeStage"
+    before = {one: spark.conf.get(one) for one in (name, "spark.sql.shuffle.partitions")}
+    log, heard = Fed({0: keyed(2)}), []
+    spark.conf.set(name, "true")
+    try:
+        for most in (jobs.FEW_ROWS, 0):
+            monkeypatch.setattr(jobs, "FEW_ROWS", most)
+            jobs.run(
+                log, tmp_path, as_of=AS_OF, progress=lambda _: heard.append(spark.conf.get(name))
+            )
+            log.rows[0] = keyed(4)
+            heard.append(spark.conf.get(name))
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
+    finally:
+        for one, value in before.items():
+            spark.conf.set(one, value)
+
+    quick, large = heard[: heard.index("true", 1) + 1], heard[heard.index("true", 1) + 1 :]
+    assert (quick[0], quick[-1]) == ("true", "true")  # while Spark starts, and after the run
+    assert set(quick[1:-1]) == {"false"}
+    assert set(large) == {"true"}
 
 
 def test_what_fails_in_spark_is_one_sentence(spark, tmp_path):

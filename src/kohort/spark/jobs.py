@@ -8,21 +8,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
-from kohort.spark import delta, read, shipping
+from kohort.spark import delta, shipping, shorter
 from kohort.spark import report as page
 from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
 from kohort.spark.gold import Context
+from kohort.spark.late import late
 from kohort.spark.manifest import BusyError, TablesError, Writer, load
 from kohort.spark.plain import Tables
 from kohort.spark.progress import Doing, Progress
-from kohort.spark.session import SessionError, sentence, session, settings
+from kohort.spark.session import (
+    INTERPRETED,
+    SessionError,
+    is_local,
+    sentence,
+    session,
+    settings,
+)
 from kohort.spark.sources import source as source_of
 from kohort.spark.sources.end_offsets import sample_cluster
 from kohort.spark.sources.fetching import cluster_id
@@ -50,24 +58,30 @@ def run(
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     progress: Progress | None = None,
+    alone: bool = False,
 ) -> Summary:
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
     Gold is computed for the moment `as_of`, by default `to_time` or now. `keep_days` drops history
     that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
-    are the cluster's (see `Settings`), where the source cannot ask. Raises KohortError: the source
-    cannot be read, the tables are those of another log, somebody else is writing them.
+    are the cluster's (see `Settings`), where the source cannot ask. `alone` says that the process
+    ends with this run: a JVM that is started for few rows is made for few rows. Raises KohortError:
+    the source cannot be read, the tables are those of another log, somebody else is writing them.
     """
     began = time.monotonic()
     with _opened(source, out, format) as (log, writer):
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         planned = sum(end - start for start, end in plan.ranges.values())
         quick = planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
-        with _session(spark, master, conf, progress, writer, quick=quick) as active:
+        given = Given(spark, master, conf, alone=alone)
+        with _session(given, writer, progress, quick=quick) as active:
             told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, told, keep_days)
+            plan = shorter.spared(plan, writer, shorter.older_copies(active, writer, log, plan))
+            plan, missed = _with_late(active, writer, log, plan)
+            _begin(writer, plan, from_time)
             frame = log.frame(active, plan) if plan.ranges else None
-            added = add(active, writer, log, Batch(frame, plan), options, progress)
+            added = add(active, writer, log, Batch(frame, plan, late=missed), options, progress)
             context = Context(added.as_of, *writer.manifest.settings)
             tidy(active, writer, context, keep_days, progress)
         gold = writer.manifest.gold_rows()
@@ -102,11 +116,17 @@ def stream(
     with _opened(source, out, format) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
-        with _session(spark, master, conf, progress, writer, quick=False) as active:
+        with _session(Given(spark, master, conf), writer, progress) as active:
+            for one, end in shorter.older_copies(active, writer, log, plan).items():
+                note = shorter.note(one, end, before.positions[one].next)
+                raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
+            plan, missed = _with_late(active, writer, log, plan)
+            _begin(writer, plan, from_time)
             # What acts for us elsewhere knows the manifest only.
             writer.publish(writer.manifest)
             if plan.cut or plan.notes or not plan.ranges:
-                add(active, writer, log, Batch(None, _without_rows(plan)), options, progress)
+                first = Batch(None, _without_rows(plan), late=missed)
+                add(active, writer, log, first, options, progress)
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
         after = load(writer.directory)
@@ -126,17 +146,7 @@ def report(out: str | Path, groups: Sequence[str] | None = None) -> Path:
     most to tell of; returns where it is. Raises KohortError.
     """
     directory = Path(out)
-    return page.write(reader(directory), directory / REPORT, groups)
-
-
-def reader(directory: Path) -> Callable[[str], Any]:
-    """Tables as Arrow has them, by name: by Arrow itself, or, where they are Delta tables, by
-    Spark.
-    """
-    tables = Tables(directory)
-    if tables.manifest.format == "parquet":
-        return tables
-    return lambda name: read(directory, name).toArrow()
+    return page.write(Tables(directory), directory / REPORT, groups)
 
 
 def snapshot(
@@ -199,25 +209,34 @@ def _patient_writer(directory: Path, patience_s: float) -> Writer:
             time.sleep(0.2)
 
 
+class Given(NamedTuple):
+    """What the caller says of Spark."""
+
+    spark: SparkSession | None
+    master: str | None
+    conf: Mapping[str, str] | None
+    alone: bool = False
+
+
 @contextmanager
 def _session(
-    spark: SparkSession | None,
-    master: str | None,
-    conf: Mapping[str, str] | None,
-    progress: Progress | None,
-    writer: Writer,
-    *,
-    quick: bool,
+    given: Given, writer: Writer, progress: Progress | None, *, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """The session, with our package on its executors and the settings that we need."""
+    """The session, with our package on its executors and the settings that we need.
+
+    `quick` is for few rows. A session of our own outlives the run, so what only they want is set
+    back, and in the JVM itself it is set only when nothing comes after.
+    """
     as_delta = writer.manifest.format == "delta"
-    if spark is None and progress is not None:
+    if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
-    chosen = {**(delta.SETTINGS if as_delta else {}), **(conf or {})}
-    active = spark or session(master, chosen, quick=quick)
+    chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
+    active = given.spark or session(given.master, chosen, quick=quick and given.alone)
     shipping.ship(active)
+    ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
+    few = {name: one for name, one in INTERPRETED.items() if name not in chosen}
     try:
-        with settings(active):
+        with settings(active, few if quick and ours else None):
             if as_delta:
                 delta.check(active, writer.directory)
             yield active
@@ -240,6 +259,22 @@ def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[
         name = source if isinstance(source, str) else type(source).__name__
         writer.manifest = writer.manifest.with_(format=form, source=name)
         yield log, writer
+
+
+def _with_late(
+    spark: SparkSession, writer: Writer, log: Source, plan: Plan
+) -> tuple[Plan, DataFrame | None]:
+    """The plan with what is to be said of rows that came late, and those rows."""
+    rows, notes = late(spark, writer, log)
+    return plan._replace(notes=(*plan.notes, *notes)), rows
+
+
+def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
+    """Remember what was left out because reading was told when to begin."""
+    if from_time is not None:
+        known = writer.manifest.positions
+        fresh = {one: span[0] for one, span in plan.ranges.items() if one not in known}
+        writer.manifest = writer.manifest.with_(begins=writer.manifest.begins | fresh)
 
 
 def _claim(writer: Writer, out: str | Path, identity: Identity) -> None:

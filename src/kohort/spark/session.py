@@ -39,15 +39,20 @@ DEFAULTS = {
     # Else every column asks the JVM a dozen questions, to name our lines in errors.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For few rows: to compile the plans of gold takes longer than to interpret them."""
 QUICK = {
     "spark.driver.extraJavaOptions": (
         f"{_ARROW} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     ),
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
 }
-"""For few rows: to compile the plans of gold takes longer than to interpret them. Of a run over 344
-records it halves the CPU time. The first compiler alone would fill its code cache, which is small.
+"""For a process that does nothing but a run over few rows: a JVM stays as it was started. Of a run
+over 344 records it halves the CPU time. The first compiler alone would fill its code cache, which
+is small.
 """
 _JAVA_ENDS_S = 20
 NEEDED = {
@@ -69,14 +74,15 @@ def session(
     """A session, or the one that is there already. Raises SessionError.
 
     Without a master it is that of `spark-submit`, else all cores of this machine. A master
-    `sc://HOST:PORT` is a Spark Connect server. `quick` is for few rows.
+    `sc://HOST:PORT` is a Spark Connect server. `quick` is for a process that has few rows to
+    work on and then ends.
     """
     check_version(pyspark.__version__)
     given = dict(conf or {})
     master = given.pop("spark.master", None) if master is None else master
     if master is not None and master.startswith("sc://"):
         builder = SparkSession.builder.remote(master)
-        return _start(builder, {**NEEDED, **given}, master)
+        return _start(builder, NEEDED, given, master)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master is None and not submitted:
         master = "local[*]"
@@ -94,16 +100,21 @@ def session(
     builder = SparkSession.builder.appName("kohort")
     if master is not None:
         builder = builder.master(master)
-    return _start(builder, {**defaults, **given}, master)
+    return _start(builder, defaults, given, master)
 
 
 def _start(
-    builder: "SparkSession.Builder", conf: Mapping[str, str], master: str | None
+    builder: "SparkSession.Builder",
+    defaults: Mapping[str, str],
+    given: Mapping[str, str],
+    master: str | None,
 ) -> SparkSession:
-    for name, value in conf.items():
+    """A session that is there already keeps its own settings where none are given."""
+    there = SparkSession.getActiveSession()
+    for name, value in (given if there else {**defaults, **given}).items():
         builder = builder.config(name, value)
     try:
-        with nullcontext() if SparkSession.getActiveSession() else quiet_start():
+        with nullcontext() if there else quiet_start():
             spark = builder.getOrCreate()
     except Exception as error:  # what the JVM throws is of no class that can be named here
         raise SessionError(
@@ -156,17 +167,20 @@ def cores(master: str) -> int:
 
 
 @contextmanager
-def settings(spark: SparkSession) -> Iterator[None]:
-    """Whatever session it is: what the results depend on is set while the block lasts."""
-    before = {name: spark.conf.get(name, None) for name in NEEDED}
-    for name, value in NEEDED.items():
+def settings(spark: SparkSession, more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Whatever session it is: what the results depend on is set while the block lasts, and what
+    else is given.
+    """
+    wanted = {**(more or {}), **NEEDED}
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
         if before[name] != value:
             spark.conf.set(name, value)
     try:
         yield
     finally:
         for name, old in before.items():
-            if old != NEEDED[name]:
+            if old != wanted[name]:
                 if old is None:
                     spark.conf.unset(name)
                 else:

@@ -1,0 +1,69 @@
+"""Arguments that commands of the pipeline have in common: times, durations, numbers, the tables."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import UTC, datetime
+from pathlib import Path
+
+UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def moment(text: str) -> datetime:
+    """A time in ISO 8601, in UTC where it names no zone, or milliseconds since 1970."""
+    try:
+        if text.isascii() and text.isdigit() and len(text) > 8:
+            return datetime.fromtimestamp(int(text) / 1000, UTC)
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError):
+        raise ArgumentTypeError(
+            f"{text!r} is not a time, expected such as 2026-11-21T07:00Z, or milliseconds since "
+            "1970"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def duration(text: str) -> int:
+    """Milliseconds."""
+    number = text.rstrip("dhms")
+    unit = UNITS.get(text[len(number) :])
+    if unit is None or not (number.isascii() and number.isdigit()) or not int(number):
+        raise ArgumentTypeError(f"{text!r} is not a duration, expected such as 10s, 90m or 7d")
+    return int(number) * unit
+
+
+def days(text: str) -> float:
+    try:
+        days = float(text.removesuffix("d"))
+    except ValueError:
+        days = 0.0
+    if not 0 < days < 100_000:
+        raise ArgumentTypeError(f"{text!r} is not a number of days, expected one above 0")
+    return days
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ArgumentTypeError(f"{text!r} is not a number, expected one above 0")
+    return int(text)
+
+
+def pair(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name.strip():
+        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def require_spark() -> None:
+    from kohort.spark import require  # noqa: PLC0415  (start-up time)
+
+    require()
+
+
+def add_out(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="the directory of the tables"
+    )
+
+
+def add_group(parser: ArgumentParser, text: str) -> None:
+    parser.add_argument("--group", action="append", default=[], metavar="GROUP", help=text)

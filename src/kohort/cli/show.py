@@ -1,0 +1,193 @@
+"""`kohort pipeline show`: a table in the terminal, or as JSON. No Spark and no Java are needed."""
+
+from argparse import ArgumentParser, Namespace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kohort.cli.arguments import add_group, add_out, count, require_spark
+from kohort.cli.command import OK, USAGE, Command, complain, print_result
+from kohort.cli.render import Cell, Output
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kohort.spark.plain import Rows
+
+SHORT = {"deletable": "deletable_groups"}
+LATEST = {"lag": "at"}
+"""Tables of which the newest moment is shown, unless the history is asked for."""
+_WHERE = ("group_id", "topic", "topic_partition")
+SHOWN: dict[str, tuple[str, ...]] = {
+    "rebalances": (
+        *("group_id", "epoch", "started_at", "started_before", "seconds", "outcome", "trigger"),
+        *("members", "partitions_moved", "evidence"),
+    ),
+    "assignments": (*_WHERE, "member_id", "epoch", "valid_from", "valid_to"),
+    "members": (
+        *("group_id", "member_id", "group_instance_id", "client_id", "client_host", "is_leader"),
+        *("subscribed_topics", "valid_from", "valid_to"),
+    ),
+    "offsets": (*_WHERE, "committed_offset", "metadata", "committed_at", "pending"),
+    "lag": (
+        *("group_id", "level", "topic", "topic_partition", "committed_offset", "end_offset"),
+        *("lag_records", "lag_seconds", "lag_seconds_error", "reason", "at"),
+    ),
+    "status": (
+        *("group_id", "rules", "level", "topic", "topic_partition", "status", "rule"),
+        *("lag_records", "lag_seconds", "last_commit_at"),
+    ),
+    "deletable_groups": (
+        *("group_id", "type", "state", "deletable", "last_commit_at", "days_idle", "expires_at"),
+        "reason",
+    ),
+}
+"""Columns for a terminal, which has no room for all; of other tables all are shown."""
+ROWS_SHOWN = 100
+
+
+class Show(Command):
+    """`kohort pipeline show`."""
+
+    help: ClassVar[str] = "print a table: rebalances, lag, deletable, members, or any other"
+
+    def configure(self, parser: ArgumentParser) -> None:
+        parser.add_argument("table", metavar="TABLE", help="rebalances, lag, deletable, members …")
+        add_out(parser)
+        add_group(parser, "only rows of this group; may be repeated")
+        parser.add_argument(
+            "--columns", metavar="NAMES", help="these columns, with commas between (default most)"
+        )
+        parser.add_argument(
+            "--history",
+            action="store_true",
+            help="of lag, all moments and not only the newest",
+        )
+        parser.add_argument(
+            "--limit",
+            type=count,
+            metavar="N",
+            help=f"at most so many rows (default {ROWS_SHOWN}, and all in JSON)",
+        )
+        parser.add_argument(
+            "--format",
+            choices=("table", "json"),
+            default="table",
+            help="table for people (default), json for programs",
+        )
+
+    def main(self, args: Namespace) -> int:
+        return print_result(lambda output: _show(args, output), as_json=args.format == "json")
+
+
+def _show(args: Namespace, output: Output) -> int:
+    require_spark()
+    from kohort.spark.plain import Tables  # noqa: PLC0415  (start-up time)
+    from kohort.spark.store import table_of  # noqa: PLC0415
+
+    tables = Tables(args.out)
+    table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
+    names = _columns(args, table.name, table.names, as_json=output.as_json)
+    if names is None:
+        return USAGE
+    if args.group and "group_id" not in table.names:
+        complain(f"table {table.name} has no groups, so --group cannot choose among its rows")
+        return USAGE
+    limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
+    shown, total = _rows(tables(table.name), table.name, args, names, limit)
+    if output.as_json:
+        output.json([{name: _plain(cell) for name, cell in row.items()} for row in _dicts(shown)])
+        return OK
+    output.table(
+        [name.upper() for name in names],
+        [[_cell(row[name]) for name in names] for row in _dicts(shown)],
+    )
+    if total > shown.num_rows:
+        of_group = ", --group those of a group" if "group_id" in table.names else ""
+        output.line(
+            f"… and {total - shown.num_rows:,} more rows: --limit N shows so many{of_group}, "
+            "--format json all"
+        )
+    return OK
+
+
+def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) -> list[str] | None:
+    """The columns to show; None, with a complaint, when one is asked for that is not there."""
+    if args.columns is None:
+        return names if as_json else list(SHOWN.get(table, names))
+    wanted = [name.strip() for name in args.columns.split(",")]
+    for name in wanted:
+        if name not in names:
+            complain(f"table {table} has no column {name!r}, expected of {', '.join(names)}")
+            return None
+    return wanted
+
+
+def _rows(
+    rows: "Rows", table: str, args: Namespace, names: list[str], most: int | None
+) -> "tuple[pa.Table, int]":
+    """The first rows of those that are asked for, in the order of the log; and how many there are.
+
+    However large the table is, in memory are so many and what is read at a time.
+    """
+    import pyarrow as pa  # noqa: PLC0415  (start-up time)
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    where = pc.field("group_id").isin(args.group) if args.group else None
+    if table in LATEST and not args.history:
+        at = LATEST[table]
+        newest = [pc.max(one.column(0)).as_py() for one in rows.to_batches([at], where)]
+        latest = pc.field(at) == max((one for one in newest if one is not None), default=None)
+        where = latest if where is None else where & latest
+    times = [field.name for field in rows.schema if pa.types.is_timestamp(field.type)]
+    keys = [*_WHERE, "partition", "offset", "from_offset", *times[:1]]
+    order = [(key, "ascending") for key in keys if key in rows.schema.names]
+    columns = [*names, *(key for key, _ in order if key not in names)]
+    if most is None:
+        found = rows.to_table(columns, where)
+        return (found.sort_by(order) if order else found).select(names), found.num_rows
+    total = 0
+    first = rows.schema.empty_table().select(columns)
+    for batch in rows.to_batches(columns, where):
+        total += batch.num_rows
+        first = pa.concat_tables([first, pa.Table.from_batches([batch])])
+        if order and first.num_rows > most:
+            first = first.take(pc.select_k_unstable(first, most, order))
+        first = first.slice(0, most)
+    return (first.sort_by(order) if order else first).select(names), total
+
+
+def _dicts(rows: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case bytes():
+            return value.hex()
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+    return value
+
+
+def _cell(value: Any) -> Cell:
+    """A value in a terminal, on one line."""
+    match value:
+        case None | int() | str():
+            return "yes" if value is True else "no" if value is False else value
+        case float():
+            return f"{value:,.1f}"
+        case datetime():
+            return value.isoformat(" ", "milliseconds").removesuffix("+00:00")
+        case bytes():
+            return value.hex()
+        case list():
+            return ", ".join(str(_cell(one)) for one in value)
+        case dict():
+            return " ".join(str(_cell(one)) for one in value.values())
+    return str(value)
