@@ -1,4 +1,4 @@
-"""A group log made of committed offsets: the folders of `__consumer_offsets` as a broker has them.
+"""A group log made of committed offsets: the folders of `__consumer_offsets` as Kafka has them.
 
     python benchmarks/group_log.py DIR [--records 3000000] [--groups 300] [--per-batch 30]
         [--codec 0] [--partitions 50]
@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from itertools import count, cycle, islice
 from pathlib import Path
+from struct import pack
 
 from kohort.records.codec import encode_commit_key, encode_commit_value
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
@@ -26,6 +27,7 @@ FIRST_MS = 1_790_000_000_000
 TOPICS = 5
 TOPIC_PARTITIONS = 20
 STEP = 100
+INDEX_INTERVAL_BYTES = 4096
 
 
 def write_log(
@@ -52,13 +54,18 @@ def write_log(
     rest_batches = -(-rest // per_batch)
     turn = {one.name: rounds + (index < rest_batches) for index, one in enumerate(writers)}
     for place, members in zip(places, logs, strict=True):
-        written = 0
-        with (place / f"{0:020}.log").open("wb") as file:
+        written = indexed = 0
+        path = place / f"{0:020}.log"
+        with path.open("wb") as file, path.with_suffix(".index").open("wb") as index:
             for number in range(rounds + 1):
                 for one in members:
                     if number < turn[one.name]:
-                        file.write(one.batch(written, FIRST_MS + 1000 * number))
+                        data = one.batch(written, FIRST_MS + 1000 * number)
                         written += per_batch
+                        if file.tell() - indexed > INDEX_INTERVAL_BYTES:
+                            indexed = file.tell()
+                            index.write(pack(">II", written - 1, indexed))
+                        file.write(data)
     return sum(turn.values()) * per_batch
 
 

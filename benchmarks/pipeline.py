@@ -1,7 +1,7 @@
 """The pipeline's way from the group log to typed columns, beside Kafka's own formatter,
 kafka-python and Spark's Kafka connector, on the same records in the same run.
 
-    python benchmarks/pipeline.py [--records 3000000] [--only ours,formatter] [--passes 3]
+    python benchmarks/pipeline.py [--records 3000000] [--only ours,formatter] [--passes 5]
 
 The unit is records per CPU-second of everything that works on them: driver, JVM and Python workers,
 or the one process of a peer. The broker that is read from is not counted. What a line shows is the
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument(
         "--codec", type=int, default=0, help="0 to 4: none, gzip, snappy, lz4, zstd"
     )
-    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--only", default=",".join(ways))
     options = parser.parse_args()
     options.only = options.only.split(",")

@@ -19,7 +19,7 @@ class KohortLog(FedFormat):
 
     place = "path"
     example = "/var/kafka/data"
-    least = 16 << 20  # bytes
+    least = 32 << 20  # bytes
 
     @classmethod
     def name(cls) -> str:
