@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark import delta, store
 from kohort.spark.gold import MEASURES, Context, Measure
+from kohort.spark.gold.completeness import with_completeness
 from kohort.spark.manifest import GOLD, Gold, Manifest, Part, Writer
 from kohort.spark.schemas import END_OFFSETS, Table
 from kohort.spark.silver import views
@@ -33,6 +34,7 @@ def compute(
     changed = tuple(sorted(touched))
     frames: dict[str, DataFrame] = dict(views(store.rows(spark, writer.directory, manifest)))
     frames[END_OFFSETS.name] = store.end_offsets(spark, writer.directory, manifest)
+    frames |= with_completeness(frames)
     done: dict[str, Gold] = {}
     for measure in MEASURES:
         table = measure.table

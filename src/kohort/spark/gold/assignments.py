@@ -21,7 +21,7 @@ from kohort.spark.gold.history import (
     topic_ids,
     topic_names,
 )
-from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.measure import Context, Frames, kept
 from kohort.spark.schemas.membership import ASSIGNMENTS
 
 _NOTHING = "array<struct<topic_id string, partitions array<int>>>"
@@ -29,7 +29,7 @@ _NOTHING = "array<struct<topic_id string, partitions array<int>>>"
 
 def assignments(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
     """The table `assignments`."""
-    names = topic_names(frames)
+    names = kept(topic_names(frames))
     of_consumer = _of_consumer_groups(frames).join(F.broadcast(names), "topic_id", "left")
     of_classic = _of_classic_groups(frames).join(F.broadcast(topic_ids(names)), "topic", "left")
     return ASSIGNMENTS.conform(mark(of_consumer.unionByName(of_classic), frames))

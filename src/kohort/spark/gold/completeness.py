@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import is_known
-from kohort.spark.gold.measure import Frames
+from kohort.spark.gold.measure import Frames, kept
 from kohort.spark.schemas import RECORDS_TABLE
 
 FAR_ENOUGH = 100_000
@@ -20,24 +20,39 @@ there is one within seconds. If there is none, nothing counts as complete, which
 side."""
 
 
+COMPLETENESS = "completeness"
+"""The name under which the frames have the result of `complete_from`, once it is known."""
+
+
+def with_completeness(frames: Frames) -> Frames:
+    """The frames with what several tables need of the whole log: it is read for it once."""
+    few = complete_from(frames)
+    known = few.sparkSession.createDataFrame(few.toArrow())
+    return {**frames, COMPLETENESS: known}
+
+
 def complete_from(frames: Frames) -> DataFrame:
     """partition, complete_offset (null: from nowhere on) and complete_from, a row per partition of
     the log. Where nothing is missing these are those of the first record. What is not older than
     `complete_from` is not before `complete_offset` either.
     """
+    if COMPLETENESS in frames:
+        return frames[COMPLETENESS]
     is_record = ~F.col("control") & F.col("error").isNull()
     key = F.when(is_record, F.xxhash64("key")).alias("key_hash")
     damage = F.col("error").isNotNull() & F.col("key").isNull()  # who knows how many records
     records = frames[RECORDS_TABLE.name].select(
         "partition", "offset", "timestamp", key, damage.alias("is_damage")
     )
-    extent = records.groupBy("partition").agg(
-        F.min("offset").alias("first"),
-        F.max("offset").alias("last"),
-        F.count("*").alias("count"),
-        F.min("timestamp").alias("begin"),
-        F.max("timestamp").alias("end"),
-        F.max("is_damage").alias("damaged"),
+    extent = kept(
+        records.groupBy("partition").agg(
+            F.min("offset").alias("first"),
+            F.max("offset").alias("last"),
+            F.count("*").alias("count"),
+            F.min("timestamp").alias("begin"),
+            F.max("timestamp").alias("end"),
+            F.max("is_damage").alias("damaged"),
+        )
     )
     is_whole = (
         (F.col("first") == 0)
@@ -48,6 +63,8 @@ def complete_from(frames: Frames) -> DataFrame:
         "partition", F.col("first").alias("complete_offset"), F.col("begin").alias("complete_from")
     )
     with_holes = extent.where(~is_whole).select("partition", "end")
+    if with_holes.isEmpty():
+        return whole
     return whole.unionByName(_behind_holes(records.join(F.broadcast(with_holes), "partition")))
 
 

@@ -22,7 +22,7 @@ from kohort.spark.gold.history import (
     is_known,
     so_far,
 )
-from kohort.spark.gold.measure import Frames
+from kohort.spark.gold.measure import Frames, kept
 from kohort.spark.gold.removals import Session, with_removals
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
@@ -37,7 +37,7 @@ def epochs(frames: Frames, session: Session) -> DataFrame:
     """A row per epoch of a consumer group, with `proven` triggers and `removals`, each of which has
     the causes that are possible for it.
     """
-    events = _with_progress(_with_changes(consumer_events(frames)))
+    events = kept(_with_progress(_with_changes(consumer_events(frames))))
     rows = _per_epoch(events)
     return _explained(with_removals(rows, _removals(events, session), frames))
 

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import GROUP, classic_generations, in_order, is_known
-from kohort.spark.gold.measure import Frames
+from kohort.spark.gold.measure import Frames, kept
 from kohort.spark.gold.removals import Session, with_removals
 from kohort.spark.schemas.membership import (
     ASSIGNOR_CHANGE,
@@ -26,11 +26,13 @@ def generations(frames: Frames, session: Session) -> DataFrame:
     """A row per generation of a classic group, with `proven` triggers and `removals`, as `epochs`
     has them.
     """
-    rows = _compared(
-        classic_generations(frames)
-        .withColumn("began_over", F.lag("starts_over").over(in_order()))
-        .where("is_rebalance")
-        .withColumnRenamed("offset", "rebalance")
+    rows = kept(
+        _compared(
+            classic_generations(frames)
+            .withColumn("began_over", F.lag("starts_over").over(in_order()))
+            .where("is_rebalance")
+            .withColumnRenamed("offset", "rebalance")
+        )
     )
     removed = _removals(rows).unionByName(_not_converted(rows, frames["members"], session))
     return _explained(with_removals(rows, removed, frames))

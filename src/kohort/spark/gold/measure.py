@@ -12,6 +12,15 @@ Frames = Mapping[str, DataFrame]
 """Tables by name: all of bronze and silver, and the gold that was computed before."""
 
 
+def kept(frame: DataFrame) -> DataFrame:
+    """The same rows, computed now and once: of what stands at the root of several branches, Spark
+    would plan and compute each branch from the first record on. The executors have them until
+    nobody uses the frame any more; if one of them is lost before, the run fails and can be begun
+    again.
+    """
+    return frame.localCheckpoint()
+
+
 class Context(NamedTuple):
     """What a measure may know besides the tables. No measure looks at a clock."""
 
