@@ -1,4 +1,4 @@
-"""Finding Spark and Java, and saying in a sentence what is missing. No JVM is started for Spark."""
+"""Finding Spark and Java, saying in a sentence what is missing, and how a session ends."""
 
 import os
 import subprocess
@@ -114,3 +114,20 @@ def test_a_start_is_quiet_and_errors_are_heard():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert sorted(done.stderr.splitlines()) == ["after", "mine"]
+
+
+@pytest.mark.spark
+def test_a_session_ends_with_its_process_and_without_a_word():
+    told = (
+        "from pyspark import SparkContext\n"
+        "from kohort.spark.session import session\n"
+        "spark = session('local[1]', quick=True)\n"
+        "print(spark.range(3).count(), SparkContext._gateway.proc.pid)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, timeout=120, check=True
+    )
+    count, java_pid = map(int, done.stdout.split())
+    assert (count, done.stderr) == (3, "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(java_pid, 0)

@@ -135,6 +135,9 @@ def _end_with_us() -> None:
         return
 
     def end() -> None:
+        context = SparkContext._active_spark_context  # noqa: SLF001
+        if context is not None:  # else PySpark complains that it has lost the JVM
+            context.stop()
         java.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             java.wait(_JAVA_ENDS_S)
