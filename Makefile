@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Kohort, the tools of its tests and Spark into $(VENV): about 1.2 GB, a minute or two ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,java]" --group tests --group lint
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,delta,java]" --group tests --group lint
 	@touch $@
 
 demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a restart, and what Spark makes of it

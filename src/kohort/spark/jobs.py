@@ -249,6 +249,8 @@ def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[
     """A log and the writer of its tables, if they are of this log and in this format."""
     if form not in FORMATS:
         raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
+    if form == "delta":
+        delta.require()
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
     with Writer(Path(out)) as writer:

@@ -8,6 +8,7 @@ a while, because somebody may be reading them.
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -24,7 +25,6 @@ from typing import Self
 import msgspec
 
 from kohort.errors import KohortError
-from kohort.spark import versions
 from kohort.spark.sources.source import Identity, Note, Position, Settings
 from kohort.storage.files import DiskFiles, replace_whole
 
@@ -127,14 +127,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         for part in (*self.end_offsets, *(one for it in self.gold.values() for one in it.parts)):
             if part.version is None:
                 yield part.path
-
-    def versions(self) -> Iterator[tuple[str, int]]:
-        """Every Delta table, relative to the directory of tables, and the version that counts."""
-        if self.rows_version is not None:
-            yield ROWS, self.rows_version
-        for part in (one for it in self.gold.values() for one in it.parts):
-            if part.version is not None:
-                yield part.path, part.version
 
     def gold_rows(self) -> dict[str, int]:
         """How many rows the files of each table of gold hold."""
@@ -249,9 +241,10 @@ class Writer:
         for path in manifest.paths():
             if path not in known:
                 _make_durable(self.directory / path)
-        before = dict(self.manifest.versions())
-        for path, version in manifest.versions():
-            _sync_version(self.directory / path, before.get(path, -1), version)
+        if manifest.format == "delta":
+            since = _changed_ns(self.directory / MANIFEST) if there.number else 0
+            for name in (ROWS, GOLD):
+                _sync_all(self.directory / name, since)
         paths = set(manifest.paths())
         retired = (
             *(one for one in self.manifest.retired if one.path not in paths),
@@ -302,28 +295,30 @@ def _remove(path: Path) -> None:
 
 def _make_durable(path: Path) -> None:
     """Spark does not sync what it writes, and a manifest must not name what a power cut takes."""
-    for parent, _, names in os.walk(path):
-        for name in names:
-            _sync(Path(parent) / name)
-        _FILES.sync_directory(parent)
+    _sync_all(path)
     _FILES.sync_directory(str(path.parent))
 
 
-def _sync_version(table: Path, after: int, version: int) -> None:
-    """The same for what the commits of a Delta table wrote since an earlier version of it."""
-    folders = set()
-    for file in versions.written(table, after, version):
-        if file.exists():  # a later commit, or a VACUUM, may have taken it
-            _sync(file)
-        folders |= {one for one in file.parents if one.is_relative_to(table)}
-    for folder in sorted(one for one in folders if one.is_dir()):
-        _FILES.sync_directory(str(folder))
-    if folders:
-        _FILES.sync_directory(str(table.parent))
+def _sync_all(path: Path, since_ns: int = 0) -> None:
+    """Sync the files and directories in and below one that have changed since then.
+
+    What changed before the last manifest was made durable with it. What came since did so in all
+    of Delta's tables, of a writer that crashed as well: the next commit builds on its own.
+    """
+    for parent, _, names in os.walk(path):
+        for one in (Path(parent), *(Path(parent) / name for name in names)):
+            with contextlib.suppress(FileNotFoundError):  # a VACUUM may be taking it
+                if _changed_ns(one) >= since_ns:
+                    _sync(one)
 
 
-def _sync(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
+def _changed_ns(path: Path) -> int:
+    """When something was last written there, or renamed to there."""
+    return path.stat().st_ctime_ns
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kohort.spark import store, versions
+from kohort.spark import delta, store
 from kohort.spark.manifest import ROWS, Increment, Manifest, Part, load
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
 
@@ -125,7 +125,7 @@ class Tables:
         path = self.directory / part.path
         if part.version is None:
             return _files(path)
-        return [str(one.path) for one in versions.files(path, part.version)]
+        return [one.path for one in delta.files(path, part.version)]
 
     def _increment(self, one: Increment, kind: str | None) -> Place:
         kept = [
@@ -143,14 +143,14 @@ class Tables:
             return [file for folder in chosen for file in _files(folder)]
         name = one.name.partition("=")[2]
         return [
-            str(file.path)
+            file.path
             for file in self._version
             if file.values["increment"] == name and kind in (None, file.values["kind"])
         ]
 
     @cached_property
-    def _version(self) -> list[versions.DataFile]:
-        return versions.files(self.directory / ROWS, self.manifest.rows_version or 0)
+    def _version(self) -> list[delta.DataFile]:
+        return delta.files(self.directory / ROWS, self.manifest.rows_version or 0)
 
 
 def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
