@@ -31,6 +31,8 @@ def main() -> None:
     conf = {
         "spark.jars": jars,
         "spark.sql.shuffle.partitions": "1",
+        # As on Databricks. Tables that have them only Spark can read.
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     }
     spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS}, quick=True)
     found = {"version": pyspark.__version__}
