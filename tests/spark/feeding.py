@@ -42,7 +42,7 @@ class Fed:
             chosen.append(decode(InColumns(rows.filter(pa.array(mask)))))
         return spark.createDataFrame(pa.Table.from_batches(chosen, DECODED.arrow))
 
-    def passed(self, spark, since):
+    def passed(self, spark, since, known):
         return None
 
     def changes(self, plan):

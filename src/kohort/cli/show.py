@@ -114,7 +114,7 @@ def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) ->
     """The columns to show; None, with a complaint, when one is asked for that is not there."""
     if args.columns is None:
         return names if as_json else list(SHOWN.get(table, names))
-    wanted = [name.strip() for name in args.columns.split(",")]
+    wanted = list(dict.fromkeys(name.strip() for name in args.columns.split(",")))
     for name in wanted:
         if name not in names:
             complain(f"table {table} has no column {name!r}, expected of {', '.join(names)}")

@@ -213,11 +213,8 @@ def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
     is: clocks go wrong, and what stays is the beginning of a log. None when nothing new has become
     too old.
     """
-    old = [
-        one
-        for one in manifest.increments
-        if one.newest_ms is not None and one.newest_ms < before_ms
-    ]
+    # Damage alone has no time: it is as old as what it stands before.
+    old = [one for one in manifest.increments if (one.newest_ms or 0) < before_ms]
     for _ in manifest.increments:
         begins: dict[int, int] = {}
         for one in manifest.increments:

@@ -77,7 +77,9 @@ def run(
         with _session(given, writer, progress, quick=quick) as active:
             told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, told, keep_days)
-            plan = shorter.spared(plan, writer, shorter.older_copies(active, writer, log, plan))
+            if to_time is None:  # else where a plan ends is not where the log does
+                older = shorter.older_copies(active, writer, log, plan)
+                plan = shorter.spared(plan, writer, older)
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
             frame = log.frame(active, plan) if plan.ranges else None
@@ -275,7 +277,11 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
     """Remember what was left out because reading was told when to begin."""
     if from_time is not None:
         known = writer.manifest.positions
-        fresh = {one: span[0] for one, span in plan.ranges.items() if one not in known}
+        fresh = {
+            one: plan.ranges[one][0] if one in plan.ranges else position.next
+            for one, position in plan.positions.items()
+            if one not in known
+        }
         writer.manifest = writer.manifest.with_(begins=writer.manifest.begins | fresh)
 
 

@@ -25,11 +25,11 @@ def late(
     that an earlier run was told to leave out.
     """
     manifest = writer.manifest
-    frame = log.passed(spark, manifest.positions)
-    if frame is None:
-        return None, ()
     there = store.rows(spark, writer.directory, manifest).select(*_PLACE)
-    rows = frame.where(_open(manifest)).join(there, _PLACE, "left_anti").select(*frame.columns)
+    rows = log.passed(spark, manifest.positions, there)
+    if rows is None:
+        return None, ()
+    rows = rows.where(_open(manifest))
     found = rows.groupBy("partition").agg(F.count("*").alias("rows"), F.min("offset").alias("at"))
     notes = tuple(
         Note(
@@ -46,10 +46,10 @@ def late(
 def _open(manifest: Manifest) -> Column:
     """Where rows may be added."""
     closed = [
-        (F.col("partition") == index) & F.col("offset").between(start, end - 1)
+        (F.col("partition") == index) & (F.col("offset") < end)
         for one in manifest.increments
         if one.compacted
-        for index, (start, end) in one.ranges.items()
+        for index, (_, end) in one.ranges.items()
     ] + [
         (F.col("partition") == index) & (F.col("offset") < begin)
         for index, begin in manifest.begins.items()

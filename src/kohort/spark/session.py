@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
+from typing import Any
 
 import pyspark
 from pyspark import SparkContext
@@ -24,18 +25,17 @@ from kohort.spark.quiet import quiet_start
 VERSIONS = ((4, 2), (4, 4))
 """The first that is supported, and the first that is not."""
 
+_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""What comes from a worker is right: to check each access takes a tenth of the time of a read."""
 LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": _ARROW,
 }
-_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""What comes from a worker is right: to check each access takes a tenth of the time of a read."""
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": _ARROW,
-    "spark.executor.extraJavaOptions": _ARROW,
     # Else every column asks the JVM a dozen questions, to name our lines in errors.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
@@ -120,23 +120,26 @@ def _start(
         raise SessionError(
             f"Spark does not start on {master or 'this cluster'}: {sentence(error)}"
         ) from error
-    _end_with_us()
-    with suppress(Exception):  # not on Spark Connect
-        spark.sparkContext.setLogLevel("FATAL")
+    if there is None:
+        _end_with_us()
+        with suppress(Exception):  # not on Spark Connect
+            spark.sparkContext.setLogLevel("FATAL")
     remember(spark)
     return spark
 
 
-@cache
 def _end_with_us() -> None:
     """Whoever waits for this process shall find that its JVM has ended, too."""
     java = getattr(getattr(SparkContext, "_gateway", None), "proc", None)
-    if java is None:  # Spark Connect, or spark-submit
-        return
+    if java is not None:  # neither Spark Connect nor spark-submit
+        _end_at_exit(java)
 
+
+@cache
+def _end_at_exit(java: Any) -> None:
     def end() -> None:
         context = SparkContext._active_spark_context  # noqa: SLF001
-        if context is not None:  # else PySpark complains that it has lost the JVM
+        if context is not None and java.poll() is None:  # else PySpark complains of a lost JVM
             context.stop()
         java.stdin.close()
         with suppress(subprocess.TimeoutExpired):

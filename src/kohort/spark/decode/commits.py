@@ -267,7 +267,9 @@ def _is_text(columns: dict[str, Any]) -> bool:
 
 def _is_ascii(items: Ranges) -> Bools:
     """Whether an item has no byte that begins or continues a longer character."""
-    before = np.zeros(len(items.buffer) + 1, np.int64)
-    np.cumsum(items.buffer > 127, out=before[1:])
-    is_ascii: Bools = before[items.ends] == before[items.starts]
+    stop = int(items.ends.max(initial=0))
+    first = int(items.starts.min(initial=stop))
+    before = np.zeros(stop - first + 1, np.int32)
+    np.cumsum(items.buffer[first:stop] > 127, out=before[1:])
+    is_ascii: Bools = before[items.ends - first] == before[items.starts - first]
     return is_ascii

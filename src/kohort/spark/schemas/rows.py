@@ -212,7 +212,6 @@ _KEYS = {
     **dict.fromkeys((5, 7, 8), (_GROUP, _MEMBER)),
     16: (_GROUP, _REGEX),
 }
-_NOTHING_LOST = "Nothing is dropped: a row is in exactly one table of silver."
 
 
 def _silver(number: int) -> Table:
@@ -234,7 +233,7 @@ RECORDS_TABLE = Table(
     "records",
     "bronze",
     "Every row that was ever read, raw. The log is compacted and cannot be read twice, so this is "
-    "kept.",
+    "kept, unless `--keep` says otherwise.",
     RAW.columns,
     computed="As the source gives them. Where a log was cut and its offsets used again, the row "
     "that was read last counts.",

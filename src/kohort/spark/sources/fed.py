@@ -70,9 +70,11 @@ class FedSource:
         options = self._options | range_options(plan.ranges)
         return spark.read.format(self._form.name()).options(**options).load()
 
-    def passed(self, spark: SparkSession, since: Mapping[int, Position]) -> DataFrame | None:
+    def passed(
+        self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
+    ) -> DataFrame | None:
         """None: a log grows at its end."""
-        del spark, since
+        del spark, since, known
         return None
 
     def stream(

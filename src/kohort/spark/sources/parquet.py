@@ -71,15 +71,18 @@ class ParquetSource:
             within |= _from(index, start) & (F.col("offset") < end)
         return decode_frame(raw_rows(spark.read.parquet(self._path).where(within)))
 
-    def passed(self, spark: SparkSession, since: Mapping[int, Position]) -> DataFrame | None:
-        """Files come in any order."""
+    def passed(
+        self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
+    ) -> DataFrame | None:
+        """Files come in any order. Only what is not known is decoded."""
         following = {index: one.next for index, one in since.items()}
         if not self._survey.any_before(following):
             return None
         before = F.lit(False)
         for index, offset in following.items():
             before |= (F.col("partition") == index) & (F.col("offset") < offset)
-        return decode_frame(raw_rows(spark.read.parquet(self._path).where(before)))
+        rows = raw_rows(spark.read.parquet(self._path).where(before))
+        return decode_frame(rows.join(known, ["partition", "offset"], "left_anti"))
 
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None

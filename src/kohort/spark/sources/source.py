@@ -125,9 +125,12 @@ class Source(Protocol):
         meanwhile gives the same rows.
         """
 
-    def passed(self, spark: SparkSession, since: Mapping[int, Position]) -> DataFrame | None:
+    def passed(
+        self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
+    ) -> DataFrame | None:
         """The rows before these positions, as DECODED, where some may have come after later ones
-        were read; None where rows come in order.
+        were read, without those whose partition and offset are `known`; None where rows come in
+        order.
         """
 
     def stream(

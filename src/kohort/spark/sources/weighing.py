@@ -35,7 +35,10 @@ def estimate(data: bytes, start: int, end: int) -> int:
         return end - start
     # A hole before several batches is one, before a single one it is all that tells of holes.
     since = heads[0].base if len(heads) > 1 else min(start, heads[0].base)
-    density = sum(one.records for one in heads) / (heads[-1].following - since)
+    width = heads[-1].following - since
+    if width <= 0:  # base offsets have no checksum
+        return end - start
+    density = sum(max(0, one.records) for one in heads) / width
     return int(max(0, end - max(start, since)) * min(1.0, density))
 
 
