@@ -81,7 +81,9 @@ def test_show_speaks_json(kohort, out):
 
 
 def test_show_knows_short_names_columns_and_limits(kohort, out):
-    shown = kohort("pipeline", "show", "deletable", "--out", out, "--columns", "group_id,deletable")
+    shown = kohort(
+        "pipeline", "show", "deletable", "--out", out, "--columns", "group_id,deletable,group_id"
+    )
     assert shown.rows == [["GROUP_ID", "DELETABLE"], ["old", "yes"]]
 
     limited = kohort("pipeline", "show", "rebalances", "--out", out, "--limit", "1")

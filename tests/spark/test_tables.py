@@ -275,6 +275,18 @@ def test_what_stands_behind_something_young_is_not_too_old():
     assert increments.too_old(Manifest(increments=(reused, second)), 20) == [reused]
 
 
+def test_damage_without_a_time_does_not_stop_the_dropping_of_history():
+    """It is as old as what it stands before."""
+    damage, after = (
+        msgspec.structs.replace(increment(n, 1, times, times), ranges={0: (10 * n, 10 * n + 10)})
+        for n, times in enumerate([None, 5])
+    )
+    both = Manifest(increments=(damage, after))
+    assert increments.too_old(both, 20) == [damage, after]
+    young = msgspec.structs.replace(after, oldest_ms=50, newest_ms=50)
+    assert increments.too_old(Manifest(increments=(damage, young)), 20) == [damage]
+
+
 def samples(count, start=0):
     at = datetime(2026, 11, 21, tzinfo=UTC)
     row = {"sampled_at": at, "topic": "t", "topic_partition": 0, "origin": "cluster"}

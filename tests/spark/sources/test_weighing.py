@@ -34,6 +34,7 @@ def test_an_estimate_goes_by_the_first_batches():
     assert estimate(batches(700, 705, 710), 100, 200) == 0
     assert estimate(batches(700, 701, 702), 100, 1000) == 300  # a hole, and then full
     assert estimate(batches(599), 100, 1100) == 2  # as far as one batch can tell
+    assert estimate(batches(1000, 10), 100, 1100) == 1000  # no checksum covers where they begin
     assert estimate(batches(100, 101)[:-1], 100, 200) == 100
 
 
