@@ -50,8 +50,13 @@ def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol
             done = consumer.commit(asynchronous=False) or ()
         except KafkaException as error:
             journal.note(failed=str(error))
+            position[0] = True  # once more
             return
         journal.note(committed=[[one.partition, one.offset] for one in done if one.error is None])
+        for one in done:
+            if one.error is not None:
+                journal.note(failed=str(one.error))
+                position[0] = True
 
     def owns(extra: list[Any], without: list[Any]) -> None:
         held = {one.partition for one in consumer.assignment()} | {one.partition for one in extra}
