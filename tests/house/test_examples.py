@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,17 @@ def run(
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    with pytest.raises(ProcessLookupError):  # nobody of its group lives
-        os.killpg(process.pid, 0)
+    deadline = time.monotonic() + 20
+    while lives(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)  # init reaps who has ended
+    assert not lives(process.pid), "somebody of its group lives"
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def lives(group: int) -> bool:
+    """Whether a process group has anybody in it."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
