@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDER_SPARK := $(VENV)/spark-4.2
+FAST := -m "not clients and not java and not prove and not spark" -n 2
+PYTHONS ?= 3.11 3.12 3.13 3.14
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint types prove bench docs format clean chromium
+.PHONY: help demo test fast pythons lint types prove bench docs format clean chromium
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -15,7 +17,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Kohort, the tools of its tests and Spark into $(VENV): about 1.2 GB, a minute or two ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,delta,java]" --group tests --group lint
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,delta,java,fast]" --group tests --group lint
 	@touch $@
 
 demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a restart, and what Spark makes of it
@@ -30,8 +32,27 @@ $(OLDER_SPARK)/.installed: | $(STAMP)
 test: lint types chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
 	@$(BIN)/python -m pytest -q -m "not prove" -n 2
 
-fast: $(STAMP)  ## the tests that need no server, no Java and no Spark, in under a minute
-	@$(BIN)/python -m pytest -q -m "not clients and not java and not prove and not spark"
+fast: $(STAMP)  ## the tests that need no stock client, no Java and no Spark, in about a minute
+	@$(BIN)/python -m pytest -q $(FAST)
+
+# Each has an environment of its own, of 1.2 GB; what pip has fetched for one serves the others.
+pythons:  ## the same on every Python that is claimed, as far as it is on this machine
+	@failed=; for version in $(PYTHONS); do \
+	  python=; \
+	  for try in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
+	    test "$$($$try -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = $$version \
+	      && python=$$try && break; \
+	  done; \
+	  test -n "$$python" || { echo "Python $$version: skipped, it is not on this machine"; continue; }; \
+	  home=$(VENV)/python-$$version; \
+	  test -x $$home/bin/python || $$python -m venv $$home || exit 1; \
+	  $$home/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" \
+	    && $$home/bin/python -m pip install --quiet --disable-pip-version-check \
+	      --editable ".[spark,delta,java,fast]" --group tests || exit 1; \
+	  echo "Python $$version: $$($$home/bin/python --version)"; \
+	  $$home/bin/python -m pytest -q $(FAST) || failed="$$failed $$version"; \
+	done; \
+	test -z "$$failed" || { echo "failed on$$failed"; exit 1; }
 
 lint: $(STAMP)  ## ruff and codespell
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet . && $(BIN)/codespell src docs README.md CHANGELOG.md

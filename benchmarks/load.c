@@ -253,9 +253,9 @@ int main(int argc, char **argv) {
     double cpu = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                  (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
     printf("{\"answers\": %ld, \"seconds\": %.4f, \"cpu_seconds\": %.4f, \"errors\": %ld, \"error_code\": %d, "
-           "\"least_bytes\": %d, \"most_bytes\": %d, \"total_bytes\": %ld, \"p50_us\": %ld, \"p99_us\": %ld}\n",
+           "\"least_bytes\": %d, \"most_bytes\": %d, \"total_bytes\": %ld, \"p50_us\": %ld, \"p95_us\": %ld, \"p99_us\": %ld}\n",
            tally.answers, (double)(at - start) / 1e9, cpu, tally.errors, tally.code, tally.answers ? tally.least : 0,
-           tally.most, tally.bytes, percentile(0.5), percentile(0.99));
+           tally.most, tally.bytes, percentile(0.5), percentile(0.95), percentile(0.99));
     fflush(stdout);
     while (getchar() != EOF) continue;
     return 0;

@@ -35,6 +35,7 @@ class Answered(NamedTuple):
     least_bytes: int
     most_bytes: int
     p50_us: int
+    p95_us: int
     p99_us: int
 
     @property
@@ -98,5 +99,6 @@ def run(
         told["least_bytes"],
         told["most_bytes"],
         told["p50_us"],
+        told["p95_us"],
         told["p99_us"],
     )

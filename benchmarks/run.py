@@ -22,7 +22,16 @@ from servers import VERSION, unavailable
 
 HERE = Path(__file__).parent
 
-MEASURES = ("start", "idle", "heartbeats", "commits", "fetches", "one_group", "reload")
+MEASURES = (
+    "start",
+    "idle",
+    "heartbeats",
+    "commits",
+    "fetches",
+    "one_group",
+    "reload",
+    "small_write",
+)
 
 
 def options(arguments: list[str]) -> argparse.Namespace:

@@ -18,9 +18,8 @@ HERE = Path(__file__).parent
 PROTOCOL_HEAD = """\
 # Served APIs
 
-What a Kohort broker offers in ApiVersions. Each version stands here only because it is truly
-implemented;
-the ranges are those of Apache Kafka 4.3.1.
+These are the APIs that a Kohort broker offers in ApiVersions. The ranges of versions are those of
+Apache Kafka 4.3.1. [skipped.md](skipped.md) names the APIs that are not offered.
 
 | key | API | versions | first flexible | what it is |
 |---|---|---|---|---|
@@ -29,10 +28,9 @@ the ranges are those of Apache Kafka 4.3.1.
 CONFIG_HEAD = """\
 # Settings of the broker
 
-Upstream's names, in `-X name=value` or in a `server.properties` given with `--config`; flags win
-over `-X`, `-X` over the
-file. A name that upstream knows and that means nothing here is accepted and named once in a
-warning; any other is refused.
+Settings have Kafka's names. Give them as `-X name=value` or in a `server.properties` with
+`--config`; a flag wins over `-X`, and `-X` wins over the file. A name that Kafka knows and that has
+no effect here is accepted, and a warning names it once. Any other name is refused.
 
 | name | default | meaning |
 |---|---|---|

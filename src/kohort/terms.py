@@ -8,6 +8,7 @@ GroupId = NewType("GroupId", str)
 MemberId = NewType("MemberId", str)
 Millis = NewType("Millis", int)
 Offset = NewType("Offset", int)
+PartitionIndex = NewType("PartitionIndex", int)  # names a partition; never a place in a list
 TopicId = NewType("TopicId", bytes)  # 16 raw bytes, as on the wire
 
 NO_TOPIC_ID = TopicId(bytes(16))

@@ -151,6 +151,15 @@ def test_groups_are_deleted_each_by_itself(kohort, server):
     assert [one["group_id"] for one in left] == ["modern", "vintage"]
 
 
+def test_what_a_list_says_may_be_deleted_as_it_is(kohort, server, tmp_path):
+    (tmp_path / "empty.json").write_text(
+        kohort("groups", "list", "--state", "empty", "--format", "json", *server).out
+    )
+    done = kohort("groups", "delete", "--from", str(tmp_path / "empty.json"), *server)
+    assert (done.code, done.err) == (0, "")
+    assert done.rows[1:] == [["idle", "deleted"], ["idle-too", "deleted"]]
+
+
 ODD = ["my group", "größe ☃", "tab\there", "a,b", " lead", "--dry-run", "日本", "x" * 200]
 
 

@@ -1,25 +1,34 @@
 """The command line as a whole: what it knows, what it imports, how it refuses."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from kohort.cli.main import ALONE, NOUNS
+from kohort.cli.main import WORDS, command_of, commands_of, parser
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = [
-    *[(name,) for name in ALONE],
-    *[(noun, verb) for noun, (_, commands) in NOUNS.items() for verb in commands],
+    *[(word,) for word, (_, is_noun) in WORDS.items() if not is_noun],
+    *[
+        (word, verb)
+        for word, (_, is_noun) in WORDS.items()
+        if is_noun
+        for verb in commands_of(word)
+    ],
 ]
 WITHOUT_JSON = {  # they make something, and say in a line what
     ("serve",),
+    ("produce",),
+    ("consume",),  # a document in each line
     ("pipeline", "run"),
     ("pipeline", "report"),
     ("pipeline", "snapshot"),
 }
+CLIENTS = {one for one in COMMANDS if one[0] in ("groups", "topics", "produce", "consume")}
 HEAVY = (
     *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),
     *("kohort.wire", "kohort.client", "kohort.server"),
@@ -39,9 +48,16 @@ def test_every_command_is_documented_and_speaks_json(kohort, command):
     options = set(re.findall(r"--[a-z-]+", shown.out)) - {"--help"}
     if command not in WITHOUT_JSON:
         assert "{table,json}" in shown.out
-        options -= {"--bootstrap-server", "--format", "--timeout"}
+        options.discard("--format")
+    if command in CLIENTS:  # their common options stand once, at the top of the page
+        options -= {"--bootstrap-server", "--timeout"}
     for option in options:
         assert option in section[1], f"docs/cli.md does not say what {option} does"
+
+
+def test_the_list_of_commands_says_of_each_what_it_says_itself():
+    for word, (text, is_noun) in WORDS.items():
+        assert is_noun or command_of(word).help == text
 
 
 @pytest.mark.parametrize("argv", [["--help"], ["--version"], ["groups", "list", "--help"]])
@@ -76,8 +92,6 @@ def test_it_runs_as_a_module(program):
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ([], "kohort: the following arguments are required: COMMAND"),
-        (["groups"], "kohort groups: the following arguments are required: COMMAND"),
         (["nonsense"], "invalid choice: 'nonsense'"),
         (["groups", "list", "--state", "foo"], "'foo' is not a group state, expected one of Prep"),
         (["groups", "list", "--state", ""], "'' is not a group state"),
@@ -100,22 +114,38 @@ def test_a_wrong_call_is_one_line_and_code_2(kohort, argv, words):
     assert words in line
 
 
+@pytest.mark.parametrize("argv", [[], ["groups"], ["inspect"]])
+def test_without_a_command_there_is_help_and_code_2(kohort, argv):
+    """It is for eyes, so it is no output: a script that pipes it on gets nothing."""
+    ran = kohort(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == kohort(*argv, "--help").out
+    assert " ".join(["usage: kohort", *argv]) in ran.err
+
+
 @pytest.mark.parametrize(
-    "argv", [["groups", "list"], ["topics", "list"], ["groups", "delete", "g"]]
+    "command", [(), *(one for one in COMMANDS if one[0] != "pipeline")], ids=" ".join
 )
-def test_nobody_listens(kohort, argv):
-    ran = kohort(*argv, "--bootstrap-server", "127.0.0.1:1")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.complaints == ["kohort: cannot connect to 127.0.0.1:1: refused"]
+def test_the_examples_of_a_command_can_be_called(kohort, command):
+    shown = kohort(*command, "--help").out
+    _, found, examples = shown.partition("examples:\n")
+    assert found
+    for line in examples.splitlines():
+        (call,) = [one for one in line.split("|") if one.strip().startswith("kohort ")]
+        argv = shlex.split(re.split(" [<>] ", call)[0])[1:]
+        args = parser().parse_args(argv)
+        assert args.command is not None
+        assert not command or tuple(argv[: len(command)]) == command
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
     """`kohort … | head` closes the pipe."""
     program = (
-        "import sys, asyncio; from argparse import Namespace\n"
-        "from kohort.cli.command import AdminCommand\n"
+        "import sys; from argparse import Namespace\n"
+        "from kohort.cli.asking import AdminCommand\n"
         "class Shouting(AdminCommand):\n"
-        "    async def run(self, admin, args, output):\n"
+        "    async def ask(self, admin, args, output): pass\n"
+        "    def show(self, answer, args, output):\n"
         "        [output.line('x' * 1000) for _ in range(1000)]; return 0\n"
         "args = Namespace(bootstrap_server='h:1', timeout=1.0, format='table')\n"
         "sys.exit(Shouting().main(args))"

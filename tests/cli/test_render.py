@@ -1,6 +1,7 @@
 """How results are shown."""
 
 import io
+import re
 
 import pytest
 
@@ -51,6 +52,64 @@ def test_a_terminal_gets_a_drawn_table():
     assert "GROUP" in text
     assert "[red]g" in text
     assert "─" in text
+
+
+GROUP = ("GROUP", "TYPE", "EPOCH", "COORDINATOR")
+ROWS = [
+    ("team-0-service-00000", "consumer", 123456, "0 (127.0.0.1:39777)"),
+    ("b", "classic", 7, ""),
+]
+
+
+def drawn(monkeypatch, width, **options):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    output = Output(stream, as_json=False)
+    output.table(GROUP, ROWS, **options)
+    output.end()
+    text = re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue())
+    return [line.rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("width", [10, 28, 29, 40, 50, 61, 62, 80, 200])
+def test_no_width_breaks_a_word_or_a_number(monkeypatch, width):
+    lines = drawn(monkeypatch, width, spare=("COORDINATOR", "TYPE"))
+    text = "\n".join(lines)
+    assert all(word in text for word in ("GROUP", "EPOCH", "team-0-service-00000", "123456"))
+    assert all(word in text for word in ("COORDINATOR", "TYPE"))
+    assert ("(127.0.0.1:39777)" in text) == (width >= 62 or width < 29)
+    assert width < 36 or max(map(len, lines)) <= width
+
+
+def test_what_is_left_out_is_told_once(monkeypatch):
+    assert drawn(monkeypatch, 36, spare=("COORDINATOR", "TYPE"))[0].split() == ["GROUP", "EPOCH"]
+    assert drawn(monkeypatch, 36, spare=("COORDINATOR", "TYPE"))[-1] == (
+        "(too narrow for TYPE, COORDINATOR)"
+    )
+
+
+def test_what_is_no_table_any_more_is_a_list_of_fields(monkeypatch):
+    assert drawn(monkeypatch, 20, spare=("COORDINATOR", "TYPE")) == [
+        "GROUP        team-0-service-00000",
+        "TYPE         consumer",
+        "EPOCH        123456",
+        "COORDINATOR  0 (127.0.0.1:39777)",
+        "",
+        "GROUP        b",
+        "TYPE         classic",
+        "EPOCH        7",
+        "COORDINATOR  -",
+    ]
+
+
+def test_a_pipe_gets_every_column_at_any_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = io.StringIO()
+    output = Output(stream, as_json=False)
+    output.table(GROUP, ROWS, spare=("COORDINATOR",))
+    output.end()
+    assert stream.getvalue().splitlines() == columns(GROUP, ROWS)
 
 
 def test_json_keeps_text_as_it_is():

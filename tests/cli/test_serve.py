@@ -106,10 +106,14 @@ def test_a_directory_that_is_not_writable(tmp_path):
         (["--in-memory", "--nodes", "0"], "'0' is not a number of nodes"),
         (["--in-memory", "-X", "nonsense"], "'nonsense' is not a setting, expected NAME=VALUE"),
         (["--in-memory", "--data-dir", "x"], "not allowed with argument --in-memory"),
-        ([], "no place for the logs is given, expected --data-dir DIR or --in-memory"),
+        ([], "no place for the logs is given, expected --data-dir DIR, where they outlast the"),
         (["--in-memory", "-X", "num.partitions=0"], "num.partitions is '0', expected"),
         (["--in-memory", "-X", "no.such.setting=0"], "no.such.setting"),
-        (["--in-memory", "--config", "missing.properties"], "cannot read --config missing.prop"),
+        (
+            ["--in-memory", "--config", "missing.properties"],
+            "serve: cannot read --config missing.properties: No such file or directory",
+        ),
+        (["--in-memory", "--config", "/"], "cannot read --config /: Is a directory"),
         (["--in-memory", "-X", "listeners=SSL://:9093"], "expected PLAINTEXT://HOST:PORT"),
         (
             ["--in-memory", "-X", "listeners=PLAINTEXT://h:x"],
@@ -122,6 +126,14 @@ def test_what_is_refused_before_anything_is_opened(kohort, argv, words):
     assert (ran.code, ran.out) == (2, "")
     (line,) = ran.complaints
     assert words in line
+    assert "Errno" not in line
+
+
+def test_a_file_of_settings_that_is_no_text(kohort, tmp_path):
+    (tmp_path / "binary").write_bytes(b"node.id=1\n\xff")
+    ran = kohort("serve", "--in-memory", "--config", str(tmp_path / "binary"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("binary: byte 10 is no text in UTF-8\n")
 
 
 def arguments(**given):

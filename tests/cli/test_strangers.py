@@ -1,4 +1,6 @@
-"""Every command that asks a cluster, against what is none: one line, code 1, nothing on stdout."""
+"""Every command that asks a cluster, against what is none: one line, code 1, and in JSON a
+document that says so.
+"""
 
 import contextlib
 import socket
@@ -16,6 +18,7 @@ COMMANDS = [
     ("topics", "create", "t"),
     ("topics", "describe", "t"),
     ("topics", "delete", "t"),
+    ("topics", "delete", "t", "--dry-run"),
 ]
 HTTP = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
 TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
@@ -61,7 +64,10 @@ def test_one_that_closes_at_once(kohort, command):
         ran = kohort(*command, "--bootstrap-server", address)
     assert (ran.code, ran.out) == (1, "")
     (line,) = ran.complaints
-    assert line.startswith(f"kohort: {address} closed the connection")
+    assert line.startswith(f"kohort: {address} closed the connection at once")
+    assert line.endswith(
+        ": it may want TLS, which Kohort does not speak yet, or be no Kafka broker"
+    )
 
 
 @every_command
@@ -78,3 +84,13 @@ def test_nobody_there(kohort, command):
     ran = kohort(*command, "--bootstrap-server", "127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert ran.complaints == ["kohort: cannot connect to 127.0.0.1:1: refused"]
+
+
+@every_command
+def test_a_program_that_reads_json_is_told_as_well(kohort, command):
+    """`| jq` succeeds on nothing at all."""
+    ran = kohort(*command, "--format", "json", "--bootstrap-server", "127.0.0.1:1")
+    assert ran.code == 1
+    told = "cannot connect to 127.0.0.1:1: refused"
+    assert ran.json == {"error": "NETWORK_EXCEPTION", "message": told}
+    assert ran.complaints == [f"kohort: {told}"]

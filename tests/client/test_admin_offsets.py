@@ -316,3 +316,16 @@ async def test_a_broken_connection_is_opened_again_for_a_read():
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None})
     assert result.all() == {"a": EXPECTED["a"]}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["a", ["a"], ("a",), {"a"}, {"a": None}.keys(), (one for one in ["a"]), {"a": None}],
+    ids=["name", "list", "tuple", "set", "keys", "generator", "dict"],
+)
+@asynchronous
+async def test_a_group_may_be_asked_for_by_name_alone(wanted):
+    answers = {OffsetFetchRequest: saying()}
+    async with Scripted(answers=answers) as scripted, scripted.admin() as admin:
+        found = await admin.list_group_offsets(wanted)
+    assert {place: one.offset for place, one in found["a"].items()} == COMMITTED["a"]

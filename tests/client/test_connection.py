@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous
+from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
 from kohort.client.connection import (
     Address,
@@ -77,6 +77,79 @@ async def test_an_older_broker_says_which_handshake_it_knows(newest):
         assert [one.version for one in scripted.sent("ApiVersions")] == [newest]
         assert connection.offers(ListGroupsRequest, 5)
         await connection.close()
+
+
+MOCKED = [
+    # What librdkafka's mock broker says to a version above its own: a layout that no version has.
+    bytes.fromhex("0023 01 0012 0000 0002 00000000"),
+    bytes.fromhex("0023"),
+    bytes.fromhex("0023 7fffffff"),
+]
+
+
+@pytest.mark.parametrize(
+    "refusal", MOCKED, ids=["librdkafka's mock", "a bare code", "a false count"]
+)
+@asynchronous
+async def test_a_refusal_that_cannot_be_read_is_one_all_the_same(refusal):
+    """The code says that the version is unknown, and version 0 is known to all."""
+    from kohort.wire.messages.api_versions import ApiVersionsRequest
+
+    async with Scripted() as scripted:
+        honest = scripted.answers[ApiVersionsRequest]
+
+        def answer(asked):
+            if asked.version == 0:
+                return honest(asked)
+            scripted.nodes[0].writers[0].write(encode_response(0, refusal, flexible=False))
+            return None
+
+        scripted.answers[ApiVersionsRequest] = answer
+        connection = await connect(scripted)
+        assert [one.version for one in scripted.sent("ApiVersions")] == [4, 0]
+        assert connection.offers(ListGroupsRequest, 5)
+        await connection.close()
+
+
+@asynchronous
+async def test_a_handshake_that_cannot_be_read_names_the_broker():
+    """It is a failure to connect: of several bootstrap servers the next one is tried."""
+    from kohort.wire.messages.api_versions import ApiVersionsRequest
+
+    def answer(asked):
+        scripted.nodes[0].writers[0].write(encode_response(0, b"\0\0\0", flexible=False))
+
+    async with Scripted(answers={ApiVersionsRequest: answer}) as scripted:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await connect(scripted)
+    assert not caught.value.sent
+    expected = f"{scripted.bootstrap} sent an answer to ApiVersions that cannot be read: not a "
+    assert caught.value.message.startswith(expected)
+
+
+@asynchronous
+async def test_a_port_that_wants_sasl_closes_at_the_first_request():
+    """ApiVersions is answered to strangers too; what comes next must be the handshake of SASL."""
+    async with Scripted(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
+        connection = await connect(scripted)
+        with pytest.raises(ConnectionFailedError) as caught:
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+    assert caught.value.message == (
+        f"{scripted.bootstrap} closed the connection at the first request: it may want SASL, "
+        "which Kohort does not speak yet"
+    )
+
+
+@asynchronous
+async def test_a_port_that_has_answered_before_wants_no_sasl():
+    async with Scripted(
+        answers={ListGroupsRequest: in_turn(groups("a"), lambda _: CLOSE)}
+    ) as scripted:
+        connection = await connect(scripted)
+        await connection.ask(ListGroupsRequest(), deadline=soon())
+        with pytest.raises(ConnectionFailedError) as caught:
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+    assert caught.value.message == f"{scripted.bootstrap} closed the connection"
 
 
 @asynchronous
@@ -227,7 +300,9 @@ async def test_an_answer_that_is_no_message_fails_its_request_only():
 
     async with Scripted(answers={ListGroupsRequest: answer}) as scripted:
         connection = await connect(scripted)
-        with pytest.raises(WireError, match="not a ListGroupsResponse v5"):
+        with pytest.raises(
+            WireError, match=r"127\.0\.0\.1:.* ListGroups .* not a ListGroupsResponse v5"
+        ):
             await connection.ask(ListGroupsRequest(), deadline=soon())
         fine = await connection.ask(ListGroupsRequest(), deadline=soon())
         assert fine.groups[0].group_id == "fine"

@@ -1,6 +1,7 @@
 """The admin client against whole brokers: ours on one node and on three, and Apache Kafka."""
 
 import contextlib
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -10,12 +11,17 @@ from tests.client.members import (
     coordinator,
     join_classic,
     leave_classic,
+    soon,
 )
 from tests.client.scripted import asynchronous
-from tests.peers.kafka import Kafka, unavailable
+from tests.peers.kafka import Kafka, free_ports, unavailable
 
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
-from kohort.errors import ErrorCode, UnsupportedVersionError
+from kohort.client.cluster import Cluster
+from kohort.client.connection import Address
+from kohort.client.fetch import TopicReader
+from kohort.client.produce import TopicWriter, partition_of
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
 from kohort.testing.broker import Broker
 
@@ -199,3 +205,93 @@ async def test_groups_by_state_and_type(bootstrap, topic, request):
         assert await ids(types=["consumer"], states=["dead"]) == []
         await member.leave()
         (await admin.delete_groups(["busy", "idle"])).all()
+
+
+@asynchronous
+async def test_what_is_appended_is_read_where_its_key_belongs(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        (await admin.create_topics([NewTopic("data", 3, 1)])).all()
+    cluster = Cluster([Address.of(one) for one in bootstrap.split(",")], client_id="test")
+    try:
+        entries = [(b"key-%d" % (one % 7), b"value %d" % one) for one in range(100)]
+        writer = await TopicWriter.open(cluster, "data", soon())
+        for at in range(0, 100, 20):
+            (await writer.write(entries[at : at + 20], soon())).all()
+        (await writer.write([(b"key-0", None), (None, b"no key")], soon())).all()
+        reader = await TopicReader.open(cluster, "data", from_beginning=True, deadline=soon())
+        found = []
+        while len(found) < 102:
+            found += await reader.read(wait_ms=500, deadline=soon())
+        assert reader.places == await reader.ends(soon())
+    finally:
+        await cluster.close()
+    for key in {key for key, _ in entries}:
+        mine = [one for one in found if one.key == key]
+        assert {one.place.partition for one in mine} == {partition_of(key, 3)}
+        values = [one.value for one in mine]
+        assert values == [v for k, v in [*entries, (b"key-0", None)] if k == key]
+    assert [one.value for one in found if one.key is None] == [b"no key"]
+
+
+@pytest.mark.clients
+@asynchronous
+async def test_the_mock_of_librdkafka():
+    """It refuses a version of ApiVersions in a layout of its own, and knows few requests."""
+    confluent = pytest.importorskip("confluent_kafka")
+    made = confluent.Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "ignored:1"})
+    (first, *_) = made.list_topics(timeout=10).brokers.values()
+    async with AdminClient(f"{first.host}:{first.port}", timeout=10) as admin:
+        assert len(await admin.describe_cluster()) == 2
+        assert await admin.list_topics() == ()
+        with pytest.raises(
+            UnsupportedVersionError, match=f":{first.port} does not offer ListGroup"
+        ):
+            await admin.list_groups()
+
+
+def keystore(directory):
+    """A certificate that nobody trusts: a broker's port for TLS needs one to open."""
+    store = directory / "store.p12"
+    subprocess.run(
+        [
+            *("keytool", "-genkeypair", "-alias", "a", "-keyalg", "RSA", "-dname", "CN=localhost"),
+            *("-storetype", "PKCS12", "-keystore", str(store), "-storepass", "secret"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return store
+
+
+@pytest.mark.java
+@pytest.mark.timeout(600)
+@asynchronous
+async def test_a_port_that_wants_sasl_or_tls_says_so(tmp_path):
+    """Whoever first tries a company's cluster meets one of these."""
+    if reason := unavailable():
+        pytest.skip(reason)
+    sasl, tls = free_ports(2)
+    store = keystore(tmp_path)
+    broker = Kafka(heap="512M")
+    plain = broker.properties()["listeners"]
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    broker.settings = {
+        "listeners": f"{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},SSL://127.0.0.1:{tls}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{module} required user_a="b";',
+        "ssl.keystore.location": store,
+        "ssl.keystore.password": "secret",
+        "ssl.keystore.type": "PKCS12",
+    }
+    with broker:
+        told = {}
+        for port in (sasl, tls):
+            async with AdminClient(f"127.0.0.1:{port}", timeout=10) as admin:
+                with pytest.raises(ApiError) as caught:
+                    await admin.list_groups()
+            told[port] = caught.value.message
+    assert told[sasl].startswith(f"127.0.0.1:{sasl} closed the connection at the first request")
+    assert "it may want SASL, which Kohort does not speak yet" in told[sasl]
+    assert "TLS" in told[tls] or "does not speak the Kafka protocol in plain text" in told[tls]

@@ -13,6 +13,13 @@ def test_known_and_useless(name):
     assert means_nothing_here(name)
 
 
+@pytest.mark.parametrize("name", ["super.users", "allow.everyone.if.no.acl.found"])
+def test_settings_of_an_authorizer(name):
+    """They stand beside `authorizer.class.name`, and a file with one must start a broker here."""
+    assert means_nothing_here("authorizer.class.name")
+    assert means_nothing_here(name)
+
+
 @pytest.mark.parametrize("name", ["num.partitons", "group.consumer.sessions", "nonsense"])
 def test_unknown(name):
     assert not means_nothing_here(name)

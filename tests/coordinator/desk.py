@@ -1,16 +1,22 @@
-"""A shard with a clock of its own and everything it ever wrote: what tests of the coordinator talk
-to.
+"""A shard on a log in memory, with a clock of its own and everything it ever wrote: what tests of
+the coordinator talk to.
 """
 
+from copy import deepcopy
 from itertools import count
 from typing import Any
 
+from tests.observer import Told
+
 from kohort.config import BrokerConfig
-from kohort.coordinator.effects import Call, Client, Effects
+from kohort.coordinator.effects import Call, Client, Producer
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
-from kohort.records.codec import Record
-from kohort.terms import Millis, TopicId
+from kohort.records.codec import Record, Unknown, encode
+from kohort.runtime.driver import PartitionDriver
+from kohort.storage.memory import MemoryLog
+from kohort.terms import Millis, Offset, TopicId
+from kohort.wire import batch
 
 START = Millis(1_700_000_000_000)
 
@@ -23,12 +29,28 @@ def topics(**partitions: int) -> Topics:
     return Topics(Topic(topic_id(name), name, size) for name, size in partitions.items())
 
 
+def replay(shard: Shard, *records: Record | Unknown) -> None:
+    """Records of a log, one after the other, outside of any transaction."""
+    for offset, record in enumerate(records):
+        shard.replay(record, Offset(offset), None)
+
+
 class Asked:
     """A request that was sent. Its answer is None while it is parked."""
 
     def __init__(self) -> None:
         self.answer: Any = None
         self.order = 0
+
+
+class Recorded(Shard):
+    """A shard that keeps what it writes, as records."""
+
+    log: list[Record]
+
+    def encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        self.log.append(record)
+        return super().encode(record)
 
 
 class Desk:
@@ -41,19 +63,33 @@ class Desk:
         self.log: list[Record] = []
         self.now = START
         self.answered = 0
+        self.told_lines = Told()
         self._uuids = count(1)
-        self._shard()
+        self._batches = MemoryLog()
+        self.restart()
 
-    def _shard(self) -> None:
-        self.shard = Shard(self.config, lambda: next(self._uuids).to_bytes(16), self.known)
-        for record in self.log:
-            self.shard.replay(record)
-        self._take(self.shard.start(self.now))
+    def _new_shard(self) -> Recorded:
+        shard = Recorded(self.config, lambda: next(self._uuids).to_bytes(16), self.known)
+        shard.log = self.log
+        return shard
+
+    @property
+    def shard(self) -> Recorded:
+        return self.driver.machine
+
+    def restart(self) -> None:
+        """Forget everything but the log."""
+        self.driver = PartitionDriver(
+            self._batches, self._new_shard, self.told_lines, name="the shard"
+        )
+        self.driver.start_loading()
+        self.driver.load_some(self.now)
+        self._step()
 
     def ask(self, request: Any, version: int, client: str = "app") -> Asked:
         asked = Asked()
-        call = Call(asked, request, version, Client(client, "/127.0.0.1"))
-        self._take(self.shard.call(call, self.now))
+        self.driver.submit(Call(asked, request, version, Client(client, "/127.0.0.1")))
+        self._step()
         return asked
 
     def told(self, request: Any, version: int, client: str = "app") -> Any:
@@ -65,24 +101,65 @@ class Desk:
     def wait(self, milliseconds: int) -> None:
         """Let time pass, stopping wherever the shard wants to be woken."""
         end = self.now + milliseconds
-        while (wake := self.shard.wake_at()) is not None and wake <= end:
+        while (wake := self.driver.wake_at()) is not None and wake <= end:
             self.now = Millis(max(self.now, wake))
-            self._take(self.shard.tick(self.now))
+            self._step()
         self.now = Millis(end)
 
-    def restart(self) -> None:
-        """Forget everything but the log."""
-        self._shard()
+    def topics_changed(self, known: Topics) -> None:
+        """Another image of the topics, and all that follows from it."""
+        self.known = known
+        self.driver.topics_changed(known, self.now)
+        self._step()
+        self.wait(0)
+
+    def beside(self, **settings: object) -> "Desk":
+        """Another desk, started from a copy of this one's log."""
+        other = Desk(known=self.known, **settings)
+        other.log, other.now = list(self.log), self.now
+        other._batches = deepcopy(self._batches)
+        other.restart()
+        return other
+
+    def write(self, *records: Record, producer: Producer | None = None, live: bool = True) -> None:
+        """Records that somebody else has put into the log; true at once, or after a restart."""
+        end = self._batches.end
+        who = producer or Producer(-1, -1)
+        data = batch.build(
+            [encode(record) for record in records],
+            self.now,
+            producer_id=who.id,
+            producer_epoch=who.epoch,
+            transactional=producer is not None,
+        )
+        self._batches.append(data, len(records))
+        self.log += records
+        if live:
+            for offset, record in enumerate(records, end):
+                self.shard.replay(record, Offset(offset), producer)
+
+    def end_transaction(self, producer: Producer, *, commit: bool) -> None:
+        """A marker that somebody else has put into the log."""
+        data = batch.build_marker(
+            commit=commit,
+            timestamp=self.now,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            coordinator_epoch=0,
+        )
+        self._batches.append(data, 1)
+        self.shard.replay_marker(producer, commit=commit)
 
     def written(self) -> list[Record]:
         """The records written since this was last asked."""
         new, self._seen = self.log[getattr(self, "_seen", 0) :], len(self.log)
         return new
 
-    def _take(self, effects: Effects) -> None:
-        self.log += effects.records
-        for reply in effects.replies:
+    def _step(self) -> None:
+        self.driver.turn(self.now)
+        for reply in self.driver.synced(self._batches.sync()):
             assert reply.token.answer is None, "a call was answered twice"
             self.answered += 1
             reply.token.answer = reply.response
             reply.token.order = self.answered
+        assert not self.told_lines.errors, self.told_lines.errors

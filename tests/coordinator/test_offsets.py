@@ -16,8 +16,10 @@ from tests.coordinator.classics import (
 from tests.coordinator.consumers import beat, given
 from tests.coordinator.desk import Desk, topic_id, topics
 
-from kohort.coordinator import offsets
-from kohort.coordinator.groups import OtherGroup
+from kohort.coordinator.effects import Producer
+from kohort.coordinator.group import OtherGroup
+from kohort.coordinator.offsets.cleanup import of_deleted_topics
+from kohort.coordinator.offsets.delete import of_group_deleted
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import Broken, ErrorCode
@@ -29,6 +31,10 @@ from kohort.records.schemas import (
     OffsetCommitValue,
 )
 from kohort.terms import NO_TOPIC_ID, GroupId, GroupState, GroupType, TopicId
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kohort.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -184,6 +190,26 @@ def test_an_older_epoch_will_do_for_partitions_held_since_then():
     assert commit(desk, {("orders", mine): 5}, **caller) == {("orders", mine): 0}
     refused = commit(desk, {("orders", mine): 6, ("orders", other): 6}, **caller)
     assert set(refused.values()) == {ErrorCode.STALE_MEMBER_EPOCH}
+
+
+def test_metadata_that_is_too_long_is_found_before_an_older_epoch():
+    """As upstream: the epoch counts only for partitions that could be committed at all."""
+    desk = Desk()
+    beat(desk, "m", 0)
+    caller = {"member_id": "m", "generation_id_or_member_epoch": 1}
+    too_long = OffsetCommitRequestPartition(
+        partition_index=1, committed_offset=1, committed_metadata="x" * 4097
+    )
+    request = commit_request({}, **caller)
+    request.topics = [OffsetCommitRequestTopic(name="orders", partitions=[too_long])]
+    (refused,) = desk.told(request, 9).topics[0].partitions
+    assert refused.error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+    request = commit_request({FIRST: 1}, **caller)
+    request.topics[0].partitions.append(too_long)
+    codes = [one.error_code for one in desk.told(request, 9).topics[0].partitions]
+    assert codes == [ErrorCode.STALE_MEMBER_EPOCH] * 2
+    assert [record for record in desk.log if hasattr(record.key, "partition")] == []
 
 
 def test_a_share_group_has_no_committed_offsets():
@@ -428,14 +454,13 @@ def test_a_deleted_topic_takes_its_offsets_along():
     for name in ("g", "h"):
         commit(desk, {FIRST: 5, ("payments", 1): 6}, group_id=name)
     desk.written()
-    effects = desk.shard.topics_changed(topics(payments=2), desk.now)
-    desk._take(effects)
+    desk.topics_changed(topics(payments=2))
     assert {(record.key.group, record.key.topic, record.value) for record in desk.written()} == {
         ("g", "orders", None),
         ("h", "orders", None),
     }
     assert fetched(desk) == {("payments", 1): (6, -1, "", 0)}
-    assert offsets.topics_deleted(desk.shard, ["orders"]) == []
+    assert list(of_deleted_topics(desk.shard, {"orders": topic_id("orders")}, desk.now)) == []
 
 
 def remade(name="orders"):
@@ -453,8 +478,7 @@ def commit_with_ids(desk, names):
             OffsetCommitKey(group="g", topic=name, partition=1),
             OffsetCommitValue(offset=5, metadata="", commit_timestamp=1, topic_id=topic_id(name)),
         )
-        desk.shard.replay(record)
-        desk.log.append(record)
+        desk.write(record)
 
 
 def test_a_topic_made_anew_while_nobody_was_here_has_no_offsets():
@@ -475,17 +499,17 @@ def test_a_topic_made_anew_while_nobody_was_here_has_no_offsets():
 def test_a_topic_that_comes_back_after_a_while_has_no_offsets():
     desk = Desk(known=topics(payments=2))
     commit_with_ids(desk, ["orders", "payments"])
-    desk._take(desk.shard.topics_changed(remade(), desk.now))
+    desk.topics_changed(remade())
     assert list(fetched(desk)) == [("payments", 1)]
 
 
 def test_an_offset_of_a_former_topic_in_a_transaction_goes_too():
     log = Log()
     log.put(3, producer_id=1)
-    log.desk._take(log.desk.shard.topics_changed(remade("payments"), log.desk.now))
+    log.desk.topics_changed(remade("payments"))
     assert log.unstable
     log.desk.shard.topics = topics()
-    log.desk._take(log.desk.shard.topics_changed(remade(), log.desk.now))
+    log.desk.topics_changed(remade())
     assert not log.unstable
     log.marker(1)
     assert log.committed == -1
@@ -509,16 +533,14 @@ class Log:
 
     def __init__(self) -> None:
         self.desk = Desk()
-        self.end = 0
 
     def put(self, offset: int | None, producer_id: int = -1, partition: int = 0) -> None:
         record = Record(key(partition), None if offset is None else value(offset))
-        self.desk.shard.replay(record, producer_id=producer_id, offset=self.end)
-        self.end += 1
+        producer = None if producer_id == -1 else Producer(producer_id, 0)
+        self.desk.write(record, producer=producer)
 
     def marker(self, producer_id: int, *, commit: bool = True) -> None:
-        self.desk.shard.replay_marker(producer_id, commit=commit)
-        self.end += 1
+        self.desk.end_transaction(Producer(producer_id, 0), commit=commit)
 
     @property
     def committed(self) -> int:
@@ -608,11 +630,10 @@ def test_pending_offsets_are_deleted_with_the_others():
     log = Log()
     log.put(1, partition=2)
     log.put(1, producer_id=1)
-    assert [record.key.partition for record in offsets.of_group_deleted(log.desk.shard, G)] == [
+    assert [record.key.partition for record in of_group_deleted(log.desk.shard, G)] == [
         2,
         0,
     ]
-    log.desk.shard.start(log.desk.now)
     assert delete(log.desk, FIRST) == {FIRST: 0}
     assert not log.unstable
 
@@ -622,11 +643,12 @@ def test_pending_offsets_are_deleted_with_the_others():
 
 def test_offsets_of_the_oldest_key_are_read():
     desk = Desk()
-    desk.log.append(
+    desk.write(
         Record(
             LegacyOffsetCommitKey(group="g", topic="orders", partition=0),
             LegacyOffsetCommitValue(offset=5, metadata="old", commit_timestamp=1),
-        )
+        ),
+        live=False,
     )
     desk.restart()
     assert fetched(desk) == {FIRST: (5, -1, "old", 0)}

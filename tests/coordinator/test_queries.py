@@ -2,9 +2,9 @@
 
 import pytest
 from tests.coordinator.classics import QUICK, SUBSCRIBED, commit, join, leave, newcomer, stable
-from tests.coordinator.desk import Desk, topic_id, topics
+from tests.coordinator.desk import Desk, replay, topic_id, topics
 
-from kohort.coordinator.groups import OtherGroup
+from kohort.coordinator.group import OtherGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Unknown
 from kohort.terms import GroupId, GroupType
@@ -16,8 +16,6 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
-
-NOT_ASKED = -2147483648
 
 
 def consumer(desk: Desk, group_id: str, member_id: str = "m", epoch: int = 0, **fields):
@@ -94,8 +92,8 @@ def test_filters(desk, states, types, expected):
     assert set(listed(desk, states, types)) == expected
 
 
-def described(desk: Desk, *groups: str, version: int = 6, operations: bool = False):
-    request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
+def described(desk: Desk, *groups: str, version: int = 6):
+    request = DescribeGroupsRequest(groups=list(groups))
     return desk.told(request, version).groups
 
 
@@ -135,25 +133,17 @@ def test_an_empty_group(desk):
     ],
 )
 def test_groups_that_are_not_classic(desk, group_id, text):
-    (new,) = described(desk, group_id, operations=True)
+    (new,) = described(desk, group_id)
     assert (new.error_code, new.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
-    assert (new.error_message, new.authorized_operations) == (text, NOT_ASKED)
-    (old,) = described(desk, group_id, version=5, operations=True)
+    assert new.error_message == text
+    (old,) = described(desk, group_id, version=5)
     assert (old.error_code, old.group_state, old.protocol_type) == (0, "Dead", "")
-    assert (old.error_message, old.authorized_operations) == (None, 3400)
+    assert old.error_message is None
 
 
-def test_operations_are_told_when_asked_for(desk):
-    assert described(desk, "g")[0].authorized_operations == NOT_ASKED
-    assert [one.authorized_operations for one in described(desk, "g", "g", operations=True)] == [
-        3400,
-        3400,
-    ]
-
-
-def consumers_described(desk: Desk, *groups: str, operations: bool = False):
+def consumers_described(desk: Desk, *groups: str):
     request = ConsumerGroupDescribeRequest(
-        group_ids=list(groups), include_authorized_operations=operations
+        group_ids=list(groups), include_authorized_operations=False
     )
     return desk.told(request, 1).groups
 
@@ -162,13 +152,13 @@ def test_a_consumer_group_is_described_with_what_everybody_has_and_shall_have():
     desk = Desk()
     consumer(desk, "g", "a")
     consumer(desk, "g", "b")
-    (group,) = consumers_described(desk, "g", operations=True)
+    (group,) = consumers_described(desk, "g")
     assert (group.error_code, group.group_state, group.assignor_name) == (
         0,
         "Reconciling",
         "uniform",
     )
-    assert (group.group_epoch, group.assignment_epoch, group.authorized_operations) == (3, 3, 3400)
+    assert (group.group_epoch, group.assignment_epoch) == (3, 3)
     a, b = group.members
     assert (a.member_id, a.member_epoch, a.member_type) == ("a", 2, 1)
     assert (a.client_id, a.client_host, a.instance_id, a.rack_id) == (
@@ -204,7 +194,7 @@ def test_partitions_that_are_being_revoked_are_still_shown():
 def test_topics_that_were_deleted_are_left_out():
     desk = Desk()
     consumer(desk, "g", "a")
-    desk._take(desk.shard.topics_changed(topics(payments=2), desk.now))
+    desk.topics_changed(topics(payments=2))
     (group,) = consumers_described(desk, "g")
     assert group.members[0].assignment.topic_partitions == []
     assert group.members[0].target_assignment.topic_partitions == []
@@ -220,10 +210,9 @@ def test_topics_that_were_deleted_are_left_out():
     ],
 )
 def test_groups_that_are_not_consumer_groups(desk, group_id, code, text):
-    (group,) = consumers_described(desk, group_id, operations=True)
+    (group,) = consumers_described(desk, group_id)
     assert (group.error_code, group.error_message, group.group_id) == (code, text, group_id)
     assert (group.group_state, group.group_epoch, group.members) == ("", 0, [])
-    assert group.authorized_operations == NOT_ASKED
 
 
 def deleted(desk: Desk, *groups: str) -> dict[str, int]:
@@ -282,5 +271,5 @@ def test_ids_that_were_given_out_go_with_their_group(desk):
 
 def test_share_groups_of_a_log_are_listed_by_type():
     desk = Desk()
-    desk.shard.replay(Unknown(11, b"\0\x0b\0\x05share", b"\0\0"))
+    replay(desk.shard, Unknown(11, b"\0\x0b\0\x05share", b"\0\0"))
     assert listed(desk, types=["share"]) == ["share"]

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from tests.coordinator.classics import commit
 from tests.coordinator.consumers import beat, kinds, request, settled
-from tests.coordinator.desk import Desk, topic_id, topics
+from tests.coordinator.desk import Desk, replay, topic_id, topics
 
 from kohort.assignors import ASSIGNORS
 from kohort.config import BrokerConfig
 from kohort.coordinator.consumer import metadata
 from kohort.coordinator.effects import Call, Client
-from kohort.coordinator.groups import Groups, OtherGroup
+from kohort.coordinator.group import OtherGroup
+from kohort.coordinator.groups import Groups
 from kohort.coordinator.shard import CALLS, REPLAYS, Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
@@ -20,7 +21,7 @@ from kohort.terms import GroupState, GroupType, Millis
 
 
 def test_every_record_has_a_replay() -> None:
-    assert set(REPLAYS) == {row.key for row in RECORDS.values()}
+    assert set(REPLAYS) == {bytes, *(row.key for row in RECORDS.values())}
 
 
 def test_every_call_is_an_api() -> None:
@@ -51,18 +52,19 @@ def test_time_moves_nothing_before_it_is_due() -> None:
     desk = Desk()
     beat(desk, "a", 0)
     assert desk.shard.wake_at() == desk.now + 45_000
-    assert desk.shard.tick(Millis(desk.now + 44_999)).records == []
-    effects = desk.shard.tick(Millis(desk.now + 45_000))
-    assert kinds(effects.records)[0] == "-current"
+    assert list(desk.shard.tick(Millis(desk.now + 44_999))) == []
+    desk.written()
+    desk.wait(45_000)
+    assert kinds(desk.written())[0] == "-current"
     assert desk.shard.groups.consumer("g").state is GroupState.EMPTY
 
 
 def test_offsets_of_deleted_topics_go_with_them() -> None:
     desk = Desk()
     commit(desk, {("orders", 0): 1, ("payments", 1): 2}, generation_id_or_member_epoch=-1)
-    renewed = Topics([Topic(topic_id("new"), "orders", 4), *desk.known.by_name.values()][:1])
-    effects = desk.shard.topics_changed(renewed, desk.now)
-    assert [(one.key.topic, one.value) for one in effects.records] == [
+    desk.written()
+    desk.topics_changed(Topics([Topic(topic_id("new"), "orders", 4)]))
+    assert [(one.key.topic, one.value) for one in desk.written()] == [
         ("orders", None),
         ("payments", None),
     ]
@@ -72,7 +74,9 @@ def test_offsets_of_deleted_topics_go_with_them() -> None:
 def test_the_same_topics_change_nothing() -> None:
     desk = Desk()
     settled(desk, "a")
-    assert desk.shard.topics_changed(topics(orders=4, payments=2), desk.now).records == []
+    desk.written()
+    desk.topics_changed(topics(orders=4, payments=2))
+    assert desk.written() == []
     assert not desk.shard.groups.consumer("g").metadata_stale
 
 
@@ -103,26 +107,26 @@ def foreign(kind: int, value: bytes | None = b"") -> Unknown:
 @pytest.mark.parametrize(("kind", "named"), [(11, GroupType.SHARE), (17, GroupType.STREAMS)])
 def test_groups_of_other_brokers_are_noted(kind: int, named: GroupType) -> None:
     shard = Desk().shard
-    shard.replay(foreign(kind))
+    replay(shard, foreign(kind))
     group: Any = shard.groups.get("g")
     assert isinstance(group, OtherGroup)
     assert (group.id, group.type, group.protocol_type) == ("g", named, named.value)
     assert group.state is GroupState.STABLE
-    shard.replay(foreign(kind, None))
+    replay(shard, foreign(kind, None))
     assert shard.groups.get("g") is None
 
 
 def test_what_else_is_unknown_is_passed_over() -> None:
     shard = Desk().shard
-    shard.replay(foreign(10))
-    shard.replay(foreign(20000, None))
-    shard.replay(foreign(11, None))
+    replay(shard, foreign(10))
+    replay(shard, foreign(20000, None))
+    replay(shard, foreign(11, None))
     assert len(shard.groups) == 0
 
 
 def test_a_share_group_is_no_consumer_group() -> None:
     desk = Desk()
-    desk.shard.replay(foreign(11))
+    replay(desk.shard, foreign(11))
     answer = beat(desk, "a", 0)
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert answer.error_message == "Group g is not a consumer group."

@@ -1,16 +1,20 @@
-"""The wheel as a user gets it: built from the tree, installed elsewhere, used without the tree."""
+"""What is uploaded: built from the tree, looked into, installed and used without the tree."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.serve.talk import Served
 
 ROOT = Path(__file__).parents[2]
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # where the tests have run; see `make pythons`
 
 
 def run(*argv, **options):
@@ -21,34 +25,62 @@ def run(*argv, **options):
     return done.stdout
 
 
+class Built(NamedTuple):
+    """What would be uploaded to a package index."""
+
+    sdist: Path
+    wheel: Path
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built without a network where hatchling is there; else it must be fetched."""
-    place = tmp_path_factory.mktemp("wheel")
+def built(tmp_path_factory):
+    """The wheel is built from the source distribution, as it is for whoever has no wheel."""
+    place = tmp_path_factory.mktemp("dist")
     tree = place / "tree"
-    tree.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
-        shutil.copy(ROOT / name, tree)
-    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", place]
+    for path in committed():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tree / path)
     done = subprocess.run(
-        [str(one) for one in [*build, tree]], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "build", "--outdir", str(place), str(tree)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    if "hatchling" in done.stderr and "No matching distribution" in done.stderr:
-        pytest.skip("hatchling is not here and cannot be fetched")
-    assert done.returncode == 0, done.stderr
-    (found,) = place.glob("*.whl")
-    return found
+    if done.returncode and "No matching distribution" in done.stdout + done.stderr:
+        pytest.skip("what builds it is not here and cannot be fetched")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (sdist,), (wheel,) = place.glob("*.tar.gz"), place.glob("*.whl")
+    return Built(sdist, wheel)
+
+
+def committed():
+    """The files of the repository, by their paths in it; without git, all that are here."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode == 0:
+        found = [Path(name) for name in listing.stdout.split("\0") if name]
+        return [path for path in found if (ROOT / path).is_file()]
+    kept = ("src", "docs", "examples", "tests")
+    files = [path for name in kept for path in (ROOT / name).rglob("*") if path.is_file()]
+    files += [
+        path for path in ROOT.iterdir() if path.suffix in (".md", ".toml") or path.stem == "LICENSE"
+    ]
+    return [path.relative_to(ROOT) for path in files if "__pycache__" not in path.parts]
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
+def installed(built, tmp_path_factory):
     """The interpreter of an environment that has the wheel and what it needs, nothing else."""
     home = tmp_path_factory.mktemp("venv")
     run(sys.executable, "-m", "venv", home)
     python = home / "bin" / "python"
     done = subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel],
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", built.wheel],
         capture_output=True,
         text=True,
         check=False,
@@ -64,8 +96,8 @@ def environment():
     return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def test_what_is_in_it(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
+def test_what_is_in_the_wheel(built):
+    names = zipfile.ZipFile(built.wheel).namelist()
     assert "kohort/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     outside = [name for name in names if not name.startswith(("kohort/", "kohort-"))]
@@ -74,6 +106,41 @@ def test_what_is_in_it(wheel):
     modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
     assert modules <= set(names)
     assert not [name for name in names if "test_" in name or "__pycache__" in name]
+
+
+def test_what_is_in_the_source_distribution(built):
+    """Nothing but what is meant: a file of this name somewhere else is not."""
+    with tarfile.open(built.sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    ours = {str(path) for path in committed() if path.parts[0] in ("src", "docs", "examples")}
+    papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
+    added = {"pyproject.toml", "PKG-INFO", ".gitignore"}
+    assert names == ours | papers | added
+
+
+def test_what_an_index_shows(built):
+    """Its links lead somewhere: files of the repository are named there, and linked nowhere."""
+    archive = zipfile.ZipFile(built.wheel)
+    (name,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
+    head, _, page = archive.read(name).decode().partition("\n\n")
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert [one for one in targets if not one.startswith(("https://", "#"))] == []
+    with tarfile.open(built.sdist) as source:
+        there = {one.partition("/")[2] for one in source.getnames()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for text, target in re.findall(r"\[([^\]]+)\]\((?!https?:|#)([^)#]+)", readme):
+        assert f"`{text}`" in page
+        path = target.rstrip("/")
+        assert any(one == path or one.startswith(f"{path}/") for one in there), target
+    lines = head.splitlines()
+    assert "Description-Content-Type: text/markdown" in lines
+    assert not [one for one in lines if one.startswith(("Project-URL", "Home-page"))]
+    for version in PYTHONS:
+        assert f"Classifier: Programming Language :: Python :: {version}" in lines
+    extras = {one.split(": ")[1] for one in lines if one.startswith("Provides-Extra")}
+    assert extras == {"spark", "delta", "java", "fast"}
+    needed = [one for one in lines if one.startswith("Requires-Dist") and "extra ==" not in one]
+    assert len(needed) == 5
 
 
 @pytest.mark.timeout(240)

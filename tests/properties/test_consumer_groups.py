@@ -8,9 +8,8 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, note, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.coordinator.consumers import Partitions, beat, given
-from tests.coordinator.desk import Desk, topic_id
+from tests.coordinator.desk import Desk, replay, topic_id
 
-from kohort.config import BrokerConfig
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
@@ -188,9 +187,7 @@ class GroupMachine(RuleBasedStateMachine):
         elif partitions:
             self.made += 1
             self.topics[name] = Topic(topic_id(f"{name}{self.made}"), name, partitions)
-        self.desk.known = Topics(self.topics.values())
-        effects = self.desk.shard.topics_changed(self.desk.known, self.desk.now)
-        self.desk.log += effects.records
+        self.desk.topics_changed(Topics(self.topics.values()))
 
     @rule()
     def crash_and_reload(self) -> None:
@@ -256,10 +253,9 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def replay_gives_the_same_state(self) -> None:
-        shard = Shard(BrokerConfig(), lambda: bytes(16), self.desk.known)
+        shard = Shard(self.desk.config, lambda: bytes(16), self.desk.known)
         shard.assignors = self.desk.shard.assignors
-        for record in self.desk.log:
-            shard.replay(decode(*encode(record)))
+        replay(shard, *(decode(*encode(record)) for record in self.desk.log))
         assert digest(shard) == digest(self.desk.shard)
 
     @invariant()

@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.coordinator.test_classic_machine import ClassicGroups
+from tests.coordinator.classic.test_machine import ClassicGroups
 from tests.properties.test_consumer_groups import GroupMachine
 
 EXAMPLES = int(os.environ.get("KOHORT_EXAMPLES", "2000"))

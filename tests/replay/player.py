@@ -12,8 +12,8 @@ from copy import deepcopy
 from typing import Any
 
 import google_crc32c
-from tests.replay.world import Client, World
 from tests.wire.test_golden_frames import lowered
+from tests.world import Client, World
 
 from kohort.terms import uuid_bytes, uuid_text
 from kohort.wire import codec

@@ -8,7 +8,7 @@ import pytest
 from tests.golden import scenarios
 from tests.replay.known import COUNTS, DIFFERENCES
 from tests.replay.player import Story
-from tests.replay.world import World
+from tests.world import World
 
 # Of the capture, where they differ from the defaults (tests/data/README.md).
 SETTINGS = {

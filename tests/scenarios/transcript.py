@@ -23,6 +23,7 @@ from typing import Any
 from tests.coordinator.desk import Desk, topic_id
 
 from kohort.coordinator.consumer.member import MemberState
+from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records import schemas
 from kohort.records.codec import Record
@@ -115,9 +116,7 @@ class Story:
 
     def _show_topics(self) -> list[str]:
         if self._desk is not None:
-            self._desk.known = Topics(self.topics.values())
-            effects = self._desk.shard.topics_changed(self._desk.known, self._desk.now)
-            self._desk.log += effects.records
+            self._desk.topics_changed(Topics(self.topics.values()))
         return []
 
     def _heartbeat(self, words: list[str], fields: dict[str, str]) -> list[str]:
@@ -182,7 +181,7 @@ class Story:
             has = f"{self._shown(one.assigned)} {STATES[one.state]}"
             if one.revoking:
                 has += f" {self._shown(one.revoking)}"
-            target = self._shown(group.targets.get(one.id, {}))
+            target = self._shown(group.targets.get(one.id, NOTHING).partitions)
             lines.append(f"> {one.id} epoch {one.epoch} {has}, target {target}")
         return lines
 

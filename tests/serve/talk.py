@@ -144,6 +144,14 @@ class Talk:
 
         return self.ask(MetadataRequest(topics=[MetadataRequestTopic(name=one) for one in topics]))
 
+    def partitions(self, topic: str) -> int:
+        """How many a topic has; one that is not there is made, and waited for."""
+        deadline = time.monotonic() + 15
+        while not (found := self.metadata(topic).topics[0].partitions):
+            assert time.monotonic() < deadline, f"{topic} is not made"
+            time.sleep(0.02)
+        return len(found)
+
     def closed_by_peer(self, seconds: float = 10) -> bool:
         """Whether the broker closes the connection within so long."""
         self.socket.settimeout(seconds)

@@ -1,13 +1,11 @@
 """The same as on a full disk, without one: a world whose disk fills up, empties and crashes."""
 
-from tests.replay.world import World
 from tests.serve.talk import frame
 from tests.storage.disk import MemoryFiles
+from tests.world import World
 
 from kohort.errors import ErrorCode
 from kohort.server.catalog import Topic
-from kohort.server.logs import DirectoryLogs
-from kohort.storage.directory import LogDirectory
 from kohort.terms import TopicId
 from kohort.wire.batch import build
 from kohort.wire.codec import decode
@@ -41,9 +39,8 @@ class Disk:
 
     def __init__(self, files: MemoryFiles) -> None:
         self.files = files
-        directory = LogDirectory("/data", files, node_id=0, new_uuid=lambda: b"u" * 16)
         settings = {"offsets.topic.num.partitions": "1"}
-        self.world = World(settings, DirectoryLogs(directory, files), prepare=make_topic)
+        self.world = World(settings, files=files, prepare=make_topic)
         self.client = self.world.connect()
 
     def again(self) -> "Disk":

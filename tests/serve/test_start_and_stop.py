@@ -6,6 +6,8 @@ import socket
 import pytest
 from tests.serve.talk import refused, serving
 
+from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
 MEMORY = ["--in-memory", "--listen", "127.0.0.1:0"]
 
 # What upstream ships for one node that is broker and controller, without its comments.
@@ -160,7 +162,7 @@ def test_upstreams_server_properties(tmp_path):
         assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [
             (5, "localhost", port)
         ]
-        assert len(client.metadata("made-by-asking").topics[0].partitions) == 2
+        assert client.partitions("made-by-asking") == 2
         assert broker.end() == 0
         (warning,) = [line for line in broker.errors.splitlines() if "mean nothing here" in line]
     for name in ("num.network.threads", "controller.quorum.bootstrap.servers", "process.roles"):
@@ -180,8 +182,7 @@ def test_flags_stand_above_settings_and_settings_above_the_file(tmp_path):
     ):
         assert broker.address != "127.0.0.1:1"
         assert (tmp_path / "d").is_dir()
-        client.metadata("t")
-        assert len(client.metadata("t").topics[0].partitions) == 4
+        assert client.partitions("t") == 4
 
 
 def test_what_is_advertised_is_what_clients_are_told():
@@ -226,3 +227,35 @@ def test_ipv6():
         with socket.create_connection(("::1", int(broker.address.rpartition(":")[2])), 5):
             pass
         assert "beyond this machine" not in broker.errors
+
+
+def shown(talk, node_id, *names):
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name=node_id, configuration_keys=list(names)
+    )
+    (result,) = talk.ask(DescribeConfigsRequest(resources=[resource])).results
+    return {one.name: (one.value, one.config_source) for one in result.configs}
+
+
+def test_a_broker_tells_the_listeners_and_the_directory_that_are_in_force(tmp_path):
+    """Flags and free ports stand in no file, and yet they are what counts."""
+    with serving("--data-dir", str(tmp_path), "--nodes", "2", "-X", "node.id=3") as served:
+        for index, address in enumerate(served.addresses):
+            with served.talk(index) as talk:
+                assert shown(
+                    talk, f"{3 + index}", "listeners", "advertised.listeners", "log.dirs"
+                ) == {
+                    "listeners": (f"PLAINTEXT://{address}", 4),
+                    "advertised.listeners": (f"PLAINTEXT://{address}", 4),
+                    "log.dirs": (str(tmp_path), 4),
+                }
+
+
+def test_a_broker_tells_what_is_advertised_instead():
+    told = "advertised.listeners=PLAINTEXT://example.org:9999"
+    with serving("--in-memory", "-X", told) as served, served.talk() as talk:
+        assert shown(talk, "0", "listeners", "advertised.listeners", "log.dirs") == {
+            "listeners": (f"PLAINTEXT://{served.address}", 4),
+            "advertised.listeners": ("PLAINTEXT://example.org:9999", 4),
+            "log.dirs": ("", 5),
+        }

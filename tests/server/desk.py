@@ -3,20 +3,14 @@ a test moves.
 """
 
 from itertools import count
-from random import Random
 from typing import Any
 
-from kohort.config import BrokerConfig
-from kohort.server.catalog import Catalog, MemoryStore
-from kohort.server.cluster import Cluster
-from kohort.server.connection import Connection
-from kohort.server.logs import Logs, MemoryLogs
-from kohort.server.opening import create_offsets_topic
-from kohort.terms import Millis
+from tests.world import START, Client, World
+
 from kohort.wire import codec
 from kohort.wire.apis import APIS
 from kohort.wire.batch import build
-from kohort.wire.frames import FrameReader, RequestHeader, encode_request
+from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -24,7 +18,7 @@ from kohort.wire.messages.create_topics import (
 )
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-START = Millis(1_700_000_000_000)
+__all__ = ["START", "Asked", "Desk"]
 
 
 class Asked:
@@ -37,39 +31,30 @@ class Asked:
         self.answer: Any = None
 
 
-class Desk:
+class Desk(World):
     """One connection to each node of a cluster. `now` moves when a test calls `wait`."""
 
     def __init__(
-        self, *, nodes: int = 1, logs: Logs | None = None, store: Any = None, **settings: str
+        self, *, nodes: int = 1, files: Any = None, path: str = "/data", **settings: str
     ) -> None:
-        random = Random(11)
-        self.now = START
-        self.config = BrokerConfig.of(
-            {name.replace("_", "."): text for name, text in settings.items()}
+        super().__init__(
+            {name.replace("_", "."): text for name, text in settings.items()},
+            nodes=nodes,
+            files=files,
+            path=path,
+            seed=11,
         )
-        catalog = Catalog(store or MemoryStore(), lambda: "cluster-of-a-test")
-        create_offsets_topic(catalog, self.config, lambda: random.randbytes(16))
-        self.cluster = Cluster(
-            self.config, catalog, logs or MemoryLogs(), lambda: random.randbytes(16), print
-        )
-        self.ready: list[tuple[Connection, FrameReader]] = []
-        first = self.config.node_id
-        self.cluster.start([(first + one, "localhost", 9000 + one) for one in range(nodes)], START)
-        self.connections = [self._connect(node) for node in self.cluster.nodes]
+        self.clients = [self.connect(node) for node in range(nodes)]
         self.asked: dict[int, Asked] = {}
         self.numbers = count(1)
 
-    def _connect(self, node: Any) -> Connection:
-        reader = FrameReader(1 << 30)
-        connection = Connection(
-            node, "127.0.0.1", 1 << 24, lambda: self.ready.append((connection, reader))
-        )
-        return connection
-
     def another(self) -> None:
         """A second connection to the first node: it is asked as the next number of node."""
-        self.connections.append(self._connect(self.cluster.nodes[0]))
+        self.clients.append(self.connect(0))
+
+    @property
+    def connections(self) -> list[Any]:
+        return [client.connection for client in self.clients]
 
     def send(self, request: Any, version: int, *, node: int = 0) -> Asked:
         api = APIS[request.api_key]
@@ -84,8 +69,9 @@ class Desk:
         asked = self.asked[number] = Asked(
             api.response, version, flexible=flexible and api.name != "ApiVersions"
         )
-        data = encode_request(header, codec.encode(request, version), flexible=flexible)
-        self.connections[node].receive(data, self.now)
+        self.clients[node].put(
+            encode_request(header, codec.encode(request, version), flexible=flexible)
+        )
         return asked
 
     def ask(self, request: Any, version: int, *, node: int = 0) -> Any:
@@ -95,40 +81,20 @@ class Desk:
         assert asked.answer is not None, "the request is parked"
         return asked.answer
 
-    def collect(self) -> bool:
-        """Take the answers that may leave; whether there were any."""
-        moved = bool(self.ready)
-        while self.ready:
-            connection, reader = self.ready.pop(0)
-            for frame in reader.feed(connection.output()):
-                asked = self.asked.pop(int.from_bytes(frame[:4]))
-                start = 5 if asked.flexible else 4
-                asked.answer = codec.decode(asked.response, asked.version, frame, start)
-            connection.go_on(self.now)
-        return moved
-
     def settle(self, *, sync: bool = True) -> None:
-        """Turns until nothing moves. Without `sync` the disk is still busy when this returns."""
-        while True:
-            self.cluster.turn(self.now)
-            moved = self.collect()
-            logs = self.cluster.begin_sync() if sync else []
-            if logs:
-                self.cluster.end_sync([log.sync() for log in logs])
-                moved = True
-            if not moved:
-                return
+        super().settle(sync=sync)
+        for client in getattr(self, "clients", ()):
+            self._take(client)
+
+    def _take(self, client: Client) -> None:
+        while client.answers:
+            frame = client.answers.pop(0)
+            asked = self.asked.pop(int.from_bytes(frame[:4]))
+            start = 5 if asked.flexible else 4
+            asked.answer = codec.decode(asked.response, asked.version, frame, start)
 
     def wait(self, ms: int) -> None:
-        end = self.now + ms
-        while True:
-            wake = self.cluster.wake_at()
-            if wake is None or wake > end:
-                break
-            self.now = Millis(max(self.now, wake))
-            self.settle()
-        self.now = Millis(end)
-        self.settle()
+        self.advance(ms)
 
     # --- what most tests need
 

@@ -10,7 +10,7 @@ from kohort.terms import TopicId
 def topic(name="orders", partitions=3, **more):
     return Topic(
         name=name,
-        topic_id=TopicId(name.encode().ljust(16, b"-")),
+        topic_id=more.pop("topic_id", TopicId(name.encode().ljust(16, b"-"))),
         partitions=partitions,
         replication_factor=more.pop("replication_factor", 1),
         **more,
@@ -21,12 +21,29 @@ def opened(store=None):
     return Catalog(store or MemoryStore(), lambda: "cluster-1")
 
 
+def change(catalog, changes):
+    """Make changes in a draft, write them down, and let them count."""
+    draft = catalog.draft()
+    changes(draft)
+    catalog.save(draft)
+    catalog.become(draft)
+
+
+def producer_id(catalog):
+    """The next id; more are reserved when they are used up."""
+    found = catalog.next_producer_id()
+    if found is None:
+        change(catalog, lambda draft: draft.reserve_producer_ids())
+        found = catalog.next_producer_id()
+    return found
+
+
 def test_what_was_changed_is_there_after_a_restart():
     store = MemoryStore()
     catalog = opened(store)
     catalog.create(topic("a", configs={"retention.ms": "1"}, assignments={0: [2, 1]}))
     catalog.create(topic("b"))
-    catalog.change(topic("b", partitions=9))
+    change(catalog, lambda draft: draft.put(topic("b", partitions=9)))
 
     again = Catalog(store, lambda: "another")
 
@@ -42,11 +59,11 @@ def test_a_topic_is_remembered_until_its_logs_are_gone():
     store = MemoryStore()
     catalog = opened(store)
     catalog.create(topic("a"))
-    catalog.delete(topic("a"))
+    change(catalog, lambda draft: draft.delete(topic("a")))
 
     assert not catalog.by_name
     assert [one.name for one in opened(store).deleting] == ["a"]
-    catalog.deleted(topic("a"))
+    change(catalog, lambda draft: draft.deleted(topic("a")))
     assert not opened(store).deleting
 
 
@@ -75,24 +92,24 @@ def test_a_change_that_cannot_be_stored_did_not_happen():
     store = FullStore()
     catalog = opened(store)
     catalog.create(topic("a"))
-    given = catalog.new_producer_id()
+    given = producer_id(catalog)
     store.full = True
 
     with pytest.raises(StorageError):
         catalog.create(topic("b"))
     with pytest.raises(StorageError):
-        catalog.delete(topic("a"))
+        change(catalog, lambda draft: draft.delete(topic("a")))
 
     assert list(catalog.by_name) == ["a"]
     assert not catalog.deleting
-    assert catalog.new_producer_id() == given + 1
+    assert catalog.next_producer_id() == given + 1
 
 
 def test_producer_ids_are_never_given_twice():
     store = FullStore()
     catalog = opened(store)
-    first = [catalog.new_producer_id() for _ in range(1001)]
-    after_a_crash = opened(store).new_producer_id()
+    first = [producer_id(catalog) for _ in range(1001)]
+    after_a_crash = producer_id(opened(store))
 
     assert first == list(range(1001))
     assert after_a_crash == 2000
@@ -104,9 +121,9 @@ def test_a_block_that_cannot_be_reserved_gives_no_id():
     store.full = True
 
     with pytest.raises(StorageError):
-        catalog.new_producer_id()
+        producer_id(catalog)
     store.full = False
-    assert catalog.new_producer_id() == 0
+    assert producer_id(catalog) == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 2, "cluster_id": "x"}', b"\xff"])
@@ -118,9 +135,22 @@ def test_a_damaged_catalog_is_an_error(content):
         opened(store)
 
 
-def test_changing_what_is_not_there_is_a_bug():
+def test_to_make_a_topic_of_a_name_that_is_taken_is_a_bug():
+    catalog = opened()
+    catalog.create(topic("a"))
     with pytest.raises(Broken):
-        opened().change(topic("a"))
+        catalog.draft().put(topic("a", topic_id=TopicId(bytes(16))))
+
+
+def test_a_draft_counts_partitions_and_knows_whether_it_differs():
+    draft = opened().draft()
+    assert (draft.partitions, draft.changed) == (0, False)
+    draft.put(topic("a", partitions=3))
+    draft.put(topic("a", partitions=5))
+    draft.put(topic("b"))
+    scratch = draft.scratch()
+    scratch.delete(scratch.by_name["b"])
+    assert (scratch.partitions, draft.partitions, draft.changed) == (5, 8, True)
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "__consumer_offsets", "x" * 249, "..."])
@@ -149,7 +179,7 @@ def test_names_that_are_taken(name, code):
     catalog.create(topic("a.b"))
 
     with pytest.raises(ApiError) as caught:
-        catalog.refuse_name(name)
+        catalog.draft().refuse_name(name)
     assert caught.value.code is code
 
 

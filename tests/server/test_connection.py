@@ -1,9 +1,8 @@
 """What goes wrong for one client stays with that client."""
 
 import pytest
-from tests.replay.world import World
+from tests.world import World
 
-from kohort.server.node import Node
 from kohort.wire import codec
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
@@ -27,15 +26,15 @@ def broken_handler(monkeypatch):
     """ApiVersions raises what no handler should raise."""
     world = World({})
     key, version = ApiVersionsRequest.api_key, 0
-    node: Node = world.cluster.nodes[0]
+    door = world.doors[0]
     client = world.connect()
     client.send(framed(ApiVersionsRequest(), version))
 
     def handle(*_):
         raise KeyError("a bug")
 
-    entry = node._entries[key, version]
-    node._entries[key, version] = entry._replace(route=entry.route._replace(handle=handle))
+    entry = door._entries[key, version]
+    door._entries[key, version] = entry._replace(route=entry.route._replace(handle=handle))
     return world
 
 
@@ -55,13 +54,13 @@ def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
     world = World({})
     unlucky, other = world.connect(), world.connect()
     other.send(framed(ListGroupsRequest(), 3))
-    node: Node = world.cluster.nodes[0]
-    entry = node._entries[ListGroupsRequest.api_key, 3]
+    door = world.doors[0]
+    entry = door._entries[ListGroupsRequest.api_key, 3]
 
     def encode(_):
         raise OverflowError("a bug")
 
-    node._entries[ListGroupsRequest.api_key, 3] = entry._replace(encode=encode)
+    door._entries[ListGroupsRequest.api_key, 3] = entry._replace(encode=encode)
     unlucky.send(framed(ListGroupsRequest(), 3) * 2)
     other.send(framed(ListGroupsRequest(), 4))
 
@@ -78,7 +77,7 @@ def test_what_is_not_built_is_told_in_the_brokers_log():
 
     world.connect().send(framed(request, 4))
 
-    assert world.lines[-1] == (
+    assert world.told.warnings[-1] == (
         "Heartbeat of 'c' at /127.0.0.1 is refused: "
         "instance id 'instance-1': static membership is not supported yet"
     )

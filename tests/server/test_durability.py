@@ -2,6 +2,7 @@
 
 import pytest
 
+from kohort.errors import Broken
 from kohort.server.durability import Durability
 from kohort.storage.memory import MemoryLog
 from kohort.wire import batch
@@ -17,6 +18,9 @@ class One:
     def durable(self, end):
         self.told.append(end)
 
+    def lost(self, error):
+        self.told.append(str(error))
+
     def write(self, durability):
         self.log.append(batch.build([(b"k", b"v")], 1000), 1)
         durability.wrote(self)
@@ -30,7 +34,7 @@ class Answered:
         self.response = response
 
     def fail(self, error):
-        raise error
+        self.response = f"failed: {error}"
 
 
 def asked(durability, behind):
@@ -40,7 +44,8 @@ def asked(durability, behind):
 
 
 def sync(durability):
-    durability.end([log.sync() for log in durability.begin()])
+    for one in durability.begin():
+        durability.end(one, one.log.sync())
 
 
 def test_an_answer_waits_for_everything_it_tells_of():
@@ -60,11 +65,13 @@ def test_what_is_written_during_a_sync_waits_for_the_next():
     durability, one = Durability(synced=True), One()
     one.write(durability)
     first = asked(durability, [one])
-    ends = [log.sync() for log in durability.begin()]
+    (begun,) = durability.begin()
+    end = begun.log.sync()
     one.write(durability)
     second = asked(durability, [one])
 
-    durability.end(ends)
+    assert durability.begin() == [], "it is in hand already"
+    durability.end(one, end)
     between = (first.response, second.response)
     sync(durability)
 
@@ -98,12 +105,41 @@ def test_what_is_gone_holds_nobody_back(in_hand):
     left = []
     one.write(durability)
     token = asked(durability, [one])
-    logs = durability.begin() if in_hand else []
+    begun = durability.begin() if in_hand else []
 
     durability.forget(one, lambda: left.append("closed"))
     assert token.response == "done"
     assert left == ([] if in_hand else ["closed"])
-    if in_hand:
-        durability.end([log.sync() for log in logs])
+    for each in begun:
+        durability.end(each, each.log.sync())
 
     assert left == ["closed"]
+
+
+def test_a_slow_log_holds_up_its_own_answers_only():
+    durability, slow, quick = Durability(synced=True), One(), One()
+    slow.write(durability)
+    waits = asked(durability, [slow])
+    durability.begin()
+
+    quick.write(durability)
+    passes = asked(durability, [quick])
+    sync(durability)
+
+    assert (waits.response, passes.response) == (None, "done")
+    durability.end(slow, slow.log.sync())
+    assert waits.response == "done"
+
+
+def test_a_log_that_refuses_concerns_those_alone_who_wait_for_it():
+    durability, bad, good = Durability(synced=True), One(), One()
+    bad.write(durability)
+    good.write(durability)
+    both, one = asked(durability, [bad, good]), asked(durability, [good])
+
+    for each in durability.begin():
+        durability.end(each, Broken("EIO") if each is bad else each.log.sync())
+
+    assert (both.response, one.response) == ("failed: EIO", "done")
+    assert (bad.told, good.told) == (["EIO"], [1])
+    assert durability.begin() == []

@@ -10,13 +10,10 @@ import pytest
 from tests import golden_logs
 from tests.replay.player import Story, plain
 from tests.replay.test_golden_scenarios import SETTINGS, STORIES
-from tests.replay.world import World
+from tests.world import World
 
 from kohort.server.catalog import OFFSETS_TOPIC, Topic
-from kohort.server.logs import DirectoryLogs
-from kohort.server.opening import adopt_folders
 from kohort.storage.compaction import CleaningRules, compact
-from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles
 from kohort.terms import TopicId, uuid_bytes
 from kohort.wire import codec
@@ -51,13 +48,7 @@ class Started:
     """A broker on a directory. `given` are (name, id, partitions) of topics without a folder."""
 
     def __init__(self, path, given=(), now=1_700_000_000_000):
-        files = DiskFiles()
-        self.directory = LogDirectory(
-            str(path), files, node_id=1, new_uuid=lambda: bytes(range(16))
-        )
-
         def prepare(catalog):
-            adopt_folders(catalog, self.directory, lambda: bytes(range(1, 17)))
             for name, topic_id, partitions in given:
                 catalog.create(
                     Topic(
@@ -68,7 +59,7 @@ class Started:
                     )
                 )
 
-        self.world = World(SETTINGS, DirectoryLogs(self.directory, files), now=now, prepare=prepare)
+        self.world = World(SETTINGS, files=DiskFiles(), path=str(path), now=now, prepare=prepare)
         self.client = self.world.connect()
 
     def __enter__(self):
@@ -79,7 +70,7 @@ class Started:
 
     def compact(self):
         """Clean the groups' logs to the last record, without waiting for tombstones to age."""
-        for driver in self.world.cluster.drivers:
+        for driver in self.world.cluster.drivers.values():
             driver.log.roll()
             list(compact(driver.log, DiskFiles(), CleaningRules(self.world.now, 0)))
 

@@ -1,9 +1,9 @@
 """Remembered heartbeats answer what the normal path would, and notice every change."""
 
 import pytest
-from tests.replay.world import World
+from tests.world import World
 
-from kohort.server.node import Node
+from kohort.server.heartbeats import Heartbeats
 from kohort.wire import codec
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -61,14 +61,14 @@ class Group:
 def taken(monkeypatch):
     """How many heartbeats were answered from memory."""
     counted = []
-    answer = Node.__init__.__globals__["Heartbeats"].answer
+    answer = Heartbeats.answer
 
     def counting(self, *arguments):
         found = answer(self, *arguments)
         counted.append(found)
         return found
 
-    monkeypatch.setattr(Node.__init__.__globals__["Heartbeats"], "answer", counting)
+    monkeypatch.setattr(Heartbeats, "answer", counting)
     return counted
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.golden import frames
-from tests.replay.world import World
+from tests.world import World
 
 # APIs that this broker does not offer end the connection, as every unknown API does.
 NOT_OFFERED = {

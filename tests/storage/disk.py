@@ -5,6 +5,7 @@ synced, and any part of the rest. A step is whatever changes the disk.
 """
 
 import errno
+import os
 from dataclasses import dataclass, field
 
 
@@ -89,6 +90,12 @@ class MemoryFiles:
         self.refuses_read = False
         self.refuses_sync = False
         self.refuses_truncate = False
+        self.refused = {}  # beginnings of paths that cannot be opened or renamed: errno
+
+    def refuse(self, path):
+        for beginning, number in self.refused.items():
+            if path.startswith(beginning):
+                raise OSError(number, os.strerror(number), path)
 
     def step(self):
         """Count a step; true when the machine stops in it."""
@@ -100,6 +107,7 @@ class MemoryFiles:
             raise Crashed
 
     def open(self, path):
+        self.refuse(path)
         assert path.rpartition("/")[0] in self.directories, f"{path} is in no directory"
         if path not in self.files:
             self.crash_or_go()
@@ -128,6 +136,7 @@ class MemoryFiles:
     def rename(self, old, new):
         if old not in self.directories and old not in self.files:
             raise FileNotFoundError(old)
+        self.refuse(old)
         self.crash_or_go()
         if old in self.directories:
             moved = {new + path[len(old) :]: path for path in self.directories if path == old}

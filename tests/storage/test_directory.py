@@ -101,7 +101,8 @@ def test_logs_are_made_and_found_again(disk):
     log.append(batch("a"), 1)
     directory.open_log("orders", 0, ORDERS)
     directory.open_log("a-b", 10, bytes(16))
-    assert directory.partitions() == {"a-b": {10: bytes(16)}, "orders": {0: ORDERS, 1: ORDERS}}
+    assert directory.partitions() == {"a-b": [10], "orders": [0, 1]}
+    assert [directory.topic_id("orders", one) for one in (0, 1, 2)] == [ORDERS, ORDERS, None]
     directory.close()
     assert values(opened(disk).open_log("orders", 1, ORDERS)) == [(0, "a")]
 
@@ -177,7 +178,7 @@ def test_a_copy_of_a_real_directory(tmp_path):
     directory = opened(DiskFiles(), path=str(folder))
     found = directory.partitions()
     assert list(found) == ["__consumer_offsets", "__transaction_state"]
-    assert list(found["__consumer_offsets"]) == [0, 1, 2, 3]
-    topic_id = found["__consumer_offsets"][0]
+    assert found["__consumer_offsets"] == [0, 1, 2, 3]
+    topic_id = directory.topic_id("__consumer_offsets", 0)
     assert directory.open_log("__consumer_offsets", 3, topic_id).end == 205
     directory.close()

@@ -25,13 +25,15 @@ class Subscription:
     `topics` holds topics with metadata only. Members with equal subscriptions should share one
     tuple: equal tuples are found by identity first. `previous` is the target of the last plan,
     ascending and without repeats in each topic; an assignor may hand the same mapping back, so
-    nobody changes it.
+    nobody changes it. `alike` says that all members of the group subscribe to the same names: what
+    does not exist is not in `topics`, and makes a difference all the same.
     """
 
     topics: tuple[TopicId, ...]
     previous: Assignment = field(default_factory=dict)
     instance_id: str | None = None
     rack: str | None = None
+    alike: bool = True
 
 
 Assign = Callable[[Mapping[MemberId, Subscription], Mapping[TopicId, int]], Plan]

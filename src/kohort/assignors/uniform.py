@@ -16,13 +16,13 @@ from kohort.assignors.subscriptions import (
     Subscribers,
     Subscription,
     by_subscription,
-    topic_order,
 )
 from kohort.assignors.uniform_mixed import assign_mixed
+from kohort.java import copied_table, hash_order, id_hash
 from kohort.terms import NO_TOPIC_ID, MemberId, TopicId
 
 Chunk = tuple[TopicId, tuple[int, ...]]
-"""Partitions of one topic that are free, ascending."""
+"""Partitions of one topic that are free, in the order in which they are dealt."""
 
 NO_CHUNK: Chunk = (NO_TOPIC_ID, ())
 
@@ -37,7 +37,7 @@ def assign(
     if not members:
         return {}
     subscriptions = by_subscription(members, partitions)
-    if len(subscriptions) > 1:
+    if len(subscriptions) > 1 or not next(iter(members.values())).alike:
         return assign_mixed(members, subscriptions, partitions)
     return assign_same(members, subscriptions[0], partitions)
 
@@ -78,23 +78,28 @@ def assign_same(
         if kept < quota:
             wanting.append((member, quota - kept))
 
-    free = [(topic, chunk) for topic in subscribers.topics if (chunk := claims.free(topic))]
+    # Upstream copies them into a hash set; those of one bucket it has in an order of chance.
+    topics = hash_order(subscribers.topics, id_hash, copied_table(len(subscribers.topics)))
+    free = [(topic, chunk) for topic in topics if (chunk := claims.free(topic))]
     deal(plan, wanting, [*free, *released])
     return plan
 
 
 def cut(had: Assignment, quota: int, released: list[Chunk]) -> Assignment:
-    """The first `quota` partitions in the order of topics; the rest is added to `released`."""
+    """The first `quota` partitions in the order of upstream's hash tables, topics and numbers; the
+    rest is added to `released`.
+    """
     kept: Assignment = {}
-    for topic in sorted(had, key=topic_order):
+    for topic in hash_order(had, id_hash):
         mine = had[topic]
         if len(mine) <= quota:
             kept[topic] = mine
             quota -= len(mine)
         else:
+            tabled = hash_order(mine, int)
             if quota:
-                kept[topic] = mine[:quota]
-            released.append((topic, mine[quota:]))
+                kept[topic] = tuple(sorted(tabled[:quota]))
+            released.append((topic, tuple(tabled[quota:])))
             quota = 0
     return kept
 
@@ -108,7 +113,7 @@ def deal(plan: Plan, wanting: list[tuple[MemberId, int]], free: list[Chunk]) -> 
         mine = plan[member]
         end = start + want
         if not mine and end <= len(chunk):
-            plan[member] = {topic: chunk[start:end]}
+            plan[member] = {topic: tuple(sorted(chunk[start:end]))}
             start = end
             continue
         mine = dict(mine)
@@ -120,7 +125,7 @@ def deal(plan: Plan, wanting: list[tuple[MemberId, int]], free: list[Chunk]) -> 
                 if not chunk:
                     raise AssignorError(f"member {member} should get {missing} more than are free")
             part = chunk[start : start + missing]
-            mine[topic] = joined(mine.get(topic, ()), part)
+            mine[topic] = joined(mine.get(topic, ()), tuple(sorted(part)))
             missing -= len(part)
             start += len(part)
         plan[member] = mine

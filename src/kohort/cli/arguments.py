@@ -54,7 +54,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def require_spark() -> None:
-    from kohort.spark import require  # noqa: PLC0415  (start-up time)
+    from kohort.spark import require
 
     require()
 

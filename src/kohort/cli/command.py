@@ -1,7 +1,8 @@
-"""What a command is: a name, a line of help, its arguments, and what it does with a cluster.
+"""What a command is: a line of help, examples, its arguments, and what it does with them.
 
 A command is one class with a row in its noun's COMMANDS. Its exit code is 0 when all went well, 1
-when something failed, 2 when it was called wrongly; failures are one line each on stderr.
+when something failed, 2 when it was called wrongly, 130 when it was interrupted. Each failure is a
+line on stderr.
 """
 
 import os
@@ -15,18 +16,18 @@ from kohort.cli.render import Output, erase_progress, printable
 from kohort.errors import ApiError, ErrorCode, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
-    from kohort.client.admin import AdminClient, Outcomes
+    from kohort.client.admin import Listings, Outcomes
 
-DEFAULT_SERVER = "127.0.0.1:9092"
-DEFAULT_TIMEOUT_S = 10.0
-
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Command:
-    """One command."""
+    """One command. `notes` say what it does not do, `examples` are calls that work."""
 
     help: ClassVar[str]
+    notes: ClassVar[str] = ""
+    examples: ClassVar[tuple[str, ...]] = ()
+    asks_a_cluster: ClassVar[bool] = False
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
@@ -37,76 +38,40 @@ class Command:
         raise NotImplementedError
 
 
-class AdminCommand(Command):
-    """A command that asks a cluster, through the admin client alone."""
-
-    def configure(self, parser: ArgumentParser) -> None:
-        self.arguments(parser)
-        parser.add_argument(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            default=DEFAULT_SERVER,
-            help=f"a broker of the cluster, or several with commas (default {DEFAULT_SERVER})",
-        )
-        parser.add_argument(
-            "--format",
-            choices=("table", "json"),
-            default="table",
-            help="table for people (default), json for programs",
-        )
-        parser.add_argument(
-            "--timeout",
-            metavar="SECONDS",
-            type=_seconds,
-            default=DEFAULT_TIMEOUT_S,
-            help=f"how long one step may take (default {DEFAULT_TIMEOUT_S:g})",
-        )
-
-    def arguments(self, parser: ArgumentParser) -> None:
-        """Declare what this command takes besides the arguments of all."""
-
-    async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
-        """Ask and show; return the exit code."""
-        raise NotImplementedError
-
-    def main(self, args: Namespace) -> int:
-        import asyncio  # noqa: PLC0415  (start-up time)
-
-        from kohort.client.admin import AdminClient  # noqa: PLC0415
-
-        try:
-            admin = AdminClient(args.bootstrap_server, client_id="kohort-cli", timeout=args.timeout)
-        except ValueError as error:
-            complain(f"--bootstrap-server: {error}")
-            return USAGE
-        return print_result(
-            lambda output: asyncio.run(self._with(admin, args, output)),
-            as_json=args.format == "json",
-        )
-
-    async def _with(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
-        from kohort.cli.progress import Progress  # noqa: PLC0415  (start-up time)
-
-        async with Progress(output), admin:
-            return await self.run(admin, args, output)
-
-
 def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
-    """Let a command write to stdout, and make an exit code of whatever happens meanwhile."""
+    """Let a command write to stdout, and make an exit code of whatever happens meanwhile.
+
+    What stops a command that answers in JSON is its document: a reader never gets nothing.
+    """
     if isinstance(sys.stdout, TextIOWrapper):  # no terminal is too old for the names of groups
         sys.stdout.reconfigure(errors="backslashreplace")
+    output = Output(sys.stdout, as_json=as_json)
     try:
-        code = show(Output(sys.stdout, as_json=as_json))
+        try:
+            code = show(output)
+        except KohortError as error:
+            complain(reason(error))
+            if as_json and not output.has_json:
+                output.json(error_fields(error))
+            code = FAILED
+        output.end()
         sys.stdout.flush()
-    except KohortError as error:
-        complain(reason(error))
-        return FAILED
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return FAILED
     except KeyboardInterrupt:
-        return 130
+        _leave_stdout()
+        return INTERRUPTED
     return code
+
+
+def _leave_stdout() -> None:
+    """What is still in the buffer is for nobody: written at the end, it could wait for ever."""
+    try:
+        number = sys.stdout.fileno()
+    except (OSError, ValueError):  # no file of the system, as in a test
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def complain(text: str) -> None:
@@ -127,6 +92,18 @@ def complain_about(thing: str, name: object, error: ApiError) -> None:
     shown = f"{thing} {name}" if name != "" else f"{thing} ''"
     named = shown.lower() in error.message.lower()
     complain(reason(error) if named else f"{shown}: {reason(error)}")
+
+
+def complain_of_nodes(listings: "Listings") -> int:
+    """A line for each broker whose groups are missing, and the exit code that follows from it."""
+    for node, error in listings.errors.items():
+        complain(f"the groups of node {node} are missing: {reason(error)}")
+    return FAILED if listings.errors else OK
+
+
+def node_errors(listings: "Listings") -> list[dict[str, Any]]:
+    """The same in JSON."""
+    return [{"node": node, **error_fields(error)} for node, error in listings.errors.items()]
 
 
 def reason(error: Exception) -> str:
@@ -175,13 +152,3 @@ class _Words:
                     f"expected one of {', '.join(self._valid.values())}"
                 )
         return [self._valid[name.lower()] for name in names]
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 86_400:
-        raise ArgumentTypeError(f"{text!r} is not a timeout, expected seconds above 0")
-    return seconds

@@ -12,6 +12,10 @@ class InspectCodec(Command):
     """`kohort inspect codec`."""
 
     help: ClassVar[str] = "print the functions that encode and decode a message in one version"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort inspect codec OffsetCommitRequest 8",
+        "kohort inspect codec GroupMetadataValue 3 --format json",
+    )
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -29,7 +33,7 @@ class InspectCodec(Command):
         )
 
     def main(self, args: Namespace) -> int:
-        from kohort.wire.codegen import decoder_source, encoder_source  # noqa: PLC0415
+        from kohort.wire.codegen import decoder_source, encoder_source
 
         by_name = _messages()
         cls = by_name.get(args.message.lower())
@@ -73,8 +77,8 @@ def _fields(cls: type[Any], version: int, functions: Functions) -> dict[str, Any
 
 def _messages() -> dict[str, type[Any]]:
     """Every class that has a layout on the wire or in the log, by its name in small letters."""
-    from kohort.records import schemas  # noqa: PLC0415  (start-up time)
-    from kohort.wire.apis import APIS  # noqa: PLC0415
+    from kohort.records import schemas
+    from kohort.wire.apis import APIS
 
     on_wire = [cls for api in APIS.values() for cls in (api.request, api.response)]
     in_log = [
@@ -86,7 +90,7 @@ def _messages() -> dict[str, type[Any]]:
 
 
 def _no_message(name: str, by_name: Mapping[str, type[Any]]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415
+    from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), by_name, n=3) or ["offsetcommitrequest"]
     return (

@@ -1,21 +1,36 @@
-"""`kohort`: finds the command that the arguments name, and runs it."""
+"""`kohort`: finds the command that the arguments name, and runs it.
+
+Only the modules whose word is among the arguments are imported: `kohort --help` shows their words.
+"""
 
 import sys
-from argparse import Action, ArgumentParser
-from collections.abc import Sequence
+from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
+from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli import groups, inspect, pipeline, topics
-from kohort.cli.command import USAGE, Command
-from kohort.cli.serve import SERVE
+from kohort.cli.asking import OPTION, add_server, is_in_front
+from kohort.cli.command import INTERRUPTED, USAGE, Command, complain
 
-NOUNS = {
-    "groups": ("list, describe and delete consumer groups", groups.COMMANDS),
-    "topics": ("create, list, describe and delete topics", topics.COMMANDS),
-    "pipeline": ("what happened to every consumer group, from the group log", pipeline.COMMANDS),
-    "inspect": ("see what Kohort makes of things", inspect.COMMANDS),
+# The first word, its help, and whether others follow: then they are in the COMMANDS of its module,
+# else its module has one COMMAND.
+WORDS = {
+    "serve": ("run a broker with a real group coordinator", False),
+    "produce": ("append the lines of stdin to a topic, a record each", False),
+    "consume": ("print the records of a topic as they come, until interrupted", False),
+    "groups": ("list, describe and delete consumer groups", True),
+    "topics": ("create, list, describe and delete topics", True),
+    "pipeline": ("what happened to every consumer group, from the group log", True),
+    "inspect": ("see what Kohort makes of things", True),
 }
-ALONE: dict[str, Command] = {"serve": SERVE}
+FIRST = (
+    "kohort serve --in-memory",
+    "kohort topics create orders --partitions 3",
+    "echo hello | kohort produce orders",
+    "kohort consume orders --from-beginning",
+    "kohort groups list --bootstrap-server broker.example:9092",
+)
 
 
 class Parser(ArgumentParser):
@@ -29,43 +44,92 @@ class _Version(Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: ArgumentParser, *_: Any, **__: Any) -> None:
-        from importlib.metadata import version  # noqa: PLC0415  (start-up time)
+        from importlib.metadata import version
 
         sys.stdout.write(f"kohort {version('kohort')}\n")
         parser.exit()
 
 
-def parser() -> ArgumentParser:
-    """The whole command line."""
+def parser(words: Collection[str] | None = None) -> ArgumentParser:
+    """The command line, as far as arguments with these words can reach; None: all of it.
+
+    Arguments that name no command leave `parser`, that of the words which are there.
+    """
     top = Parser(
         prog="kohort",
         description="Consumer groups for the Kafka protocol: serve them, list, describe and "
         "delete them.",
+        epilog=_examples(FIRST),
+        formatter_class=RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    words = top.add_subparsers(metavar="COMMAND", required=True)
-    for name, command in ALONE.items():
-        _add(words, name, command)
-    for noun, (help_text, commands) in NOUNS.items():
-        verbs = words.add_parser(noun, help=help_text, description=help_text).add_subparsers(
-            metavar="COMMAND", required=True
-        )
-        for verb, command in commands.items():
-            _add(verbs, verb, command)
+    add_server(top, in_front=True)
+    top.set_defaults(command=None, parser=top)
+    inner = top.add_subparsers(metavar="COMMAND", prog="kohort")
+    for word, (text, is_noun) in WORDS.items():
+        if words is not None and word not in words:
+            inner.add_parser(word, help=text)
+        elif is_noun:
+            _add_noun(inner, word, text)
+        else:
+            _add(inner, word, command_of(word))
     return top
 
 
-def _add(words: Any, name: str, command: Command) -> None:
-    one = words.add_parser(name, help=command.help, description=command.help)
-    command.configure(one)
-    one.set_defaults(command=command)
+def _add_noun(words: Any, noun: str, text: str) -> None:
+    commands = commands_of(noun)
+    added = words.add_parser(noun, help=text, description=text)
+    if any(command.asks_a_cluster for command in commands.values()):
+        add_server(added, in_front=True)
+    added.set_defaults(parser=added)
+    verbs = added.add_subparsers(metavar="COMMAND", prog=f"kohort {noun}")
+    for verb, command in commands.items():
+        _add(verbs, verb, command)
+
+
+def _add(words: Any, word: str, command: Command) -> None:
+    added = words.add_parser(
+        word,
+        help=command.help,
+        description=f"{command.help}\n\n{fill(command.notes)}" if command.notes else command.help,
+        epilog=_examples(command.examples),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    command.configure(added)
+    added.set_defaults(command=command)
+
+
+def command_of(word: str) -> Command:
+    """The command that is called by one word."""
+    found: Command = import_module(f"kohort.cli.{word}").COMMAND
+    return found
+
+
+def commands_of(noun: str) -> Mapping[str, Command]:
+    """The commands of a noun, by their verbs."""
+    found: Mapping[str, Command] = import_module(f"kohort.cli.{noun}").COMMANDS
+    return found
+
+
+def _examples(calls: Sequence[str]) -> str | None:
+    return "examples:\n" + "\n".join(f"  {call}" for call in calls) if calls else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (without the program's name) says; returns its exit code."""
-    args = parser().parse_args(argv)
-    command: Command = args.command
-    return command.main(args)
+    argv = sys.argv[1:] if argv is None else argv
+    args = parser(argv).parse_args(argv)
+    command: Command | None = args.command
+    if command is None:  # a newcomer's first call: what there is helps more than a complaint
+        args.parser.print_help(sys.stderr)
+        return USAGE
+    if is_in_front(args) and not command.asks_a_cluster:
+        complain(f"{OPTION} stands in front of a command that does not take it there")
+        return USAGE
+    try:
+        return command.main(args)
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def _add_cluster(parser: ArgumentParser) -> None:
 
 def _run(args: Namespace, output: Output) -> int:
     require_spark()
-    from kohort.spark import jobs  # noqa: PLC0415  (start-up time)
+    from kohort.spark import jobs
 
     common: dict[str, Any] = {
         "master": args.master,
@@ -163,10 +163,10 @@ def _tell(summary: "Summary", source: str, output: Output) -> None:
 
 def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
-    from collections import Counter  # noqa: PLC0415  (start-up time)
+    from collections import Counter
 
-    from kohort.spark.plain import Tables  # noqa: PLC0415
-    from kohort.spark.report.picks import select  # noqa: PLC0415
+    from kohort.spark.plain import Tables
+    from kohort.spark.report.picks import select
 
     found = select(Tables(directory)("rebalances"), ["trigger", "possible"]).to_pylist()
     causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()
@@ -200,7 +200,7 @@ def _report(args: Namespace, output: Output) -> int:
 
 
 def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Output) -> None:
-    from kohort.spark import jobs  # noqa: PLC0415  (start-up time)
+    from kohort.spark import jobs
 
     output.line(f"report: {jobs.report(directory, groups)}")
 
@@ -234,7 +234,7 @@ class Snapshot(Command):
 
 def _snapshot(args: Namespace, output: Output) -> int:
     require_spark()
-    from kohort.spark import jobs  # noqa: PLC0415  (start-up time)
+    from kohort.spark import jobs
 
     every_s = None if args.every is None else args.every / 1000
     jobs.snapshot(

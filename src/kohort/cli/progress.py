@@ -1,6 +1,6 @@
-"""What a command is busy with, in one line on stderr, once that takes longer than two seconds.
+"""A line on stderr that says what a command is busy with, once that takes longer than two seconds.
 
-Only a terminal gets it, and it is gone before anything else is written: a pipe never sees it.
+Only a terminal gets the line, and it is removed before anything else is written.
 """
 
 import asyncio

@@ -1,31 +1,41 @@
 """Tables for people, plain columns for pipes, JSON for programs.
 
-On a terminal rich draws the table; into a pipe go aligned columns that do not depend on a width, so
-that scripts may rely on them. What brokers send is shown with control characters escaped.
+On a terminal rich draws the columns that it has room for. Into a pipe go all of them, aligned, and
+independent of any width: scripts may rely on that. What brokers send is shown with control
+characters escaped.
 """
 
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kohort.cli.layout import Column
 
 Cell = str | int | None
 NOTHING = "-"
+GAP = 3  # what rich puts between two columns of its lightest table
 ERASE = "\r\x1b[K"  # back to the start of the line, and nothing on it
 
 
 class Output:
-    """Where a command's results go, in the format that was asked for."""
+    """Where a command's results go, in the format that was asked for. Call `end` after the last."""
 
     def __init__(self, stream: TextIO, *, as_json: bool) -> None:
         self._stream = stream
         self._terminal = stream.isatty()
+        self._left_out: dict[str, None] = {}
         self.as_json = as_json
+        self.has_json = False
         self.doing = "asking the cluster"  # what a line of progress says; see progress.py
 
     def json(self, value: object) -> None:
         """One JSON document."""
         erase_progress()
+        self.has_json = True
         self._stream.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def line(self, text: str = "") -> None:
@@ -38,29 +48,78 @@ class Output:
         erase_progress()
         self._stream.write(text)
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """A table; None shows as `-`, numbers stand at the right of their column."""
+    def table(
+        self,
+        headers: Sequence[str],
+        rows: Iterable[Sequence[Cell]],
+        *,
+        spare: Sequence[str] | None = None,
+    ) -> None:
+        """A table; None shows as `-`, numbers stand at the right of their column.
+
+        A terminal that is too narrow does without the columns of `spare`, the first one first; by
+        default without those on the right. One that is narrower still gets a list of fields.
+        """
         erase_progress()
         all_rows = list(rows)
         if self._terminal:
-            self._drawn(headers, all_rows)
+            self._drawn(headers, all_rows, spare)
         else:
             for line in columns(headers, all_rows):
                 self._stream.write(line + "\n")
 
-    def _drawn(self, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-        from rich import box  # noqa: PLC0415  (imported only where it draws)
-        from rich.console import Console  # noqa: PLC0415
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
+    def end(self) -> None:
+        """Say what was left out of the tables, if anything was."""
+        if self._left_out:
+            self.line(f"(too narrow for {', '.join(self._left_out)})")
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-        for index, header in enumerate(headers):
-            right = _is_numeric(rows, index)
-            table.add_column(header, justify="right" if right else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(_text(cell), style=_style(cell)) for cell in row))
-        Console(file=self._stream).print(table)
+    def _drawn(
+        self, headers: Sequence[str], rows: Sequence[Sequence[Cell]], spare: Sequence[str] | None
+    ) -> None:
+        from rich.console import Console
+
+        from kohort.cli.layout import Column, fitting
+
+        console = Console(file=self._stream)
+        texts = [
+            Column(header, [_text(row[index]) for row in rows], _is_numeric(rows, index))
+            for index, header in enumerate(headers)
+        ]
+        shown = fitting(texts, console.width, GAP, spare)
+        if shown is None:
+            self._listed(texts, len(rows))
+            return
+        kept = {one.header for one in shown}
+        self._left_out.update(dict.fromkeys(one for one in headers if one not in kept))
+        _draw(console, shown)
+
+    def _listed(self, texts: "Sequence[Column]", count: int) -> None:
+        """A field in each line. A value that is wider than the terminal is left whole."""
+        width = max(len(one.header) for one in texts)
+        for row in range(count):
+            if row:
+                self._stream.write("\n")
+            for one in texts:
+                self._stream.write(f"{one.header.ljust(width)}  {one.cells[row]}\n")
+
+
+def _draw(console: "Console", shown: "Sequence[Column]") -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for one in shown:
+        table.add_column(
+            one.header,
+            justify="right" if one.is_numeric else "left",
+            width=one.width,
+            no_wrap=not one.wraps,
+            overflow="fold",  # which no word comes to, as none is wider than its column
+        )
+    for row in zip(*(one.cells for one in shown), strict=True):
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    console.print(table)
 
 
 def erase_progress() -> None:
@@ -103,10 +162,6 @@ _STYLES = {
     "created": "green",
     "failed": "red",
 }
-
-
-def _style(cell: Cell) -> str:
-    return _STYLES.get(cell, "") if isinstance(cell, str) else ""
 
 
 def printable(text: str) -> str:

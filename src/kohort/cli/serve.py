@@ -1,7 +1,7 @@
 """`kohort serve`: run a broker. The one command that is not a client.
 
-Everything that can be wrong with the arguments is found before a port is opened or a directory
-touched. stdout carries one line, when clients may connect; all else goes to stderr.
+All mistakes in the arguments are found before a port is opened or a directory touched. stdout gets
+one line, when clients may connect; everything else goes to stderr.
 """
 
 import errno
@@ -31,6 +31,11 @@ class Serve(Command):
     """`kohort serve`."""
 
     help: ClassVar[str] = "run a broker with a real group coordinator"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort serve --in-memory",
+        "kohort serve --listen 127.0.0.1:9092 --data-dir ./data",
+        "kohort serve --in-memory --nodes 3 -X group.initial.rebalance.delay.ms=0",
+    )
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -83,10 +88,10 @@ class Serve(Command):
 
 
 def _log_to_stderr(level: str) -> None:
-    import logging  # noqa: PLC0415  (start-up time)
+    import logging
 
     class OneLine(logging.Formatter):
-        """Names come from clients: what they hold must not look like a line of ours."""
+        """Names come from clients: a line break in one must not begin a line of the log."""
 
         def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
             record.message = record.message.translate(CONTROLS)
@@ -98,25 +103,29 @@ def _log_to_stderr(level: str) -> None:
 
 
 def _config(args: Namespace) -> "BrokerConfig":
-    from kohort.config import BrokerConfig, read_properties  # noqa: PLC0415
+    from kohort.config import BrokerConfig, read_properties
 
     texts = {}
     if args.config is not None:
         try:
             texts = read_properties(args.config.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"cannot read --config {args.config}: {error}") from None
+        except OSError as error:
+            raise ValueError(f"cannot read --config {args.config}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"cannot read --config {args.config}: byte {error.start} is no text in UTF-8"
+            ) from None
     return BrokerConfig.of({**texts, **dict(args.settings)})
 
 
 def _listener(config: "BrokerConfig") -> tuple[str, int]:
-    from kohort.config.listeners import listening_address  # noqa: PLC0415
+    from kohort.config.listeners import listening_address
 
     return listening_address(config)
 
 
 def _check_advertised(config: "BrokerConfig") -> None:
-    from kohort.config.listeners import advertised_address  # noqa: PLC0415
+    from kohort.config.listeners import advertised_address
 
     advertised_address(config)
 
@@ -131,14 +140,17 @@ def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
         if len(config.log_dirs) > 1:
             raise ValueError(f"log.dirs is {','.join(config.log_dirs)!r}, expected one directory")
         return Path(config.log_dirs[0])
-    raise ValueError("no place for the logs is given, expected --data-dir DIR or --in-memory")
+    raise ValueError(
+        "no place for the logs is given, expected --data-dir DIR, where they outlast the broker, "
+        "or --in-memory, where they do not"
+    )
 
 
 def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None, nodes: int) -> int:
-    import asyncio  # noqa: PLC0415  (start-up time)
-    import gc  # noqa: PLC0415
+    import asyncio
+    import gc
 
-    from kohort.server.broker import Broker  # noqa: PLC0415
+    from kohort.server.broker import Broker
 
     async def serve() -> int:
         broker = Broker(config, listen=listen, data_dir=data_dir, nodes=nodes)
@@ -166,7 +178,7 @@ def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None,
 
 
 def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
-    import logging  # noqa: PLC0415
+    import logging
 
     log = logging.getLogger("kohort")
     if config.ignored:
@@ -179,8 +191,8 @@ def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
 
 
 async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
-    import asyncio  # noqa: PLC0415
-    import signal  # noqa: PLC0415
+    import asyncio
+    import signal
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -200,15 +212,12 @@ async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
     except TimeoutError:
         complain(f"serve: stopped without closing everything in {STOP_SECONDS:g} s")
         return FAILED
-    if broker.failure is not None:
-        complain(f"serve: {broker.failure}")
-        return FAILED
     return OK
 
 
 def _allow_many_files() -> None:
     """Each connection and each segment holds a file open; the usual soft limit is for shells."""
-    import resource  # noqa: PLC0415  (start-up time)
+    import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
@@ -219,7 +228,7 @@ def _allow_many_files() -> None:
 
 def _loop_factory() -> "Callable[[], AbstractEventLoop] | None":
     try:
-        import uvloop  # noqa: PLC0415
+        import uvloop
     except ImportError:
         return None
     factory: Callable[[], AbstractEventLoop] = uvloop.new_event_loop
@@ -247,7 +256,7 @@ def _address_text(host: str, port: int) -> str:
 
 
 def _address(text: str) -> tuple[str, int]:
-    from kohort.config.listeners import host_and_port  # noqa: PLC0415  (start-up time)
+    from kohort.config.listeners import host_and_port
 
     try:
         return host_and_port(text)
@@ -268,4 +277,4 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-SERVE = Serve()
+COMMAND = Serve()

@@ -81,8 +81,8 @@ class Show(Command):
 
 def _show(args: Namespace, output: Output) -> int:
     require_spark()
-    from kohort.spark.plain import Tables  # noqa: PLC0415  (start-up time)
-    from kohort.spark.store import table_of  # noqa: PLC0415
+    from kohort.spark.plain import Tables
+    from kohort.spark.store import table_of
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
@@ -129,8 +129,8 @@ def _rows(
 
     However large the table is, in memory are so many and what is read at a time.
     """
-    import pyarrow as pa  # noqa: PLC0415  (start-up time)
-    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     where = pc.field("group_id").isin(args.group) if args.group else None
     if table in LATEST and not args.history:

@@ -3,18 +3,29 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.command import OK, AdminCommand, Command, complain_of, error_fields, name
+from kohort.cli.asking import AdminCommand, add_yes
+from kohort.cli.command import OK, Command, complain_of, error_fields, name
 from kohort.cli.render import Output, runs
 from kohort.terms import uuid_text
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient, Outcomes, TopicDescription
+    from kohort.client.admin import (
+        AdminClient,
+        CreatedTopic,
+        Outcomes,
+        TopicDescription,
+        TopicListing,
+    )
 
 
 class CreateTopics(AdminCommand):
     """`kohort topics create`."""
 
     help: ClassVar[str] = "create topics"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort topics create orders --partitions 6",
+        "kohort topics create audit --config cleanup.policy=compact",
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
@@ -41,63 +52,106 @@ class CreateTopics(AdminCommand):
             help="a setting of the topic, such as retention.ms=60000; may be repeated",
         )
 
-    async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
-        from kohort.client.admin import NewTopic  # noqa: PLC0415  (start-up time)
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, CreatedTopic]":
+        from kohort.client.admin import NewTopic
 
         output.doing = f"creating {len(args.topics)} topics"
         configs = dict(args.config)
-        outcomes = await admin.create_topics(
+        return await admin.create_topics(
             NewTopic(name, args.partitions, args.replication_factor, configs)
             for name in dict.fromkeys(args.topics)
         )
-        return _show_results(outcomes, "created", output)
+
+    def show(self, answer: "Outcomes[str, CreatedTopic]", _args: Namespace, output: Output) -> int:
+        if output.as_json:
+            output.json({"topics": _results(answer, "created", "failed")})
+        else:
+            _show_results(answer, "created", "failed", output)
+        return complain_of("topic", answer)
 
 
 class DeleteTopics(AdminCommand):
     """`kohort topics delete`."""
 
     help: ClassVar[str] = "delete topics and all their records"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort topics delete orders --dry-run",
+        "kohort topics delete orders payments --yes",
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
-
-    async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
-        output.doing = f"deleting {len(args.topics)} topics"
-        outcomes = await admin.delete_topics(dict.fromkeys(args.topics))
-        return _show_results(outcomes, "deleted", output)
-
-
-def _show_results(outcomes: "Outcomes[str, Any]", done: str, output: Output) -> int:
-    errors = outcomes.failed
-    if output.as_json:
-        topics = [
-            {
-                "topic": name,
-                "result": "failed" if name in errors else done,
-                **(error_fields(errors[name]) if name in errors else {}),
-            }
-            for name in outcomes
-        ]
-        output.json({"topics": topics})
-    else:
-        output.table(
-            ("TOPIC", "RESULT"), ((name, "failed" if name in errors else done) for name in outcomes)
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="say which topics are there to be deleted, delete nothing",
         )
-    return complain_of("topic", outcomes)
+        add_yes(parser)
+
+    def question(self, args: Namespace) -> str | None:
+        if args.dry_run or args.yes:
+            return None
+        names = list(dict.fromkeys(args.topics))
+        which = f"topic {names[0]} and its" if len(names) == 1 else f"{len(names)} topics and their"
+        return f"Delete {which} records"
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, Any]":
+        names = list(dict.fromkeys(args.topics))
+        if args.dry_run:
+            output.doing = f"looking at {len(names)} topics"
+            return await admin.describe_topics(names)
+        output.doing = f"deleting {len(names)} topics"
+        return await admin.delete_topics(names)
+
+    def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
+        done, failed = ("would be deleted", "would fail") if args.dry_run else ("deleted", "failed")
+        if output.as_json:
+            output.json({"dry_run": args.dry_run, "topics": _results(answer, done, failed)})
+        else:
+            _show_results(answer, done, failed, output)
+        return complain_of("topic", answer)
+
+
+def _results(outcomes: "Outcomes[str, Any]", done: str, failed: str) -> list[dict[str, Any]]:
+    errors = outcomes.failed
+    return [
+        {
+            "topic": name,
+            "result": failed if name in errors else done,
+            **(error_fields(errors[name]) if name in errors else {}),
+        }
+        for name in outcomes
+    ]
+
+
+def _show_results(outcomes: "Outcomes[str, Any]", done: str, failed: str, output: Output) -> None:
+    errors = outcomes.failed
+    output.table(
+        ("TOPIC", "RESULT"), ((name, failed if name in errors else done) for name in outcomes)
+    )
 
 
 class ListTopics(AdminCommand):
     """`kohort topics list`."""
 
     help: ClassVar[str] = "list topics"
+    examples: ClassVar[tuple[str, ...]] = ("kohort topics list --internal",)
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--internal", action="store_true", help="also those that brokers keep for themselves"
         )
 
-    async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
-        topics = await admin.list_topics(internal=args.internal)
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, _output: Output
+    ) -> "tuple[TopicListing, ...]":
+        return await admin.list_topics(internal=args.internal)
+
+    def show(self, answer: "tuple[TopicListing, ...]", _args: Namespace, output: Output) -> int:
         if output.as_json:
             output.json(
                 {
@@ -108,14 +162,15 @@ class ListTopics(AdminCommand):
                             "internal": one.internal,
                             "partitions": one.partitions,
                         }
-                        for one in topics
+                        for one in answer
                     ]
                 }
             )
         else:
             output.table(
                 ("TOPIC", "PARTITIONS", "ID"),
-                ((one.name, one.partitions, _id(one.topic_id)) for one in topics),
+                ((one.name, one.partitions, _id(one.topic_id)) for one in answer),
+                spare=("ID",),
             )
         return OK
 
@@ -124,20 +179,27 @@ class DescribeTopics(AdminCommand):
     """`kohort topics describe`."""
 
     help: ClassVar[str] = "show partitions, their leaders and replicas"
+    examples: ClassVar[tuple[str, ...]] = ("kohort topics describe orders --format json",)
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
 
-    async def run(self, admin: "AdminClient", args: Namespace, output: Output) -> int:
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, TopicDescription]":
         output.doing = f"describing {len(args.topics)} topics"
-        described = await admin.describe_topics(args.topics)
+        return await admin.describe_topics(args.topics)
+
+    def show(
+        self, answer: "Outcomes[str, TopicDescription]", _args: Namespace, output: Output
+    ) -> int:
         if output.as_json:
             output.json(
                 {
-                    "topics": [_topic_fields(topic) for topic in described.succeeded.values()],
+                    "topics": [_topic_fields(topic) for topic in answer.succeeded.values()],
                     "errors": [
                         {"topic": name, **error_fields(error)}
-                        for name, error in described.failed.items()
+                        for name, error in answer.failed.items()
                     ],
                 }
             )
@@ -154,11 +216,12 @@ class DescribeTopics(AdminCommand):
                         runs(one.in_sync),
                         one.error.code.name if one.error else None,
                     )
-                    for topic in described.succeeded.values()
+                    for topic in answer.succeeded.values()
                     for one in topic.partitions
                 ),
+                spare=("EPOCH", "IN-SYNC", "REPLICAS"),
             )
-        return complain_of("topic", described)
+        return complain_of("topic", answer)
 
 
 def _topic_fields(topic: "TopicDescription") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A cluster as its clients see it: bootstrap addresses, brokers, the controller, coordinators.
 
-Connections are opened when they are first needed and kept. Nothing learnt about who leads what is
-remembered: a caller that is told NOT_COORDINATOR asks again and gets today's answer.
+A connection is opened when it is first needed, and kept. The cluster does not remember leaders and
+coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today's answer.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Backoff(NamedTuple):
 class Cluster:
     """Every method takes a deadline on the loop's clock and raises RequestTimeoutError after it.
 
-    `chance` is where jitter comes from: a test passes its own.
+    `chance` gives the random numbers for jitter: a test passes its own.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Cluster:
     async def any_connection(self, deadline: float) -> Connection:
         """A connection to any broker: one that answered before, a bootstrap server, a known one.
 
-        Raises ConnectionFailedError that says of each address why not.
+        Raises ConnectionFailedError with the reason for each address.
         """
         for connection in self._connections.values():
             if connection.is_open:
@@ -127,7 +127,7 @@ class Cluster:
         failures: list[ApiError] = []
         for index, address in enumerate(addresses):
             now = loop.time()
-            # A silent one must not use up the time of those after it.
+            # A silent server must not use up the time of those after it.
             share = now + (deadline - now) / (len(addresses) - index)
             try:
                 return await self.connection(address, share)
@@ -140,10 +140,10 @@ class Cluster:
     async def metadata(
         self, topics: Iterable[str] | None, deadline: float, *, need: Need | None = None
     ) -> MetadataResponse:
-        """Brokers and topics: all topics for None, no topics for none named.
+        """Brokers and topics: None asks for all topics, an empty list for none.
 
-        Topics are never created by asking: of a broker that cannot be told so (below v4), all
-        topics are asked for instead, so look for the names you want in the answer.
+        Asking never creates a topic. A broker below v4 cannot be told so, and is asked for all
+        topics instead: look for the names that you want in the answer.
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         attempt = 0
@@ -225,7 +225,7 @@ def api_error(code: int, message: str | None = None) -> ApiError:
 
 
 def unanswered(thing: str, name: object) -> ApiError:
-    """For something asked that the broker's answer does not mention."""
+    """The error of something that was asked for and is missing in the broker's answer."""
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's answer lacks {thing} {name}")
 
 

@@ -1,7 +1,7 @@
 """One connection to one broker: the version handshake, requests out in order, answers in in order.
 
-A broker answers the requests of a connection in the order it got them, so whoever waits stands
-in a queue, and a correlation id that is not that of the head of the queue means a lost stream.
+A broker answers the requests of a connection in the order in which it got them, so callers wait in
+a queue. An answer whose correlation id is not that of the head means that the stream is lost.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ def _is_port(text: str) -> bool:
 
 
 class Need(NamedTuple):
-    """The oldest version that a request can do with, what for, and what brought it."""
+    """The oldest version that a request needs, the purpose, and the release that brought it."""
 
     version: int
     purpose: str
@@ -93,15 +93,16 @@ class RequestTimeoutError(ApiError):
 
 class _Waiting(NamedTuple):
     correlation_id: int
+    name: str
     answer: asyncio.Future[Any]
     read: Callable[[bytes], Any]
 
 
 class Connection(asyncio.Protocol):
-    """Opened by `open`; any number of tasks may `ask` at once, and the answers are kept apart.
+    """Opened by `open`. Any number of tasks may `ask` at once; each gets its own answer.
 
-    An answer that does not come in time closes the connection: those behind it in the queue could
-    not come either.
+    When an answer does not come in time, the connection is closed: the answers behind it in the
+    queue could not come either.
     """
 
     def __init__(self, address: Address, client_id: str) -> None:
@@ -113,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._queue: deque[_Waiting] = deque()
         self._next_id = 0
         self._why = ""
+        self._has_answered = False  # a request after the handshake
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @classmethod
@@ -135,10 +137,11 @@ class Connection(asyncio.Protocol):
             ) from None
         try:
             await connection.handshake(deadline)
-        except ConnectionFailedError as error:
+        except (ConnectionFailedError, WireError) as error:
             await connection.close()
-            # Only the handshake was on its way: what the connection was opened for was not.
-            raise ConnectionFailedError(error.message, sent=False) from None
+            # Only the handshake was on its way, and not the request of the caller.
+            text = error.message if isinstance(error, ApiError) else str(error)
+            raise ConnectionFailedError(text, sent=False) from None
         except BaseException:
             await connection.close()
             raise
@@ -186,7 +189,7 @@ class Connection(asyncio.Protocol):
         return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
 
     async def close(self) -> None:
-        """Close, and wait until the socket is gone. Whoever still waits is told."""
+        """Close, and wait until the socket is gone. Callers that still wait get an error."""
         self._fail(f"the connection to {self.address} was closed")
         if self._transport is not None:
             await asyncio.shield(self._gone)
@@ -205,7 +208,8 @@ class Connection(asyncio.Protocol):
     async def handshake(self, deadline: float) -> None:
         """ApiVersions in our newest version, and lower when the broker says so (KIP-511).
 
-        A broker that does not know the version answers in v0, and names the versions it has.
+        A broker that does not know the version answers in v0, and names the versions it has. One
+        that names none, or whose refusal cannot be read, is asked in v0.
         """
         version = APIS[_API_VERSIONS].request.versions.last
         answer = await self._api_versions(version, deadline)
@@ -225,8 +229,12 @@ class Connection(asyncio.Protocol):
 
     async def _api_versions(self, version: int, deadline: float) -> ApiVersionsResponse:
         def read(frame: bytes) -> ApiVersionsResponse:
-            old = _INT16.unpack_from(frame, 4)[0] == ErrorCode.UNSUPPORTED_VERSION
-            return decode(ApiVersionsResponse, 0 if old else version, frame, 4)
+            if _INT16.unpack_from(frame, 4)[0] != ErrorCode.UNSUPPORTED_VERSION or not version:
+                return decode(ApiVersionsResponse, version, frame, 4)
+            try:
+                return decode(ApiVersionsResponse, 0, frame, 4)
+            except WireError:  # librdkafka's mock broker: the code is all that is sound
+                return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
 
         from_us = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=software_version()
@@ -257,7 +265,7 @@ class Connection(asyncio.Protocol):
             client_id=self.client_id,
         )
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(correlation_id, answer, read))
+        self._queue.append(_Waiting(correlation_id, request.name, answer, read))
         self._transport.write(encode_request(header, body, flexible=flexible))
         try:
             async with asyncio.timeout_at(deadline):
@@ -268,7 +276,7 @@ class Connection(asyncio.Protocol):
             raise RequestTimeoutError(text) from None
 
     def _fail(self, why: str) -> None:
-        """Close, and tell everybody who waits why."""
+        """Close, and give every caller that waits the reason."""
         if self._why:
             return
         self._why = why
@@ -300,21 +308,38 @@ class Connection(asyncio.Protocol):
         if not self._queue or self._queue[0].correlation_id != correlation_id:
             raise WireError(f"an answer with correlation id {correlation_id} that nobody waits for")
         waiting = self._queue.popleft()
+        self._has_answered = bool(self.offered)
         if waiting.answer.done():  # whoever asked was cancelled; the answer keeps its place
             return
         try:
             waiting.answer.set_result(waiting.read(frame))
         except Exception as error:  # noqa: BLE001  (bytes of a stranger: whoever asked is told)
             waiting.answer.set_exception(
-                error if isinstance(error, WireError) else WireError(f"not an answer: {error}")
+                WireError(
+                    f"{self.address} sent an answer to {waiting.name} that cannot be read: {error}"
+                )
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        reason = f": {_reason(exc)}" if isinstance(exc, OSError) else ""
-        stranger = "" if self.offered else " at once: it may expect TLS, or be no Kafka broker"
-        self._fail(f"{self.address} closed the connection{reason or stranger}")
+        reason = _reason(exc) if isinstance(exc, OSError) else ""
+        where, guess = self._guess()
+        shown = where + (f" ({reason})" if reason else "")
+        self._fail(f"{self.address} closed the connection{shown}{guess}")
         if not self._gone.done():
             self._gone.set_result(None)
+
+    def _guess(self) -> tuple[str, str]:
+        """How far we came before the broker closed without a word, and what that may mean.
+
+        A port that wants SASL answers ApiVersions to everybody, and closes at anything else.
+        """
+        if not self.offered:
+            guess = ": it may want TLS, which Kohort does not speak yet, or be no Kafka broker"
+            return " at once", guess
+        if self._queue and not self._has_answered:
+            guess = ": it may want SASL, which Kohort does not speak yet"
+            return " at the first request", guess
+        return "", ""
 
 
 def software_version() -> str:

@@ -66,11 +66,27 @@ class BrokerConfig:
     socket_request_max_bytes: int = integer(
         104_857_600, "The largest request; a larger one closes the connection.", least=1
     )
+    queued_max_request_bytes: int = long(
+        67_108_864, "Room for large requests on their way in, of all clients; -1 for no limit."
+    )
+    queued_max_response_bytes: int = long(
+        67_108_864,
+        "Kohort's own: from so many bytes of answers on that clients have not taken, a Fetch gets "
+        "little; -1 for no limit.",
+    )
+    request_max_elements: int = integer(
+        100_000,
+        "Kohort's own: groups, topics, partitions and keys that one request may name.",
+        least=1,
+    )
 
     auto_create_topics_enable: bool = boolean(True, "Whether asking for a topic creates it.")
     delete_topic_enable: bool = boolean(True, "Whether topics can be deleted.")
     num_partitions: int = integer(1, "Partitions of a topic that does not say.", least=1)
-    default_replication_factor: int = short(1, "Replicas of a topic that does not say.", least=1)
+    max_partitions: int = integer(
+        50_000, "Kohort's own: partitions of all topics together.", least=1
+    )
+    default_replication_factor: int = integer(1, "Replicas of a topic that does not say.", least=1)
     auto_adjust_replication_factor: bool = boolean(
         False, "Kohort's own: a replication factor above the number of nodes is lowered to it."
     )
@@ -120,6 +136,9 @@ class BrokerConfig:
     )
     log_retention_bytes: int = long(-1, "How much of a partition is kept, -1 for everything.")
     log_retention_check_interval_ms: int = long(300_000, "How often retention is applied.", least=1)
+    log_initial_task_delay_ms: int = long(
+        30_000, "How long after the start retention is applied first.", least=0
+    )
     log_cleanup_policy: tuple[str, ...] = listing(
         ("delete",), "What happens to old records.", choices=CLEANUP_POLICIES
     )

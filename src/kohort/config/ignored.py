@@ -5,6 +5,7 @@ what had no effect.
 """
 
 _NAMES = """
+allow.everyone.if.no.acl.found
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.include.jmx.reporter
 auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
@@ -22,7 +23,7 @@ kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.che
 leader.imbalance.per.broker.percentage log.cleaner.dedupe.buffer.size log.cleaner.hash.algorithm
 log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
 log.cleaner.threads log.dir.failure.timeout.ms log.flush.offset.checkpoint.interval.ms
-log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
+log.flush.start.offset.checkpoint.interval.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
 max.connection.creation.rate metric.reporters metrics.num.samples metrics.recording.level
 metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
@@ -30,11 +31,11 @@ num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.
 password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
 principal.builder.class process.roles producer.id.expiration.check.interval.ms
-producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers server.max.startup.time.ms
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
-socket.receive.buffer.bytes socket.send.buffer.bytes telemetry.max.bytes
+socket.receive.buffer.bytes socket.send.buffer.bytes super.users telemetry.max.bytes
 transactional.id.expiration.ms unstable.api.versions.enable unstable.feature.versions.enable
 """
 

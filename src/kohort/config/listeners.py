@@ -15,6 +15,11 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def listener_text(host: str, port: int) -> str:
+    """A listener as `listeners` names it."""
+    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
+
+
 def listening_address(config: BrokerConfig) -> tuple[str, int]:
     """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
     or when it wants more than plain text.

@@ -5,60 +5,61 @@ the older, earlier time and is corrected when that time comes. A deadline has on
 places that cancelling or an earlier time have left behind are dropped when they are met.
 """
 
-from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from typing import Any
 
-from kohort.terms import Millis
+from kohort.terms import GroupId, Millis
 
-Action = Callable[..., Any]
+Key = tuple[Any, ...]
+"""The kind of a deadline, the group it is about, and whatever tells it from others of its kind."""
 
 
 class _Deadline:
-    __slots__ = ("action", "arguments", "at", "place")
+    __slots__ = ("at", "details", "place")
 
-    def __init__(self, at: Millis, action: Action, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, at: Millis, details: tuple[Any, ...]) -> None:
         self.at = at
         self.place = 0  # the number of its entry in the heap
-        self.action = action
-        self.arguments = arguments
+        self.details = details
 
 
 class Deadlines:
-    """The timers of one shard. Nothing here runs by itself: `due` says what has been met."""
+    """The timers of one shard. Nothing here runs by itself: `pop_due` says what has been met, and
+    the table of the shard says what a kind of deadline does.
+    """
 
     def __init__(self) -> None:
-        self._deadlines: dict[Hashable, _Deadline] = {}
-        self._heap: list[tuple[Millis, int, Hashable]] = []
+        self._deadlines: dict[Key, _Deadline] = {}
+        self._heap: list[tuple[Millis, int, Key]] = []
         self._pushed = 0
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def __contains__(self, key: Hashable) -> bool:
+    def __contains__(self, key: Key) -> bool:
         return key in self._deadlines
 
-    def set(self, key: Hashable, at: Millis, action: Action, *arguments: Any) -> None:
-        """Run `action(shard, now, *arguments)` at `at`. A key that is set already is replaced."""
+    def set(self, key: Key, at: Millis, *details: Any) -> None:
+        """Let a deadline fall due at `at`. One that is set already is moved there."""
         known = self._deadlines.get(key)
         if known is not None and known.at <= at:
-            known.at, known.action, known.arguments = at, action, arguments
+            known.at, known.details = at, details
             return
-        self._deadlines[key] = deadline = _Deadline(at, action, arguments)
+        self._deadlines[key] = deadline = _Deadline(at, details)
         self._push(deadline, key)
 
-    def move(self, key: Hashable, at: Millis) -> None:
-        """Move a deadline that is set to a later time. The cheapest call here, made by every
-        heartbeat.
-        """
-        self._deadlines[key].at = at
-
-    def cancel(self, key: Hashable) -> None:
+    def cancel(self, key: Key) -> None:
         self._deadlines.pop(key, None)
 
-    def at(self, key: Hashable) -> Millis | None:
+    def at(self, key: Key) -> Millis | None:
         known = self._deadlines.get(key)
         return None if known is None else known.at
+
+    def clock_jumped(self, by_ms: int) -> None:
+        """The clock has gone forward, or back, in no time: every deadline goes along."""
+        for deadline in self._deadlines.values():
+            deadline.at = Millis(deadline.at + by_ms)
+        self._heap = [(Millis(at + by_ms), place, key) for at, place, key in self._heap]
 
     def wake_at(self) -> Millis | None:
         """When to look again: never later than the earliest deadline, sometimes earlier."""
@@ -67,8 +68,10 @@ class Deadlines:
             heappop(heap)
         return heap[0][0] if heap else None
 
-    def pop_due(self, now: Millis) -> tuple[Action, tuple[Any, ...]] | None:
-        """The next deadline that has been met, or None. It is forgotten before its action runs."""
+    def pop_due(self, now: Millis) -> tuple[Key, tuple[Any, ...]] | None:
+        """The key and the details of the next deadline that has been met, or None. It is forgotten
+        before anybody acts on it.
+        """
         heap = self._heap
         while heap and heap[0][0] <= now:
             entry = heappop(heap)
@@ -80,15 +83,21 @@ class Deadlines:
                 self._push(deadline, key)
                 continue
             del self._deadlines[key]
-            return deadline.action, deadline.arguments
+            return key, deadline.details
         return None
 
-    def _push(self, deadline: _Deadline, key: Hashable) -> None:
+    def _push(self, deadline: _Deadline, key: Key) -> None:
         self._pushed += 1  # keeps the order of equal times and never compares keys
         deadline.place = self._pushed
         heappush(self._heap, (deadline.at, self._pushed, key))
 
-    def _in_place(self, entry: tuple[Millis, int, Hashable]) -> _Deadline | None:
+    def _in_place(self, entry: tuple[Millis, int, Key]) -> _Deadline | None:
         """The deadline that an entry of the heap stands for, or None when it has been left."""
         deadline = self._deadlines.get(entry[2])
         return None if deadline is None or deadline.place != entry[1] else deadline
+
+
+def group_of(key: Key) -> GroupId:
+    """The group that a deadline is about."""
+    group_id: GroupId = key[1]
+    return group_id

@@ -1,54 +1,105 @@
-"""What goes into a step of the coordinator and what comes out of it: values, nothing else."""
+"""What goes into a step of a state machine and what comes out of it: values, nothing else."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kohort.records.codec import Record
 from kohort.terms import GroupId
 
 Request = TypeVar("Request")
 
+ANONYMOUS = "User:ANONYMOUS"  # upstream's name for whoever has not had to say who he is
+
 
 class Client(NamedTuple):
-    """Who sent a request. `host` is written as Kafka writes it: `/127.0.0.1`, without a port."""
+    """Who sent a request. `host` is written as Kafka writes it: `/127.0.0.1`, without a port.
+
+    `principal` is who he has proved to be.
+    """
 
     id: str
     host: str
+    principal: str = ANONYMOUS
 
 
-@dataclass(slots=True)
 class Call(Generic[Request]):
     """A request on its way in. The token is the caller's own; it comes back in the reply."""
 
-    token: Any
-    request: Request
-    version: int
-    client: Client
+    __slots__ = ("client", "request", "token", "version")
+
+    def __init__(self, token: Any, request: Request, version: int, client: Client) -> None:
+        self.token = token
+        self.request = request
+        self.version = version
+        self.client = client
 
 
-@dataclass(slots=True)
 class Reply:
     """An answer on its way out. It may answer an earlier step's call: the token says which one."""
 
-    token: Any
-    response: Any
+    __slots__ = ("response", "token")
+
+    def __init__(self, token: Any, response: Any) -> None:
+        self.token = token
+        self.response = response
 
 
-@dataclass(slots=True)
+class Producer(NamedTuple):
+    """Whose transaction records belong to (KIP-98)."""
+
+    id: int
+    epoch: int
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction, as a control batch says it."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+class Note(NamedTuple):
+    """What has happened to a group, in words for the log of the broker."""
+
+    group_id: GroupId
+    text: str
+
+
 class Effects:
-    """What one step asks of the world: append these records, and only then send these replies."""
+    """What one step asks of the world: append these records, and only then send these replies.
 
-    records: list[Record] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
-    groups: list[GroupId] = field(default_factory=list)  # whose deadlines were met
+    Records are of the machine's own kind. They become true, by replay, before anything else is
+    asked of the machine. `again` says that the call is to be taken once more when they have: a join
+    to a group that the records make.
+    `producer` is for records inside a transaction; with a `marker` there are no records, and the
+    producer's transaction ends.
+    """
+
+    __slots__ = ("again", "marker", "notes", "producer", "records", "replies")
+
+    def __init__(
+        self,
+        records: list[Any] | None = None,
+        replies: list[Reply] | None = None,
+        notes: list[Note] | None = None,
+        *,
+        again: bool = False,
+        producer: Producer | None = None,
+        marker: Marker | None = None,
+    ) -> None:
+        self.records: list[Any] = [] if records is None else records
+        self.replies: list[Reply] = [] if replies is None else replies
+        self.notes: list[Note] = [] if notes is None else notes
+        self.again = again
+        self.producer = producer
+        self.marker = marker
 
     def extend(self, other: "Effects") -> None:
+        """Take in what belongs to the same step."""
         self.records += other.records
         self.replies += other.replies
-        self.groups += other.groups
+        self.notes += other.notes
 
 
-def answered(call: Call[Any], response: Any, records: Iterable[Record] = ()) -> Effects:
+def answered(call: Call[Any], response: Any, records: Iterable[Any] = ()) -> Effects:
     """The usual outcome of a handler: some records, and the answer to the call that caused them."""
     return Effects(list(records), [Reply(call.token, response)])

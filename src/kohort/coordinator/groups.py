@@ -4,30 +4,8 @@ from collections.abc import Iterator
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.terms import GroupId, GroupState, GroupType
-
-
-class OtherGroup:
-    """A share or streams group that another broker wrote. We know that it is there, and leave it
-    alone.
-
-    Its state is not known; Stable keeps it from being taken for one that may be deleted.
-    """
-
-    __slots__ = ("id", "type")
-
-    state = GroupState.STABLE
-
-    def __init__(self, group_id: GroupId, group_type: GroupType) -> None:
-        self.id = group_id
-        self.type = group_type
-
-    @property
-    def protocol_type(self) -> str:
-        return self.type.value
-
-
-Group = ClassicGroup | ConsumerGroup | OtherGroup
+from kohort.coordinator.group import Group
+from kohort.terms import GroupId
 
 
 class Groups:
@@ -57,6 +35,12 @@ class Groups:
         """The group, when it is a consumer group."""
         group = self.by_id.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
+
+    def all_classic(self) -> list[ClassicGroup]:
+        return [group for group in self if isinstance(group, ClassicGroup)]
+
+    def all_consumer(self) -> list[ConsumerGroup]:
+        return [group for group in self if isinstance(group, ConsumerGroup)]
 
     def add(self, group: Group) -> None:
         """Take in a group. What had its id before is replaced."""

@@ -6,8 +6,8 @@ silence. Committed offsets are nearly all there is, so they have a way of their 
 directions; whatever is unusual about one goes the general way, and a test holds the two equal.
 """
 
+import struct
 from struct import Struct
-from struct import error as StructError  # noqa: N812  (it is an exception, whatever its case)
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -279,7 +279,7 @@ def decode_commit_value(value: bytes) -> OffsetCommitValue:
                     commit_timestamp=_INT64.unpack_from(value, end)[0],
                     topic_id=NO_TOPIC_ID,
                 )
-    except (IndexError, StructError, UnicodeDecodeError):
+    except (IndexError, struct.error, UnicodeDecodeError):
         pass
     return cast("OffsetCommitValue", decode_value(RECORDS[1], value))
 
@@ -295,14 +295,14 @@ class ForeignGroup(NamedTuple):
 _FOREIGN = {11: GroupType.SHARE, 17: GroupType.STREAMS}
 
 
-def foreign_group_or_none(record: Unknown) -> ForeignGroup | None:
+def foreign_group_or_none(key: bytes, value: bytes | None) -> ForeignGroup | None:
     """The group that a ShareGroupMetadata or StreamsGroupMetadata record makes or deletes.
 
     None for every other type. Raises WireError for a key without a group id.
     """
-    group_type = _FOREIGN.get(record.type)
+    group_type = _FOREIGN.get(int.from_bytes(key[:2]))
     if group_type is None:
         return None
     # Both keys are the layout of a consumer group's: nothing but the id.
-    key = codec.decode(ConsumerGroupMetadataKey, 0, record.key, 2)
-    return ForeignGroup(group_type, GroupId(key.group_id), record.value is None)
+    named = codec.decode(ConsumerGroupMetadataKey, 0, key, 2)
+    return ForeignGroup(group_type, GroupId(named.group_id), value is None)

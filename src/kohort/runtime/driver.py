@@ -1,57 +1,75 @@
 """The one order that matters: step, append, sync, and only then reply.
 
-This is the only place where the coordinator meets its log. A turn takes everything that has arrived
-as one batch; its replies are parked at the log's end and leave when the log says that so much is
-durable. A reply without records parks there too, so nobody ever reads what a crash could take back.
+This is the only place where a machine meets its log. A turn takes everything that has arrived as
+one batch; its replies are parked at the log's end, and leave when the log says that it is durable
+up to there. A reply without records parks there too, so nobody ever reads what a crash could take
+back.
 
-When a step or an append fails, the shard has absorbed what the log does not hold: every call of the
-turn is refused, and the shard is read anew from the log, between the turns of the others.
+A call that fails fails alone: nothing of it has become true. When the log refuses what is true in
+the machine already, every call of the turn is refused, and the machine is read anew from the log,
+between the turns of the others.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Any
+from traceback import format_exception
+from typing import Any, Generic, TypeVar
 
 from kohort.coordinator.effects import Call, Effects, Reply
-from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, Broken, ErrorCode, StorageError
-from kohort.records import codec
-from kohort.records.codec import Record
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.loader import load
-from kohort.runtime.observers import GroupStates, Observer
+from kohort.runtime.machine import Machine
+from kohort.runtime.observers import Observer
+from kohort.runtime.turns import Turn
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
-from kohort.wire import batch
 
-BATCH_RECORDS = 4096  # where a turn is cut: a reader holds a batch as a whole
 RETRY_MS = 1000
+AGAIN_MAX = 4  # a call that is taken more often than this goes round in a circle
+STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the next
+
+_NOTHING = Effects()  # what a call has come to before it is asked
+
+M = TypeVar("M", bound=Machine)
 
 
 class Condition(Enum):
-    """What a shard can do for its callers."""
+    """What a machine can do for its callers."""
 
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
 
 
-class PartitionDriver:
-    """Drives one shard. `turn` may be called at any time; `synced` must follow with what the log
+class PartitionDriver(Generic[M]):
+    """Drives one machine. `turn` may be called at any time; `synced` must follow with what the log
     has made durable. Nothing here waits, and nothing here knows what a socket is.
+
+    `name` is what messages call it, `limit_bytes` tells the largest batch that it may write.
     """
 
-    def __init__(self, log: Log, new_shard: Callable[[], Shard], observe: Observer) -> None:
+    def __init__(
+        self,
+        log: Log,
+        new_machine: Callable[[], M],
+        observe: Observer,
+        *,
+        name: str,
+        limit_bytes: Callable[[], int] = lambda: 1 << 20,
+    ) -> None:
         self.log = log
+        self.name = name
+        self.limit_bytes = limit_bytes
         self.condition = Condition.LOADING
-        self.shard = new_shard()
-        self._new_shard = new_shard
+        self.machine = new_machine()
+        self._new_machine = new_machine
         self._observe = observe
-        self._states = GroupStates(observe)
         self._inbox: deque[Call[Any]] = deque()
         self._parked: deque[tuple[Offset, Reply]] = deque()
         self._unanswered: dict[int, Call[Any]] = {}
+        self._chores: deque[Iterator[Effects]] = deque()
         self._loading: Iterator[int] | None = None
         self._retry_at: Millis | None = None
         self._durable = log.end
@@ -67,59 +85,56 @@ class PartitionDriver:
         return self._durable < self.log.end
 
     def submit(self, call: Call[Any]) -> None:
-        """Take a call for the next turn. A shard that cannot serve it refuses it there and then."""
+        """Take a call for the next turn. A machine that cannot serve it refuses it at once."""
         if self.condition is Condition.ACTIVE:
             self._inbox.append(call)
         elif self.condition is Condition.LOADING:
-            self._refuse(
-                call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the group's log is being read"
-            )
+            self._refuse(call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being read")
         else:
-            self._refuse(
-                call, ErrorCode.NOT_COORDINATOR, "the group's log cannot be written or read"
-            )
+            text = f"{self.name} cannot be written or read"
+            self._refuse(call, ErrorCode.NOT_COORDINATOR, text)
 
     def wake_at(self) -> Millis | None:
         """When `turn` has something to do of its own accord."""
-        if self.condition is Condition.ACTIVE:
-            return self.shard.wake_at()
-        return self._retry_at
+        if self.condition is not Condition.ACTIVE:
+            return self._retry_at
+        return Millis(0) if self._chores else self.machine.wake_at()
 
-    def turn(self, now: Millis) -> None:
-        """Everything that is due and everything that has arrived, as one batch."""
+    def turn(self, now: Millis, due: Millis | None = None) -> None:
+        """Everything that is due and everything that has arrived, as one batch. Only what was due
+        at `due` is: that may lie before `now`, where clients could not be heard meanwhile.
+        """
         if self._retry_at is not None and now >= self._retry_at:
             self.start_loading()
         if self.condition is not Condition.ACTIVE:
             return
         calls = list(self._inbox)
         self._inbox.clear()
-        steps: list[Effects] = []
+        turn = Turn(self.machine, self.log.end, self.limit_bytes())
         try:
-            wake = self.shard.wake_at()
-            if wake is not None and wake <= now:
-                steps.append(self.shard.tick(now))
-            for call in calls:
-                effects = self.shard.call(call, now)
-                if len(effects.replies) != 1 or effects.replies[0].token is not call.token:
-                    self._remember(call, effects)
-                steps.append(effects)
-            self._write(steps, now)
+            self._do_due(turn, now if due is None else due)
+            self._do_chores(turn)
+            self._take_all(turn, calls, now)
+            self._write(turn, now)
         except StorageError as error:
             self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now)
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
-            self._states.stepped(self.shard, calls, steps)
+            for line in self.machine.told(calls, turn.steps):
+                self._observe.info(line)
+
+    def clock_jumped(self, by_ms: int) -> None:
+        """The clock has gone forward, or back, by so much in no time."""
+        self.machine.clock_jumped(by_ms)
+        if self._retry_at is not None:
+            self._retry_at = Millis(self._retry_at + by_ms)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
-        """Bring the shard the next image of the cluster's topics."""
-        if self.condition is not Condition.ACTIVE:
-            self.shard.topics = topics
-            return
-        try:
-            self._write([self.shard.topics_changed(topics, now)], now)
-        except Exception as error:  # noqa: BLE001  (as in `turn`)
-            self._fail([], ErrorCode.NOT_COORDINATOR, error, now)
+        """Bring the machine the next image of the cluster's topics; `turn` does what follows."""
+        follows = self.machine.topics_changed(topics, now)
+        if self.condition is Condition.ACTIVE:
+            self._chores.append(follows)
 
     def synced(self, durable: Offset) -> list[Reply]:
         """The replies that are safe to send, in the order in which they were earned."""
@@ -130,19 +145,29 @@ class PartitionDriver:
             released.append(parked.popleft()[1])
         return released
 
+    def lost(self, error: Exception) -> list[Reply]:
+        """The log has refused a sync: the replies that nobody can stand for any more. The machine
+        serves nobody until the log is opened anew.
+        """
+        self._lost = True
+        lost = [reply for _, reply in self._parked]
+        self._parked.clear()
+        self._durable = self.log.end  # nothing waits for it any more
+        self._fail([], ErrorCode.NOT_COORDINATOR, error, Millis(0))
+        return lost
+
     def start_loading(self) -> None:
-        """Begin to read the shard from its log; `load_some` goes on with it."""
-        topics = self.shard.topics
-        self.shard = self._new_shard()
-        self.shard.topics = topics
+        """Begin to read the machine from its log; `load_some` goes on with it."""
+        self.machine = self._new_machine()
         self.condition = Condition.LOADING
         self._retry_at = None
-        self._loading = load(self.log, self.shard)
+        self._chores.clear()
+        self._loading = load(self.log, self.machine)
 
     def load_some(self, now: Millis, records: int = 1 << 62) -> bool:
         """Read about so many records more; true while there is more to read.
 
-        A log that cannot be read leaves the shard FAILED, unless another try may help.
+        A log that cannot be read leaves the machine FAILED, unless another try may help.
         """
         if self._loading is None:
             return False
@@ -153,25 +178,117 @@ class PartitionDriver:
                 if read >= records:
                     return True
             self._loading = None
-            self._states.loaded(self.shard)
-            self._write([self.shard.start(now)], now)
-            self.condition = Condition.ACTIVE
-        except Exception as error:  # noqa: BLE001  (a half-read shard must never become active)
+            self._start(now)
+        except Exception as error:  # noqa: BLE001  (a half-read machine must never become active)
             self._loading = None
-            self._observe(f"a shard cannot be loaded: {type(error).__name__}: {error}")
             self.condition = Condition.FAILED
-            self._retry_at = Millis(now + RETRY_MS) if isinstance(error, StorageError) else None
+            again = isinstance(error, StorageError)
+            self._retry_at = Millis(now + RETRY_MS) if again else None
+            self._observe.error(
+                f"{self.name} cannot be loaded, its calls are refused"
+                f"{' until it can' if again else ''}: {type(error).__name__}: {error}"
+            )
         return False
 
-    def _write(self, steps: list[Effects], now: Millis) -> None:
-        end = self.log.end
-        for records in _batches(steps):
+    def _start(self, now: Millis) -> None:
+        """Serve from now on; what the start asks for is written first, or in the next turns."""
+        turn = Turn(self.machine, self.log.end, self.limit_bytes())
+        follows = self.machine.start(now)
+        first = next(follows, None)
+        if first is not None:
+            turn.take(first, turn.encoded(first))
+            self._chores.append(follows)
+        self._write(turn, now)
+        self.condition = Condition.ACTIVE
+
+    def _do_due(self, turn: Turn, due: Millis) -> None:
+        """Meet deadlines. One that fails is told and forgotten; the others are met."""
+        wake = self.machine.wake_at()
+        if wake is None or wake > due:
+            return
+        steps = self.machine.tick(due)
+        for _ in range(STEPS_DUE):
             try:
-                end = self.log.append(_pack(records, now), len(records))
+                effects = next(steps, None)
+                if effects is None:
+                    return
+                encoded = turn.encoded(effects)
+            except Exception as error:  # noqa: BLE001  (it is this deadline's alone)
+                self._tell_failure("a deadline", error)
+                steps = self.machine.tick(due)
+            else:
+                turn.take(effects, encoded)
+
+    def _do_chores(self, turn: Turn) -> None:
+        """Go on with the first of the long tasks, a slice in a turn."""
+        if not self._chores:
+            return
+        try:
+            effects = next(self._chores[0], None)
+            if effects is None:
+                self._chores.popleft()
+                return
+            encoded = turn.encoded(effects)
+        except Exception as error:  # noqa: BLE001  (the task ends here; its records are not true)
+            self._tell_failure("a task", error)
+            self._chores.popleft()
+        else:
+            turn.take(effects, encoded)
+
+    def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
+        """Take calls in the order in which they came. One that fails is refused, and nothing of it
+        is true.
+        """
+        ask, encoded, take = self.machine.call, turn.encoded, turn.take
+        for call in calls:
+            rounds = 0
+            again = True
+            while again:
+                effects = _NOTHING
+                try:
+                    effects = ask(call, now)
+                    entries = encoded(effects)
+                except Exception as error:  # noqa: BLE001  (it is this call's alone)
+                    effects, entries = self._refused(call, effects, self._refusal(call, error)), []
+                take(effects, entries)
+                again = effects.again
+                rounds += 1
+                if rounds > AGAIN_MAX:
+                    raise Broken(f"{type(call.request).__name__} asks to be taken for ever")
+            replies = effects.replies
+            if len(replies) != 1 or replies[0].token is not call.token:
+                self._remember(call, effects)
+
+    def _refusal(self, call: Call[Any], error: Exception) -> ApiError:
+        """What a call is told that has failed: what is wrong with it, or that the fault is ours."""
+        if isinstance(error, ApiError):
+            return error
+        if isinstance(error, WireError):
+            return ApiError(ErrorCode.INVALID_REQUEST, str(error))
+        what = f"{type(call.request).__name__} of {call.client.id!r} at {call.client.host}"
+        self._tell_failure(what, error)
+        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
+
+    def _refused(self, call: Call[Any], effects: Effects, error: ApiError) -> Effects:
+        """The refusal of a call, and of those that its step would have answered."""
+        replies = [Reply(call.token, call.request.refused(error))]
+        for reply in effects.replies:
+            waiting = self._unanswered.get(id(reply.token))
+            if waiting is not None and waiting is not call:
+                replies.append(Reply(reply.token, waiting.request.refused(error)))
+        return Effects([], replies)
+
+    def _write(self, turn: Turn, now: Millis) -> None:
+        end = self.log.end
+        for data, count in turn.batches(now):
+            try:
+                end = self.log.append(data, count)
             except Broken:
                 self._lost = True  # the log refuses everything from now on
                 raise
-        for step in steps:
+        if end != turn.end:
+            raise Broken(f"{self.name} ends at {end}, its machine at {turn.end}")
+        for step in turn.steps:
             for reply in step.replies:
                 self._parked.append((end, reply))
                 if self._unanswered:
@@ -187,28 +304,19 @@ class PartitionDriver:
         self._parked.append((self.log.end, Reply(call.token, response)))
 
     def _fail(self, calls: list[Call[Any]], code: ErrorCode, error: Exception, now: Millis) -> None:
-        self._observe(
-            f"a shard has failed and will be loaded again: {type(error).__name__}: {error}"
-        )
         waiting = {id(call.token): call for call in calls} | self._unanswered
+        self._observe.error(
+            f"{self.name} has failed, {len(waiting)} calls are refused"
+            f"{'' if self._lost else ' and it is loaded again'}: {type(error).__name__}: {error}"
+        )
         self._unanswered.clear()
         for call in waiting.values():
             self._refuse(call, code, str(error))
         self.condition = Condition.FAILED
         self._retry_at = None if self._lost else Millis(now + RETRY_MS)
 
-
-def _batches(steps: list[Effects]) -> Iterator[list[Record]]:
-    """The records of a turn, cut between steps where a batch would grow too large."""
-    together: list[Record] = []
-    for step in steps:
-        together += step.records
-        if len(together) > BATCH_RECORDS:
-            yield together
-            together = []
-    if together:
-        yield together
-
-
-def _pack(records: list[Record], now: Millis) -> bytes:
-    return batch.build([codec.encode(record) for record in records], now, base_sequence=0)
+    def _tell_failure(self, what: str, error: Exception) -> None:
+        """A fault of ours: with where it happened, for whoever mends it."""
+        self._observe.error(
+            f"{what} has failed in {self.name}:\n{''.join(format_exception(error))}"
+        )

@@ -1,28 +1,33 @@
-"""From a log to a shard: every record is replayed, by the same functions that apply a live step."""
+"""From a log to a machine: records are replayed by the functions that apply a live step, too."""
 
 from collections.abc import Iterator
 
-from kohort.coordinator.shard import Shard
-from kohort.records.codec import decode
+from kohort.coordinator.effects import Producer
+from kohort.runtime.machine import Machine
 from kohort.storage.log import Log
 from kohort.wire import batch
 
 READ_LIMIT_BYTES = 1 << 62
 
 
-def load(log: Log, shard: Shard) -> Iterator[int]:
-    """Replay a log into a shard, batch by batch; each step tells how many records it took.
+def load(log: Log, machine: Machine) -> Iterator[int]:
+    """Replay a log into a machine, batch by batch; each step tells how many records it took.
 
-    Raises WireError for a record whose version is not known: half a partition is worse than none.
+    Raises Broken for a log that is damaged, and WireError for a record whose version is not known:
+    half a partition is worse than none.
     """
+    decode, replay = machine.decode, machine.replay
     for data in log.read(log.start, READ_LIMIT_BYTES):
         header = batch.header_at(data)
+        producer = None
+        if header.is_transactional:
+            producer = Producer(header.producer_id, header.producer_epoch)
         if header.is_control:
             for _, _, key, _ in batch.entries(data):
-                shard.replay_marker(header.producer_id, commit=batch.marker_commits(key))
+                ended = Producer(header.producer_id, header.producer_epoch)
+                machine.replay_marker(ended, commit=batch.marker_commits(key))
         else:
-            producer_id = header.producer_id if header.is_transactional else -1
             for offset, _, key, value in batch.entries(data):
                 if key is not None:
-                    shard.replay(decode(key, value), producer_id=producer_id, offset=offset)
+                    replay(decode(key, value), offset, producer)
         yield header.count

@@ -1,5 +1,5 @@
-"""The asyncio side of the broker: sockets, the clock, the thread that syncs. Everything else is
-`cluster.py`.
+"""The asyncio side of the broker: when a turn is taken, which thread waits for the disk, and what
+time it is. Everything else is `cluster.py`.
 
 One turn of the cluster per iteration of the loop: whatever all connections have sent is one batch,
 and every connection gets its answers in one write. There is no task, future or timer per request.
@@ -7,40 +7,36 @@ and every connection gets its answers in one write. There is no task, future or 
 
 import asyncio
 import logging
-import time
-from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 from kohort.config import BrokerConfig
-from kohort.config.listeners import advertised_address
-from kohort.errors import KohortError
+from kohort.config.listeners import advertised_address, listener_text
+from kohort.errors import Broken, KohortError
+from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
-from kohort.server.connection import Connection
+from kohort.server.disk_work import Work
+from kohort.server.door import Door
+from kohort.server.durability import Written
+from kohort.server.node import Node
 from kohort.server.opening import open_cluster
-from kohort.storage.log import Log
+from kohort.server.placement import Endpoint
+from kohort.server.sockets import ClientProtocol, Sockets
 from kohort.terms import Millis, Offset
 
 log = logging.getLogger("kohort")
 
+SYNC_THREADS = 8  # a file system writes its journal once for all who wait at the same time
 SWEEP_SECONDS = 5.0
 FREE_PORT_TRIES = 20
 LEAST_SWEEP_SECONDS = 0.25
 BUSY_SWEEP_SECONDS = 0.02  # while a log is being cleaned, slice by slice
-
-
-class Clock:
-    """Wall-clock milliseconds that never run backwards: read once, then moved by the monotonic
-    clock.
-    """
-
-    def __init__(self) -> None:
-        self._base = time.time() - time.monotonic()
-
-    def __call__(self) -> Millis:
-        return Millis(int((self._base + time.monotonic()) * 1000))
+STALL_MS = 100  # so much later than it should, and the loop has stood still
+HOLD_MS = 250  # how long after a stall the sockets are read before anybody is late
 
 
 class Broker:
@@ -53,7 +49,8 @@ class Broker:
         data_dir: where logs are kept; None keeps everything in memory.
         nodes: how many nodes. Their ids follow `node.id`.
 
-    After `start` the addresses are in `addresses`. You must call `stop`.
+    After `start` the addresses are in `addresses`. You must call `stop`; then it may be started
+    again.
     """
 
     def __init__(
@@ -70,22 +67,22 @@ class Broker:
         self.node_count = nodes
         self.addresses: list[tuple[str, int]] = []
         self.cluster: Cluster | None = None
-        self.failure: KohortError | None = None
         self.stopped = asyncio.Event()
+        self.sockets = Sockets(self.config)
+        self._doors: list[Door] = []
         self._servers: list[asyncio.Server] = []
-        self._protocols: dict[_ClientProtocol, str] = {}  # the host each is from
-        self._hosts: Counter[str] = Counter()
         self._clock = Clock()
-        self._sync_thread = ThreadPoolExecutor(1, thread_name_prefix="kohort-sync")
-        self._ready: list[_ClientProtocol] = []
-        self._turn_scheduled = False
+        self._threads: list[ThreadPoolExecutor] = []
+        self._synced: deque[tuple[Written, Offset | Broken]] = deque()
+        self._ready: list[ClientProtocol] = []
+        self._turn_wanted: Millis | None = None
+        self._held_at = Millis(0)
+        self._hold_until = Millis(0)
         self._load_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = Millis(0)
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    # --- life
 
     async def start(self) -> None:
         """Open the logs, bind the ports, begin to answer. Groups of a large log answer once it is
@@ -93,12 +90,28 @@ class Broker:
 
         Raises OSError when a port is taken, KohortError when the data directory cannot be used.
         """
+        if self.cluster is not None:
+            raise KohortError("this broker is started already, expected one that is stopped")
         self._loop = asyncio.get_running_loop()
+        self._turn_wanted = None
+        self._load_scheduled = False
+        self._ready.clear()
+        self._synced.clear()
+        self.stopped.clear()
+        self._sync_threads = self._thread_pool(SYNC_THREADS, "kohort-sync")
+        self._work_thread = self._thread_pool(1, "kohort-disk")
         host, port = self.listen
+        if not port and self.addresses:
+            port = self.addresses[0][1]  # where clients of the last life look for it
+        self.addresses.clear()
         try:
             await self._bind_all(host, port)  # first: a port that is taken leaves no directory
-            self.cluster = open_cluster(self.config, self.data_dir, log.info)
-            self.cluster.start(self._advertised(), self._clock())
+            path = None if self.data_dir is None else str(self.data_dir)
+            self.cluster = open_cluster(self._in_force(), log, data_dir=path)
+            brokers = self._advertised()
+            self.cluster.unsent = self.sockets.memory.answers
+            self.cluster.start(brokers, self._clock())
+            self._doors = [Door(Node(self.cluster, one.id)) for one in brokers]
         except BaseException:
             await self.stop()
             raise
@@ -106,6 +119,11 @@ class Broker:
             await server.start_serving()
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
+
+    def _thread_pool(self, threads: int, name: str) -> ThreadPoolExecutor:
+        pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads.append(pool)
+        return pool
 
     async def _bind_all(self, host: str, port: int) -> None:
         """Take a port and those behind it, so that a restart that names the first finds them all.
@@ -132,7 +150,7 @@ class Broker:
     async def _bind(self, index: int, host: str, port: int) -> None:
         assert self._loop is not None
         server = await self._loop.create_server(
-            lambda: _ClientProtocol(self, index),
+            lambda: ClientProtocol(self, index),
             host,
             port,
             start_serving=False,
@@ -143,7 +161,19 @@ class Broker:
         name = server.sockets[0].getsockname()
         self.addresses.append((name[0], name[1]))
 
-    def _advertised(self) -> list[tuple[int, str, int]]:
+    def _in_force(self) -> BrokerConfig:
+        """The settings with what the command line and the system have decided instead of them."""
+        config = self.config
+        log_dirs = config.log_dirs if self.data_dir is None else (str(self.data_dir),)
+        given = {"listeners"} if self.data_dir is None else {"listeners", "log.dirs"}
+        return replace(
+            config,
+            listeners=(listener_text(*self.addresses[0]),),
+            log_dirs=log_dirs,
+            given=config.given | given,
+        )
+
+    def _advertised(self) -> list[Endpoint]:
         """What clients are told to connect to: `advertised.listeners`, or where the nodes
         listen.
         """
@@ -154,7 +184,7 @@ class Broker:
             if told is not None:
                 shown, number = told
                 port = number + index if number else port  # noqa: PLW2901
-            nodes.append((self.config.node_id + index, shown, port))
+            nodes.append(Endpoint(self.config.node_id + index, shown, port))
         return nodes
 
     async def __aenter__(self) -> Self:
@@ -174,51 +204,65 @@ class Broker:
         for handle in (self._timer, self._sweeper):
             if handle is not None:
                 handle.cancel()
+        self._timer = self._sweeper = None
         for server in self._servers:
             server.close()
-        for protocol in list(self._protocols):
-            protocol.drop()
+        self.sockets.drop_all()
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
         cluster, self.cluster = self.cluster, None
+        threads, self._threads = self._threads, []
+        for pool in threads:  # what they have in hand must end before a log is closed
+            await asyncio.get_running_loop().run_in_executor(None, pool.shutdown)
         if cluster is not None:
-            await asyncio.get_running_loop().run_in_executor(self._sync_thread, cluster.close)
-        self._sync_thread.shutdown(wait=True)
+            await asyncio.get_running_loop().run_in_executor(None, cluster.close)
         self.stopped.set()
-
-    # --- turns
 
     def now(self) -> Millis:
         return self._clock()
 
-    def loop_time(self) -> float:
-        assert self._loop is not None
-        return self._loop.time()
+    def door(self, node: int) -> Door:
+        """The way in to the node with this number, counted from 0."""
+        return self._doors[node]
 
     def schedule_turn(self) -> None:
         """See to it that a turn is taken at the end of this iteration of the loop."""
-        if not self._turn_scheduled:
-            self._turn_scheduled = True
+        if self._turn_wanted is None:
+            self._turn_wanted = self._clock()
             assert self._loop is not None
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._turn_scheduled = False
+        wanted, self._turn_wanted = self._turn_wanted, None
         cluster = self.cluster
         if cluster is None:
             return
         now = self._clock()
-        cluster.turn(now)
+        if wanted is not None:
+            self._look_for_stall(wanted, now)
+        cluster.turn(now, due=self._held_at if now < self._hold_until else now)
         self._flush(now)
+        if self.sockets.starved:
+            self.sockets.feed_starved()
         self._sync(cluster)
+        self._begin_work(cluster)
         self._arm(cluster, now)
         if cluster.loading and not self._load_scheduled:
             self._load_scheduled = True
             assert self._loop is not None
             self._loop.call_soon(self._load)
 
-    def ready(self, protocol: "_ClientProtocol") -> None:
+    def _look_for_stall(self, wanted: Millis, now: Millis) -> None:
+        """While the process stood still, what clients have sent waits in the sockets: it is read
+        before any deadline falls due. A stall is not their silence.
+        """
+        if now - wanted > STALL_MS:
+            if now >= self._hold_until:
+                self._held_at = wanted
+            self._hold_until = Millis(now + HOLD_MS)
+
+    def ready(self, protocol: ClientProtocol) -> None:
         """A client has answers to fetch: they leave after the turn, in one write."""
         self._ready.append(protocol)
 
@@ -234,17 +278,20 @@ class Broker:
         it at every turn would cost more than waking for nothing.
         """
         at = cluster.wake_at()
+        if at is not None and now < self._hold_until:
+            at = max(at, self._hold_until)
         if at is None or (self._timer is not None and self._timer_at <= at):
             return
         if self._timer is not None:
             self._timer.cancel()
         assert self._loop is not None
         delay = max(at - now, 0) / 1000
-        self._timer_at = at
+        self._timer_at = max(at, now)
         self._timer = self._loop.call_later(delay + 0.0005, self._turn_by_timer)
 
     def _turn_by_timer(self) -> None:
         self._timer = None
+        self._look_for_stall(self._timer_at, self._clock())
         self.schedule_turn()
 
     def _load(self) -> None:
@@ -254,69 +301,65 @@ class Broker:
             self.cluster.load_some(self._clock())
             self.schedule_turn()
 
-    # --- the disk
-
     def _sync(self, cluster: Cluster) -> None:
-        logs = cluster.begin_sync()
-        if logs:
-            future = self._sync_thread.submit(_sync_all, logs)
-            future.add_done_callback(self._synced)
+        for one in cluster.begin_sync():
+            self._sync_threads.submit(self._sync_one, one)
 
-    def _synced(self, future: "Future[list[Offset]]") -> None:
+    def _sync_one(self, one: Written) -> None:
+        """On a thread of its own: nothing but the wait for the disk."""
+        try:
+            outcome: Offset | Broken = one.log.sync()
+        except Broken as error:
+            outcome = error
+        self._synced.append((one, outcome))
+        self._call_from_thread(self._after_sync)
+
+    def _after_sync(self) -> None:
+        cluster = self.cluster
+        if cluster is not None and self._synced:
+            while self._synced:
+                cluster.end_sync(*self._synced.popleft())
+            self._turn()
+
+    def _begin_work(self, cluster: Cluster) -> None:
+        """What keeps a disk busy runs beside the loop; without a disk it is done at once."""
+        work = cluster.begin_work()
+        while work is not None and self.data_dir is None:
+            work.run()
+            cluster.end_work(work, self._clock())
+            self.schedule_turn()
+            work = cluster.begin_work()
+        if work is not None:
+            self._work_thread.submit(self._run_work, cluster, work)
+        if self._ready:  # a change that changed nothing is answered at once
+            self.schedule_turn()
+
+    def _run_work(self, cluster: Cluster, work: Work) -> None:
+        work.run()
+        self._call_from_thread(self._after_work, cluster, work)
+
+    def _after_work(self, cluster: Cluster, work: Work) -> None:
+        if cluster is self.cluster:
+            cluster.end_work(work, self._clock())
+            self._turn()
+
+    def _call_from_thread(self, function: Callable[..., None], *arguments: object) -> None:
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._after_sync, future)
-
-    def _after_sync(self, future: "Future[list[Offset]]") -> None:
-        cluster = self.cluster
-        if cluster is None:
-            return
-        error = future.exception()
-        if error is not None:
-            # What is on the disk is unknown now. Only a new start, from what is there, is honest.
-            self.failure = KohortError(f"the disk has refused a sync, the broker stops: {error}")
-            log.critical("%s", self.failure)
-            self.stopped.set()
-            return
-        cluster.end_sync(future.result())
-        self._turn()
-
-    # --- connections
-
-    def admit(self, protocol: "_ClientProtocol", host: str) -> bool:
-        """Whether one more connection fits under max.connections and max.connections.per.ip."""
-        config = self.config
-        if len(self._protocols) >= config.max_connections:
-            log.warning("a connection is refused: max.connections=%s", config.max_connections)
-            return False
-        if self._hosts[host] >= config.max_connections_per_ip:
-            log.warning(
-                "a connection from %s is refused: max.connections.per.ip=%s",
-                host,
-                config.max_connections_per_ip,
-            )
-            return False
-        self._protocols[protocol] = host
-        self._hosts[host] += 1
-        return True
-
-    def forget(self, protocol: "_ClientProtocol") -> None:
-        host = self._protocols.pop(protocol, None)
-        if host is not None:
-            self._hosts[host] -= 1
-            if not self._hosts[host]:
-                del self._hosts[host]
+            loop.call_soon_threadsafe(function, *arguments)
 
     def _sweep(self) -> None:
-        """Close connections that have been silent for too long; see to the logs."""
+        """Close connections that have been silent for too long; see to the clock and the logs."""
         assert self._loop is not None
-        limit = self._loop.time() - self.config.connections_max_idle_ms / 1000
-        if self.config.connections_max_idle_ms >= 0:
-            for protocol in list(self._protocols):
-                protocol.close_if_silent_since(limit)
+        self.sockets.close_silent(self._loop.time())
+        self.sockets.close_slow(self._loop.time())
         more = False
         try:
             if self.cluster is not None:
+                jump_ms = self._clock.look()
+                if jump_ms:
+                    log.warning("the clock of this machine has jumped by %s ms", jump_ms)
+                    self.cluster.clock_jumped(jump_ms)
                 more = self.cluster.housekeep(self._clock())
                 self.schedule_turn()
         finally:
@@ -330,117 +373,3 @@ class Broker:
         if idle_ms < 0:
             return SWEEP_SECONDS
         return min(SWEEP_SECONDS, max(idle_ms / 4000, LEAST_SWEEP_SECONDS))
-
-
-def _sync_all(logs: Sequence[Log]) -> list[Offset]:
-    return [one.sync() for one in logs]
-
-
-class _ClientProtocol(asyncio.Protocol):
-    """One socket. It moves bytes and watches for too much of anything; `Connection` does the
-    rest.
-    """
-
-    def __init__(self, broker: Broker, node: int) -> None:
-        self._broker = broker
-        self._node = node
-        self._transport: asyncio.Transport | None = None
-        self._connection: Connection | None = None
-        self._heard = 0.0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast("asyncio.Transport", transport)
-        broker = self._broker
-        cluster = broker.cluster
-        peer = transport.get_extra_info("peername")
-        host = peer[0] if peer else "unknown"
-        if cluster is None or not broker.admit(self, host):
-            transport.abort()
-            return
-        self._heard = asyncio.get_running_loop().time()
-        self._connection = Connection(
-            cluster.nodes[self._node],
-            host,
-            broker.config.socket_request_max_bytes,
-            lambda: broker.ready(self),
-        )
-
-    def data_received(self, data: bytes) -> None:
-        connection = self._connection
-        if connection is None:
-            return
-        broker = self._broker
-        self._heard = broker.loop_time()
-        connection.receive(data, broker.now())
-        broker.schedule_turn()
-        if connection.finished:
-            self.end()
-        if connection.crowded and self._transport is not None:
-            self._transport.pause_reading()
-
-    def flush(self, now: Millis) -> None:
-        """Send the answers that may leave, and handle what was held back behind them."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            return
-        data = connection.output()
-        if data and self._transport is not None:
-            self._transport.write(data)
-        if connection.frames:
-            self.go_on(now)
-        if connection.finished:
-            self.end()
-
-    def go_on(self, now: Millis) -> None:
-        """Handle what was held back."""
-        connection = self._connection
-        if connection is None:
-            return
-        connection.go_on(now)
-        self._broker.schedule_turn()
-        self._read_on(connection)
-
-    def _read_on(self, connection: Connection) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        if not (connection.crowded or connection.unread):
-            transport.resume_reading()
-
-    def pause_writing(self) -> None:
-        """A client that does not read its answers gets no more of its requests handled."""
-        if self._connection is not None and self._transport is not None:
-            self._connection.unread = True
-            self._transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        if self._connection is not None:
-            self._connection.unread = False
-            self.go_on(self._broker.now())
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._broker.forget(self)
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            cluster = self._broker.cluster
-            if cluster is not None:
-                for slot in connection.slots:
-                    cluster.waiting.cancel(slot)
-            connection.close()
-
-    def close_if_silent_since(self, limit: float) -> None:
-        connection = self._connection
-        if connection is not None and self._heard < limit and connection.idle:
-            self.drop()
-
-    def drop(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    def end(self) -> None:
-        """Bytes that are no request have come, and all before them is answered."""
-        connection, transport = self._connection, self._transport
-        if connection is not None and transport is not None and not connection.closed:
-            log.info("connection from %s closed: %s", connection.host, connection.error)
-            connection.close()
-            transport.close()

@@ -96,75 +96,60 @@ class _Content(msgspec.Struct):
     deleting: list[_Entry] = msgspec.field(default_factory=list)
 
 
-class Catalog:
-    """All topics, by name and by id, and what else must not be forgotten: cluster id, producer ids.
+class Draft:
+    """The topics as they are going to be: a copy that changes are judged against and made in.
 
-    Topics are in order of creation. Every change raises `version` and gives a new `image`.
+    Whoever has one writes it down with `Catalog.save` and then lets it count with `Catalog.become`.
     """
 
-    def __init__(self, store: Store, new_cluster_id: Callable[[], str]) -> None:
-        self._store = store
-        self.by_name: dict[str, Topic] = {}
-        self.by_id: dict[TopicId, Topic] = {}
-        self._plain_names: dict[str, str] = {}
-        self.deleting: list[Topic] = []
-        self.version = 0
-        self._image: Topics | None = None
-        self._next_producer_id = 0
-        self._reserved_producer_id = 0
-        content = store.load()
-        if content is None:
-            self.cluster_id = new_cluster_id()
-            self._save()
-        else:
-            self._read(content)
+    def __init__(
+        self, topics: Mapping[str, Topic], deleting: Sequence[Topic], reserved_producer_id: int
+    ) -> None:
+        self.by_name = dict(topics)
+        self.by_id = {topic.topic_id: topic for topic in topics.values()}
+        self.deleting = list(deleting)
+        self.reserved_producer_id = reserved_producer_id
+        self.changed = False
+        self.partitions = sum(topic.partitions for topic in self.by_name.values())
+        self._plain_names = {_plain(name): name for name in topics}
 
-    def image(self) -> Topics:
-        """The topics as the coordinator needs them: the same object until something changes."""
-        if self._image is None:
-            self._image = Topics(
-                TopicImage(topic.topic_id, topic.name, topic.partitions)
-                for topic in self.by_name.values()
-            )
-        return self._image
+    def scratch(self) -> "Draft":
+        """Another draft of the same topics, to try changes in."""
+        return Draft(self.by_name, self.deleting, self.reserved_producer_id)
 
-    def create(self, *topics: Topic) -> None:
-        """Add topics whose names have been checked with `refuse_name`. Raises StorageError."""
-        self._replace({**self.by_name, **{topic.name: topic for topic in topics}})
-
-    def change(self, *topics: Topic) -> None:
-        """Replace topics: more partitions, other configs. Raises StorageError."""
-        for topic in topics:
-            if topic.name not in self.by_name:
-                raise Broken(f"topic {topic.name} is changed and does not exist")
-        self._replace({**self.by_name, **{topic.name: topic for topic in topics}})
+    def put(self, topic: Topic) -> None:
+        """Add a topic whose name has been checked with `refuse_name`, or replace one: more
+        partitions, other configs.
+        """
+        known = self.by_name.get(topic.name)
+        if known is not None and known.topic_id != topic.topic_id:
+            raise Broken(f"topic {topic.name} is made while there is one of that name")
+        self.partitions += topic.partitions - (0 if known is None else known.partitions)
+        self.by_name[topic.name] = topic
+        self.by_id[topic.topic_id] = topic
+        self._plain_names[_plain(topic.name)] = topic.name
+        self.changed = True
 
     def delete(self, *topics: Topic) -> None:
-        """Take topics away. Call `deleted` when their logs are gone. Raises StorageError."""
-        going = {topic.name for topic in topics}
-        left = {name: one for name, one in self.by_name.items() if name not in going}
-        self._replace(left, [*self.deleting, *topics])
+        """Take topics away. Call `deleted` when their logs are gone."""
+        for topic in topics:
+            del self.by_name[topic.name]
+            del self.by_id[topic.topic_id]
+            self._plain_names.pop(_plain(topic.name), None)
+            self.partitions -= topic.partitions
+        self.deleting += topics
+        self.changed = True
 
     def deleted(self, *topics: Topic) -> None:
         """Forget topics whose logs are gone."""
         gone = {topic.topic_id for topic in topics}
-        self._replace(self.by_name, [one for one in self.deleting if one.topic_id not in gone])
+        self.deleting = [one for one in self.deleting if one.topic_id not in gone]
+        self.changed = True
 
-    def new_producer_id(self) -> int:
-        """A producer id that was never given before, also before a crash. Raises StorageError.
-
-        Ids are reserved in blocks; the rest of a block is lost when the process ends.
-        """
-        if self._next_producer_id >= self._reserved_producer_id:
-            self._reserved_producer_id = self._next_producer_id + _PRODUCER_ID_BLOCK
-            try:
-                self._save()
-            except BaseException:
-                self._reserved_producer_id = self._next_producer_id
-                raise
-        producer_id = self._next_producer_id
-        self._next_producer_id += 1
-        return producer_id
+    def reserve_producer_ids(self) -> None:
+        """Let another block of ids be given out."""
+        self.reserved_producer_id += _PRODUCER_ID_BLOCK
+        self.changed = True
 
     def refuse_name(self, name: str) -> None:
         """Raises ApiError when no topic may be created under this name."""
@@ -180,46 +165,94 @@ class Catalog:
                     f"Topic '{name}' collides with existing topic: {other}",
                 )
 
-    def _replace(self, topics: dict[str, Topic], deleting: list[Topic] | None = None) -> None:
-        """Write the next state down, then become it."""
-        old = self.by_name, self.deleting
-        self.by_name = topics
-        self.deleting = self.deleting if deleting is None else deleting
-        try:
-            self._save()
-        except BaseException:
-            self.by_name, self.deleting = old
-            raise
-        self._become(topics)
 
-    def _become(self, topics: Mapping[str, Topic]) -> None:
-        self.by_id = {topic.topic_id: topic for topic in topics.values()}
-        self._plain_names = {_plain(name): name for name in topics}
-        self.version += 1
-        self._image = None
+class Catalog:
+    """All topics, by name and by id, and what else must not be forgotten: cluster id, producer ids.
 
-    def _save(self) -> None:
+    Topics are in order of creation. Every change gives a new `image`. A change is made in a
+    `draft`, written down by `save`, which may take its time on another thread, and counts from
+    `become` on.
+    """
+
+    def __init__(self, store: Store, new_cluster_id: Callable[[], str]) -> None:
+        self._store = store
+        self.by_name: dict[str, Topic] = {}
+        self.by_id: dict[TopicId, Topic] = {}
+        self.deleting: list[Topic] = []
+        self._image: Topics | None = None
+        self._next_producer_id = 0
+        self._reserved_producer_id = 0
+        content = store.load()
+        if content is None:
+            self.cluster_id = new_cluster_id()
+            self.save(self.draft())
+        else:
+            self._read(content)
+
+    def image(self) -> Topics:
+        """The topics as the coordinator needs them: the same object until something changes."""
+        if self._image is None:
+            self._image = Topics(
+                TopicImage(topic.topic_id, topic.name, topic.partitions)
+                for topic in self.by_name.values()
+            )
+        return self._image
+
+    def draft(self) -> Draft:
+        """What is, for changes to be made in. There must be one at a time."""
+        return Draft(self.by_name, self.deleting, self._reserved_producer_id)
+
+    def save(self, draft: Draft) -> None:
+        """Make a draft durable. Raises StorageError: then what was before still stands."""
         content = _Content(
             version=1,
             cluster_id=self.cluster_id,
-            next_producer_id=self._reserved_producer_id,
-            topics=[_entry(topic) for topic in self.by_name.values()],
-            deleting=[_entry(topic) for topic in self.deleting],
+            next_producer_id=draft.reserved_producer_id,
+            topics=[_entry(topic) for topic in draft.by_name.values()],
+            deleting=[_entry(topic) for topic in draft.deleting],
         )
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
+
+    def become(self, draft: Draft) -> None:
+        """Let a draft that is durable count."""
+        self.by_name = draft.by_name
+        self.by_id = draft.by_id
+        self.deleting = draft.deleting
+        self._reserved_producer_id = draft.reserved_producer_id
+        self._image = None
+
+    def create(self, *topics: Topic) -> None:
+        """Add topics at once, before anybody is served. Raises StorageError."""
+        draft = self.draft()
+        for topic in topics:
+            draft.put(topic)
+        self.save(draft)
+        self.become(draft)
+
+    def next_producer_id(self) -> int | None:
+        """A producer id that was never given before, also before a crash. None when the reserved
+        ones are used up: `Draft.reserve_producer_ids` first.
+
+        Ids are reserved in blocks; the rest of a block is lost when the process ends.
+        """
+        if self._next_producer_id >= self._reserved_producer_id:
+            return None
+        producer_id = self._next_producer_id
+        self._next_producer_id += 1
+        return producer_id
 
     def _read(self, data: bytes) -> None:
         try:
             content = msgspec.json.decode(data, type=_Content)
-            self.by_name = {one.name: _topic(one) for one in content.topics}
-            self.deleting = [_topic(one) for one in content.deleting]
+            topics = {one.name: _topic(one) for one in content.topics}
+            deleting = [_topic(one) for one in content.deleting]
         except ValueError as error:
             raise Broken(f"the catalog of topics cannot be read: {error}") from error
         if content.version != 1:
             raise Broken(f"the catalog of topics has version {content.version}, expected 1")
         self.cluster_id = content.cluster_id
-        self._next_producer_id = self._reserved_producer_id = content.next_producer_id
-        self._become(self.by_name)
+        self._next_producer_id = content.next_producer_id
+        self.become(Draft(topics, deleting, content.next_producer_id))
 
 
 def check_topic_name(name: str) -> None:

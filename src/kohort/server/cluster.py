@@ -1,47 +1,49 @@
 """Everything that the nodes of one process share: topics, partitions, shards, and their turns.
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, `wake_at` says when to
-come again, and what must reach the disk first is handed out by `begin_sync` and taken back by
-`end_sync`. The asyncio side of it is `broker.py`; tests with a clock of their own drive this class
-directly.
+come again. What must reach the disk first is handed out by `begin_sync` and taken back by
+`end_sync`; what keeps a disk busy for long, by `begin_work` and `end_work`. The asyncio side of it
+is `broker.py`; tests with a clock of their own drive this class directly.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
-from kohort.errors import KohortError, StorageError
+from kohort.errors import Broken, KohortError
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
+from kohort.server.budget import Budget
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
-from kohort.server.durability import Durability
+from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
+from kohort.server.durability import Durability, Written
 from kohort.server.fetch_sessions import FetchSessions
 from kohort.server.housekeeping import Housekeeping, Kept
 from kohort.server.logs import Logs
-from kohort.server.node import Node
+from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
-from kohort.server.placement import coordinator_partition
+from kohort.server.placement import Endpoint, Placement
 from kohort.server.tokens import Token
 from kohort.server.waiting import Parked, Waiting
-from kohort.storage.log import Log
-from kohort.terms import GroupId, Millis, Offset
+from kohort.terms import Millis, Offset, PartitionIndex
+
+Driver = PartitionDriver[Shard]
 
 LOAD_SLICE_RECORDS = 20_000
-OPEN_SLICE_LOGS = 64
+START_LOGS = 1000  # opened before the first request is answered; the rest while others are
 ANYTHING = 1 << 62  # bytes: as much as any fetch waits for
 
 
 class _Coordinated:
-    """The log of a shard. What of it becomes durable releases the shard's replies, and may be read
-    by consumers, who see it as a partition like any other.
+    """The log of a shard. Once a part of it is durable, the shard's replies are released and
+    consumers may read it; to them it is an ordinary partition.
     """
 
-    def __init__(self, driver: PartitionDriver, partition: Partition) -> None:
+    def __init__(self, driver: Driver, partition: Partition) -> None:
         self.driver = driver
         self.partition = partition
         self.log = driver.log
@@ -50,6 +52,11 @@ class _Coordinated:
         self.partition.durable(end)
         for reply in self.driver.synced(end):
             reply.token.answer(reply.response)
+
+    def lost(self, error: Broken) -> None:
+        self.partition.lost(error)
+        for reply in self.driver.lost(error):
+            reply.token.fail(error)
 
 
 class Cluster:
@@ -70,131 +77,97 @@ class Cluster:
         self.logs = logs
         self.new_uuid = new_uuid
         self.observe = observe
-        self.nodes: list[Node] = []
-        self.node_ids: tuple[int, ...] = ()
-        self.partitions: dict[tuple[str, int], Partition] = {}
-        self.drivers: list[PartitionDriver] = []
+        self.placement = Placement(catalog)
+        self.unsent = Budget(1 << 62)  # answers that clients have not taken yet, in bytes
+        self.table = PartitionTable(config, catalog, logs, observe, self)
+        self.drivers: dict[PartitionIndex, Driver] = {}
         self.waiting = Waiting()
         self._housekeeping = Housekeeping(config, logs, observe)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, new_uuid
         )
         self.durability = Durability(synced=config.log_sync != "none")
-        self._coordinated: dict[PartitionDriver, _Coordinated] = {}
-        self._submitted: dict[PartitionDriver, None] = {}
-        self._to_open: dict[tuple[str, int], None] = {}
+        self._coordinated: dict[Driver, _Coordinated] = {}
+        self._submitted: dict[Driver, None] = {}
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
-        self._loading: list[PartitionDriver] = []
+        self._loading: list[Driver] = []
 
-    # --- life
-
-    def start(self, nodes: Sequence[tuple[int, str, int]], now: Millis) -> None:
-        """Open every log and begin to load the shards. `nodes` are (id, host, port)."""
-        self.nodes = [Node(self, node_id, host, port) for node_id, host, port in nodes]
-        self.node_ids = tuple(node.id for node in self.nodes)
+    def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
+        """Open the logs, those of groups first, and begin to load the shards."""
+        self.placement = Placement(self.catalog, brokers)
         self._now = now
-        self._delete_leaving()
-        self._open_logs(now)
-        while self._to_open:
-            self._open_some(now)
+        self.table.open_missing()
+        for _ in range(START_LOGS // OPEN_SLICE_LOGS):
+            work = self.begin_work()
+            if work is None:
+                break
+            work.run()
+            self.end_work(work, now)
 
     @property
     def loading(self) -> bool:
         """Whether `load_some` has something to do."""
-        return bool(self._loading or self._to_open)
+        return bool(self._loading)
 
     def load_some(self, now: Millis) -> bool:
-        """Go on opening logs and loading shards, a slice at a time; true while there is more."""
-        self._open_some(now)
+        """Go on loading shards, a slice at a time; true while there is more."""
         while self._loading:
             driver = self._loading[0]
             if driver.load_some(now, LOAD_SLICE_RECORDS):
                 return True
             self._loading.pop(0)
             self._submitted[driver] = None
-        return self.loading
+        return False
 
     def close(self) -> None:
         """Make durable what is not, and release every file."""
-        for partition in self.partitions.values():
+        for partition in self.table.open.values():
             if not partition.failed:
                 with suppress(KohortError):
                     partition.log.sync()
             partition.log.close()
         self.logs.close()
 
-    # --- topics and partitions
-
     @property
     def topics(self) -> Topics:
         return self.catalog.image()
 
     def partition(self, name: str, index: int) -> Partition | None:
-        return self.partitions.get((name, index))
+        return self.table.get(name, index)
 
-    def node(self, node_id: int) -> Node | None:
-        return next((node for node in self.nodes if node.id == node_id), None)
+    def opened(self, partition: Partition, now: Millis) -> None:
+        """A partition is there."""
+        if partition.topic.name == OFFSETS_TOPIC:
+            self._add_driver(partition, now)
+
+    def dropped(self, partition: Partition, now: Millis) -> None:
+        """A partition is gone, with its topic."""
+        self.durability.forget(partition, partition.log.close)
+        for parked in self.waiting.changed((partition.topic.name, partition.index)):
+            self.resume(parked, now)
 
     def topics_changed(self, now: Millis) -> None:
-        """After a change of the catalog: open what is new, drop what is gone, tell every shard."""
-        known = self.catalog.by_name
-        for name, index in [key for key in self.partitions if key[0] not in known]:
-            partition = self.partitions.pop((name, index))
-            self.durability.forget(partition, partition.log.close)
-            for parked in self.waiting.changed((name, index)):
-                self.resume(parked, now)
-        self._delete_leaving()
-        self._open_logs(now)
-        for driver in self.drivers:
+        """The catalog has changed: tell every shard."""
+        for driver in self.drivers.values():
             driver.topics_changed(self.topics, now)
             self._submitted[driver] = None
 
-    def _delete_leaving(self) -> None:
-        """Remove the logs of deleted topics; what cannot be removed now is tried again later."""
-        for topic in list(self.catalog.deleting):
-            try:
-                for index in range(topic.partitions):
-                    self.logs.delete(topic, index)
-                self.catalog.deleted(topic)
-            except StorageError as error:
-                self.observe(f"{topic.name} is deleted, its logs are not yet: {error}")
-
-    def _open_logs(self, now: Millis) -> None:
-        """Open what is not open yet: a handful at once, the rest between the turns."""
-        for topic in self.catalog.by_name.values():
-            for index in range(topic.partitions):
-                if (topic.name, index) not in self.partitions:
-                    self._to_open[topic.name, index] = None
-        self._open_some(now)
-
-    def _open_some(self, now: Millis) -> None:
-        for name, index in list(islice(self._to_open, OPEN_SLICE_LOGS)):
-            del self._to_open[name, index]
-            topic = self.catalog.by_name.get(name)
-            if topic is not None and (name, index) not in self.partitions:
-                self._open_partition(topic, index, now)
-
-    def _open_partition(self, topic: Topic, index: int, now: Millis) -> None:
-        """A log that cannot be opened now (no room) is tried again later; until then its
-        partition is unknown.
-        """
-        try:
-            log = self.logs.open(topic, index, self.config, now)
-        except StorageError as error:
-            self.observe(f"{topic.name}-{index} is not there yet: {error}")
-            return
-        partition = Partition(topic, index, log, self.config)
-        self.partitions[topic.name, index] = partition
-        if topic.name == OFFSETS_TOPIC:
-            self._add_driver(partition, now)
-
     def _add_driver(self, partition: Partition, now: Millis) -> None:
-        def new_shard() -> Shard:
-            return Shard(self.config, self.new_uuid, self.topics)
+        def limit_bytes() -> int:
+            return partition.config.max_message_bytes
 
-        driver = PartitionDriver(partition.log, new_shard, self.observe)
-        self.drivers.append(driver)
+        def new_shard() -> Shard:
+            return Shard(self.config, self.new_uuid, self.topics, record_limit=limit_bytes)
+
+        driver = PartitionDriver(
+            partition.log,
+            new_shard,
+            self.observe,
+            name=str(partition),
+            limit_bytes=limit_bytes,
+        )
+        self.drivers[partition.index] = driver
         self._coordinated[driver] = _Coordinated(driver, partition)
         driver.start_loading()
         if partition.log.end == partition.log.start:
@@ -202,21 +175,10 @@ class Cluster:
         else:
             self._loading.append(driver)
 
-    def leader(self, topic: Topic, partition: int) -> int:
-        """The id of the node that serves a partition."""
-        return topic.leader(partition, self.node_ids)
-
     def offsets_topic(self) -> Topic:
         return self.catalog.by_name[OFFSETS_TOPIC]
 
-    def coordinator(self, group_id: GroupId) -> tuple[int, PartitionDriver]:
-        """The node that coordinates a group, and the shard that holds it."""
-        index = coordinator_partition(group_id, len(self.drivers))
-        return self.leader(self.offsets_topic(), index), self.drivers[index]
-
-    # --- requests and answers
-
-    def submit(self, driver: PartitionDriver, call: Call[Any]) -> None:
+    def submit(self, driver: Driver, call: Call[Any]) -> None:
         """Give a call to a shard; it is answered in this turn or a later one."""
         driver.submit(call)
         self._submitted[driver] = None
@@ -257,45 +219,55 @@ class Cluster:
     def housekeep(self, now: Millis) -> bool:
         """What is done now and then, a slice of it; true when it should go on soon."""
         if not self._housekeeping.busy:
-            self._delete_leaving()
-            self._open_logs(now)  # those that could not be opened before
+            self.table.open_missing()  # what could not be opened or deleted before
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
-            for partition in self.partitions.values():
+            for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
         return self._housekeeping.step(self._kept, now)
 
     def _kept(self) -> Iterator[Kept]:
         """The logs that housekeeping may touch: not those that are being read back, or are lost."""
         idle = {one.partition for one in self._coordinated.values() if not one.driver.active}
-        for partition in self.partitions.values():
+        for partition in self.table.open.values():
             if not partition.failed and partition not in idle:
                 yield Kept(str(partition), partition.log, partition.config)
 
-    # --- turns
-
-    def turn(self, now: Millis) -> None:
-        """Everything that has arrived and everything that is due."""
+    def turn(self, now: Millis, due: Millis | None = None) -> None:
+        """Everything that has arrived, and everything that is due: of that only what was due at
+        `due`, after a stall in which nobody could be heard.
+        """
         self._now = now
-        if self._wake is not None and self._wake <= now:
-            self._wake_up(now)
+        due = now if due is None else due
+        if self._wake is not None and self._wake <= due:
+            self._wake_up(due)
         while self._submitted:
             drivers, self._submitted = list(self._submitted), {}
             for driver in drivers:
-                driver.turn(now)
+                driver.turn(now, due)
                 self._after_turn(driver)
 
-    def _wake_up(self, now: Millis) -> None:
-        for parked in self.waiting.due(now):
-            self.resume(parked, now)
+    def clock_jumped(self, by_ms: int) -> None:
+        """The wall clock has gone forward, or back, while the same time passed for everybody: what
+        is waited for moves along.
+        """
+        for driver in self.drivers.values():
+            driver.clock_jumped(by_ms)
+        self.waiting.clock_jumped(by_ms)
+        self._housekeeping.clock_jumped(by_ms)
+        self._wake = Millis(0)
+
+    def _wake_up(self, due: Millis) -> None:
+        for parked in self.waiting.due(due):
+            self.resume(parked, due)
         self._wake = None
-        for driver in self.drivers:
+        for driver in self.drivers.values():
             wake = driver.wake_at()
-            if wake is not None and wake <= now:
+            if wake is not None and wake <= due:
                 self._submitted[driver] = None
             else:
                 self._wake_by(wake)
 
-    def _after_turn(self, driver: PartitionDriver) -> None:
+    def _after_turn(self, driver: Driver) -> None:
         one = self._coordinated[driver]
         if driver.waits_for_sync:
             self.durability.wrote(one)
@@ -316,16 +288,28 @@ class Cluster:
         self._wake_by(self.waiting.wake_at())
         return self._wake
 
-    # --- the disk
-
-    def begin_sync(self) -> list[Log]:
-        """The logs that must be made durable now; none when a sync is under way."""
+    def begin_sync(self) -> list[Written]:
+        """Those whose logs must be made durable now: sync each of them, on whatever thread, and
+        give what came of it to `end_sync`.
+        """
         return self.durability.begin()
 
-    def end_sync(self, ends: list[Offset]) -> None:
-        """What `begin_sync` handed out is durable up to these ends: release what waited for it."""
-        for one in self.durability.end(ends):
-            if isinstance(one, _Coordinated):
-                self._readable(one.partition)
-            elif isinstance(one, Partition):
-                self._readable(one)
+    def end_sync(self, one: Written, outcome: Offset | Broken) -> None:
+        """One log is durable up to an end: release what waited for it. Or it has refused."""
+        if isinstance(outcome, Broken):
+            self.observe.error(f"{one} has refused a sync and is out of service: {outcome}")
+        self.durability.end(one, outcome)
+        if isinstance(one, _Coordinated):
+            self._submitted[one.driver] = None
+        self._readable(one.partition if isinstance(one, _Coordinated) else one)  # type: ignore[arg-type]
+
+    def begin_work(self) -> Work | None:
+        """What keeps a disk busy for long, for another thread to `run`; None when there is nothing
+        to do, or a piece is out already. Give it back to `end_work`.
+        """
+        return self.table.begin(self._now)
+
+    def end_work(self, work: Work, now: Millis) -> None:
+        """Let what was done count, and answer who waits for it."""
+        self._now = now
+        self.table.end(work, now)

@@ -1,8 +1,8 @@
-"""One client: requests in order in, answers in order out. No sockets here; `broker.py` has them.
+"""One client: requests in order in, answers in order out. No sockets here; `sockets.py` has them.
 
 A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too little)
 holds back everything behind it on its connection, as upstream does. Requests that wait only for the
-disk do not.
+disk do not. Requests are handled only as long as the client takes its answers.
 """
 
 from collections import deque
@@ -11,17 +11,21 @@ from typing import Any, Protocol
 
 from kohort.coordinator.effects import Client
 from kohort.errors import WireError
+from kohort.server.budget import Memory
+from kohort.server.intake import Intake
 from kohort.terms import Millis
-from kohort.wire.frames import FrameReader, encode_response
+from kohort.wire.frames import encode_response, response_head
 
-PENDING_FRAMES_MAX = 256
-PENDING_ANSWERS_MAX = 256  # answers may be large: the next requests wait until these have left
+PENDING_ANSWERS_MAX = 256
+LARGE_ANSWER_BYTES = 1 << 16  # not worth a copy to put a header in front of
+
+UNBOUNDED = Memory(1 << 62, 1 << 62)
 
 
 class Slot:
-    """A request's place in the line of its connection."""
+    """A request's place in the line of its connection. `parts` is its answer, once there is one."""
 
-    __slots__ = ("connection", "correlation_id", "data", "encode", "flexible")
+    __slots__ = ("connection", "correlation_id", "encode", "flexible", "parts", "size")
 
     def __init__(
         self,
@@ -35,7 +39,8 @@ class Slot:
         self.correlation_id = correlation_id
         self.encode = encode
         self.flexible = flexible
-        self.data: bytes | None = None
+        self.parts: tuple[bytes, ...] | None = None
+        self.size = 0  # of the answer
 
     def answer(self, response: Any) -> None:
         try:
@@ -43,16 +48,21 @@ class Slot:
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             self.fail(error)
             return
-        self.data = encode_response(self.correlation_id, body, flexible=self.flexible)
-        self.connection.answered()
+        self.size = len(body)
+        if self.size < LARGE_ANSWER_BYTES:
+            self.parts = (encode_response(self.correlation_id, body, flexible=self.flexible),)
+        else:
+            head = response_head(self.correlation_id, len(body), flexible=self.flexible)
+            self.parts = head, body
+        self.connection.answered(self)
 
     def fail(self, error: Exception) -> None:
         self.connection.fail(error)
 
     def skip(self) -> None:
         """Leave without an answer: a Produce with acks=0."""
-        self.data = b""
-        self.connection.answered()
+        self.parts = ()
+        self.connection.answered(self)
 
 
 class Door(Protocol):
@@ -73,32 +83,35 @@ class Connection:
         host: str,
         limit_bytes: int,
         ready: Callable[[], None],
+        memory: Memory = UNBOUNDED,
     ) -> None:
         """`ready` is called once when there is something for `output` to fetch."""
         self.node = node
         self.host = "/" + host
         self.client = Client("", self.host)
+        self.authenticated = True  # a listener without SASL asks nobody who he is
         self.head = b""  # what stood behind the correlation id last time: it seldom changes
         self.closed = False
         self.unread = False  # the client does not take its answers: it gets no more of them
         self.busy = False  # the last request waits for somebody else's step
         self.slots: deque[Slot] = deque()
-        self.frames: deque[bytes] = deque()
+        self.intake = Intake(limit_bytes, memory.requests)
         self.error: Exception | None = None  # why this connection ends
+        self._answers = memory.answers
         self._done: list[bytes] = []
-        self._reader = FrameReader(limit_bytes)
         self._call_ready = ready
+        self._failed = False
         self._ready = False
 
     @property
     def idle(self) -> bool:
         """Nothing is under way: such a connection may be closed when it stays silent for long."""
-        return not self.slots and not self.frames
+        return not self.slots and not self.intake.frames
 
     @property
     def crowded(self) -> bool:
         """So much is waiting that reading should pause."""
-        return len(self.frames) + len(self.slots) > PENDING_FRAMES_MAX
+        return self.intake.crowded or len(self.slots) > PENDING_ANSWERS_MAX
 
     @property
     def finished(self) -> bool:
@@ -106,12 +119,10 @@ class Connection:
         return self.error is not None and not self.slots
 
     def receive(self, data: bytes, now: Millis) -> None:
-        """Take bytes as they came. Look at `finished` afterwards."""
+        """Take bytes as they came. Look at `finished` and `crowded` afterwards."""
         if self.error is None:
             try:
-                self.frames.extend(self._reader.feed(data))
-                if self._reader.pending_bytes == 4:  # a size: is it one?
-                    self._reader.feed(b"")
+                self.intake.feed(data)
             except WireError as error:
                 self.go_on(now)
                 self.error = self.error or error
@@ -119,7 +130,7 @@ class Connection:
 
     def go_on(self, now: Millis) -> None:
         """Hand over the frames that may be handled now."""
-        frames = self.frames
+        frames = self.intake.frames
         try:
             while frames and not (self.busy or self.unread or self.closed):
                 if len(self.slots) >= PENDING_ANSWERS_MAX:
@@ -127,10 +138,10 @@ class Connection:
                 if not self.node.take(self, frames[0], now):
                     return
                 if frames:  # a request that fails takes all behind it along
-                    frames.popleft()
+                    self.intake.pop()
         except WireError as error:
             self.error = error
-            frames.clear()
+            self.intake.clear()
 
     def slot(self, correlation_id: int, encode: Callable[[Any], bytes], *, flexible: bool) -> Slot:
         slot = Slot(self, correlation_id, encode, flexible=flexible)
@@ -140,33 +151,44 @@ class Connection:
     def put(self, data: bytes) -> None:
         """An answer that is ready at once. There must be no unanswered request in front of it."""
         self._done.append(data)
-        self.answered()
+        self._tell_ready()
 
-    def answered(self) -> None:
+    def answered(self, slot: Slot) -> None:
+        """One of the requests has its answer."""
+        if not (self.closed or self._failed):
+            self._answers.used += slot.size
+            self._tell_ready()
+
+    def _tell_ready(self) -> None:
         if not self._ready:
             self._ready = True
             self._call_ready()
 
-    def output(self) -> bytes:
-        """The answers that may leave: those with no unanswered request in front of them."""
+    def output(self) -> list[bytes]:
+        """The answers that may leave, in pieces: those with no unanswered request in front."""
         self._ready = False
         slots = self.slots
         out, self._done = self._done, []
-        while slots and slots[0].data is not None:
-            out.append(slots.popleft().data or b"")
+        while slots and (parts := slots[0].parts) is not None:
+            self._answers.give(slots.popleft().size)
+            out += parts
         if not slots:
             self.busy = False
-        return b"".join(out) if len(out) != 1 else out[0]
+        return out
 
     def fail(self, error: Exception) -> None:
         """A request cannot be answered, which should not happen: the connection ends."""
         self.error = self.error or error
-        self.slots.clear()
-        self.frames.clear()
-        self.answered()
+        self._failed = True
+        self._forget()
+        self._tell_ready()
 
     def close(self) -> None:
         """Drop what is left; answers that still come find nobody."""
         self.closed = True
+        self._forget()
+
+    def _forget(self) -> None:
+        self._answers.give(sum(slot.size for slot in self.slots))
         self.slots.clear()
-        self.frames.clear()
+        self.intake.clear()

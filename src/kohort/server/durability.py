@@ -1,7 +1,9 @@
 """What has been written, what of it is on the disk, and the answers that wait for that.
 
 An answer leaves when everything it tells of is durable. With `log.sync=none` that is at once; with
-`log.sync=group` one round of syncs makes durable what all requests of a turn have written.
+`log.sync=group` each log is synced for itself, with whatever has been written to it meanwhile: a
+slow log holds up its own answers, and no others. A log that refuses a sync ends the connections
+that wait for it, since nobody knows what is on the disk.
 """
 
 from collections import deque
@@ -22,6 +24,11 @@ class Written(Protocol):
     def durable(self, end: Offset) -> None:
         """The log is durable up to here. Must not raise."""
 
+    def lost(self, error: Broken) -> None:
+        """Nobody knows what of the log is durable, and nothing can be added to it. Must not
+        raise.
+        """
+
 
 class _Held:
     """An answer, and how many logs it still waits for."""
@@ -35,14 +42,14 @@ class _Held:
 
 
 class Durability:
-    """The rounds of syncs of one cluster. `begin` hands out logs, any thread may sync them, `end`
-    takes the result; between the two nothing here is touched by that thread.
+    """The syncs of one cluster. `begin` hands out logs, any threads may sync them, `end` takes what
+    came of each; between the two nothing here is touched by those threads.
     """
 
     def __init__(self, *, synced: bool) -> None:
         self._synced = synced
         self._dirty: dict[Written, None] = {}
-        self._in_sync: list[Written] = []
+        self._in_sync: dict[Written, None] = {}
         self._held: dict[Written, deque[tuple[Offset, _Held]]] = {}
         self._leaving: dict[Written, Callable[[], None]] = {}
 
@@ -74,26 +81,31 @@ class Durability:
         else:
             leave()
 
-    def begin(self) -> list[Log]:
-        """The logs to sync now; empty when nothing is written, or a sync is under way."""
-        if self._in_sync or not self._dirty:
+    def begin(self) -> list[Written]:
+        """Those whose logs are to be synced now, in the order in which they were written to. None
+        of them is handed out again before its `end`.
+        """
+        if not self._dirty:
             return []
-        self._in_sync = list(self._dirty)
-        self._dirty.clear()
-        return [one.log for one in self._in_sync]
+        ready = [one for one in self._dirty if one not in self._in_sync]
+        for one in ready:
+            del self._dirty[one]
+            self._in_sync[one] = None
+        return ready
 
-    def end(self, ends: list[Offset]) -> list[Written]:
-        """What `begin` has handed out is durable up to these ends. The answer: whose they are."""
-        done, self._in_sync = self._in_sync, []
-        if len(ends) != len(done):
-            raise Broken(f"{len(ends)} logs were synced, expected {len(done)}")
-        for one, end in zip(done, ends, strict=True):
-            leave = self._leaving.pop(one, None)
-            if leave is None:
-                self._reached(one, end)
-            else:
-                leave()
-        return done
+    def end(self, one: Written, outcome: Offset | Broken) -> None:
+        """The log of one that `begin` has handed out is durable up to an end, or has refused."""
+        del self._in_sync[one]
+        leave = self._leaving.pop(one, None)
+        if leave is not None:
+            leave()
+        elif isinstance(outcome, Broken):
+            self._dirty.pop(one, None)
+            one.lost(outcome)
+            for _, held in self._held.pop(one, ()):
+                held.token.fail(outcome)
+        else:
+            self._reached(one, outcome)
 
     def _reached(self, one: Written, end: Offset) -> None:
         one.durable(end)

@@ -133,7 +133,7 @@ class FetchSessions:
         """
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._sessions.pop(request.session_id, None)
-            if request.session_epoch == FINAL_EPOCH or not request.topics or not self._slots:
+            if request.session_epoch == FINAL_EPOCH or not self._slots:
                 return None
             return self._opened(request, uses_ids=uses_ids)
         session = self._sessions.get(request.session_id)

@@ -6,17 +6,15 @@ holds the very state it was taken from (`coordinator/consumer/quiet.py`).
 """
 
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
-from kohort.runtime.driver import Condition, PartitionDriver
+from kohort.errors import ApiError
+from kohort.server.connection import Connection
+from kohort.server.node import Driver, Node
 from kohort.terms import GroupId, Millis
 from kohort.wire.codec import encode
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-
-if TYPE_CHECKING:
-    from kohort.server.connection import Connection
-    from kohort.server.node import Node
 
 REMEMBERED_MAX = 65_536
 BODY = 8  # where a request's bytes begin to repeat: behind key, version and correlation id
@@ -26,7 +24,8 @@ _HEAD = Struct(">iiB")
 class _Remembered(NamedTuple):
     version: int
     host: str
-    driver: PartitionDriver
+    principal: str
+    driver: Driver
     quiet: Quiet
     size: int
     body: bytes
@@ -35,13 +34,13 @@ class _Remembered(NamedTuple):
 class Heartbeats:
     """The memory of one node."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
         self._known: dict[bytes, _Remembered] = {}
 
     def answer(
         self,
-        connection: "Connection",
+        connection: Connection,
         frame: bytes,
         version: int,
         correlation_id: int,
@@ -49,31 +48,43 @@ class Heartbeats:
     ) -> bool:
         """Answer from memory; False when the frame has to go the normal way."""
         known = self._known.get(frame[BODY:])
-        if known is None or known.version != version or known.host != connection.host:
+        if (
+            known is None
+            or known.version != version
+            or known.host != connection.host
+            or known.principal != connection.client.principal
+        ):
             return False
         driver = known.driver
-        if driver.condition is not Condition.ACTIVE or not known.quiet.renew(driver.shard, now):
+        if not (driver.active and known.quiet.renew(driver.machine, now)):
             return False
         connection.put(_HEAD.pack(known.size, correlation_id, 0) + known.body)
         return True
 
     def remember(
         self,
-        connection: "Connection",
+        connection: Connection,
         frame: bytes,
         version: int,
         request: ConsumerGroupHeartbeatRequest,
     ) -> None:
         """Keep what this heartbeat will be answered next time, when it changes nothing."""
-        driver = self._node.driver_or_none(GroupId(request.group_id))
-        if driver is None or driver.condition is not Condition.ACTIVE:
+        try:
+            driver = self._node.driver_of(GroupId(request.group_id))
+        except ApiError:
             return
-        quiet = quiet_or_none(driver.shard, request, connection.client)
+        quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None
         if quiet is None:
             return
         if len(self._known) >= REMEMBERED_MAX:
             self._known.clear()
         body = encode(quiet.answer, version)
         self._known[frame[BODY:]] = _Remembered(
-            version, connection.host, driver, quiet, len(body) + 5, body
+            version,
+            connection.host,
+            connection.client.principal,
+            driver,
+            quiet,
+            len(body) + 5,
+            body,
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import KohortError
+from kohort.runtime.observers import Observer
 from kohort.server.logs import Logs
 from kohort.storage.compaction import CleaningRules
 from kohort.storage.log import Log
@@ -26,17 +27,19 @@ class Kept(NamedTuple):
 class Housekeeping:
     """Does what is due. One log is cleaned at a time, and logs are looked at in turn."""
 
-    def __init__(self, config: BrokerConfig, logs: Logs, observe: Callable[[str], None]) -> None:
+    def __init__(self, config: BrokerConfig, logs: Logs, observe: Observer) -> None:
         self._config = config
         self._logs = logs
         self._observe = observe
-        self._retain_at = Millis(0)
+        self._retain_at: Millis | None = None  # nothing has been done yet
         self._clean_at = Millis(0)
         self._to_clean: list[Kept] = []
         self._cleaning: tuple[str, Iterator[int]] | None = None
 
     def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
         """A slice of what is due; true while there is more to do at once."""
+        if self._retain_at is None:
+            self._retain_at = Millis(now + self._config.log_initial_task_delay_ms)
         if now >= self._retain_at:
             self._retain_at = Millis(now + self._config.log_retention_check_interval_ms)
             for one in kept():
@@ -47,6 +50,11 @@ class Housekeeping:
                 self._to_clean = [one for one in kept() if one.config.compacted]
         self._clean_some(now)
         return self.busy
+
+    def clock_jumped(self, by_ms: int) -> None:
+        if self._retain_at is not None:
+            self._retain_at = Millis(self._retain_at + by_ms)
+        self._clean_at = Millis(self._clean_at + by_ms)
 
     @property
     def busy(self) -> bool:
@@ -59,7 +67,7 @@ class Housekeeping:
         try:
             one.log.apply_retention(now, one.config.retention_ms, one.config.retention_bytes)
         except KohortError as error:
-            self._observe(f"retention of {one.name}: {error}")
+            self._observe.warning(f"retention of {one.name}: {error}")
 
     def _clean_some(self, now: Millis) -> None:
         """Go on with the log that is being cleaned, or begin with the next that needs it."""
@@ -78,4 +86,4 @@ class Housekeeping:
                 self._cleaning = None
         except KohortError as error:
             self._cleaning = None
-            self._observe(f"cleaning of {name}: {error}")
+            self._observe.warning(f"cleaning of {name}: {error}")

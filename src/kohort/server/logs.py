@@ -14,7 +14,7 @@ from kohort.storage.files import Files, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
-from kohort.terms import Millis
+from kohort.terms import Millis, PartitionIndex
 
 CATALOG_FILE = "kohort.catalog.json"
 _LEAST_DIRTY = 1e-9  # a log without anything new is not cleaned again, whatever the ratio says
@@ -23,8 +23,10 @@ _LEAST_DIRTY = 1e-9  # a log without anything new is not cleaned again, whatever
 class Logs(Protocol):
     """Opens the log of a partition, and removes it."""
 
-    def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log: ...
-    def delete(self, topic: Topic, index: int) -> None: ...
+    def open(
+        self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis
+    ) -> Log: ...
+    def delete(self, topic: Topic, index: PartitionIndex) -> None: ...
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Begin to clean a log that needs it: a slice at each step. None when it does not."""
 
@@ -34,11 +36,11 @@ class Logs(Protocol):
 class MemoryLogs:
     """Logs that end with the process."""
 
-    def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log:
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis) -> Log:
         del topic, index, config, now
         return MemoryLog()
 
-    def delete(self, topic: Topic, index: int) -> None:
+    def delete(self, topic: Topic, index: PartitionIndex) -> None:
         """There is nothing left of a log that nobody holds."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
@@ -57,7 +59,7 @@ class DirectoryLogs:
         self._directory = directory
         self._files = files
 
-    def open(self, topic: Topic, index: int, config: BrokerConfig, now: Millis) -> Log:
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis) -> Log:
         """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
         del now
         settings = TopicConfig.of(config, topic.configs)
@@ -68,7 +70,7 @@ class DirectoryLogs:
         )
         return self._directory.open_log(topic.name, index, topic.topic_id, cut)
 
-    def delete(self, topic: Topic, index: int) -> None:
+    def delete(self, topic: Topic, index: PartitionIndex) -> None:
         self._directory.delete(topic.name, index)
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:

@@ -5,16 +5,16 @@ or a part of one. Their topics keep the id that `partition.metadata` names.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from uuid import uuid4
 
 from kohort.config import BrokerConfig
+from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, MemoryStore, Topic
 from kohort.server.cluster import Cluster
 from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
 from kohort.storage.directory import LogDirectory
-from kohort.storage.files import DiskFiles
+from kohort.storage.files import DiskFiles, Files
 from kohort.terms import TopicId, uuid_text
 
 
@@ -28,39 +28,55 @@ def new_uuid() -> bytes:
             return value
 
 
-def open_cluster(config: BrokerConfig, data_dir: Path | None, observe: Observer) -> Cluster:
-    """Open what is there and make what is missing. Raises StorageError when the directory cannot
-    be used.
+def open_cluster(
+    config: BrokerConfig,
+    observe: Observer,
+    *,
+    data_dir: str | None = None,
+    files: Files | None = None,
+    new_id: Callable[[], bytes] = new_uuid,
+) -> Cluster:
+    """Open what is there and make what is missing; `start` it then. Nothing is kept without a
+    `data_dir`. Disk and ids are the caller's, and so is the time of every call that follows.
+
+    Raises StorageError when the directory cannot be used.
     """
     if data_dir is None:
-        catalog = Catalog(MemoryStore(), lambda: uuid_text(new_uuid()))
-        create_offsets_topic(catalog, config, new_uuid)
-        return Cluster(config, catalog, MemoryLogs(), new_uuid, observe)
-    files = DiskFiles()
-    directory = LogDirectory(str(data_dir), files, node_id=config.node_id, new_uuid=new_uuid)
+        catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()))
+        create_offsets_topic(catalog, config, new_id)
+        return Cluster(config, catalog, MemoryLogs(), new_id, observe)
+    files = files or DiskFiles()
+    directory = LogDirectory(data_dir, files, node_id=config.node_id, new_uuid=new_id)
     try:
         store = DirectoryStore(directory.path, files)
         catalog = Catalog(store, lambda: directory.cluster_id)
-        adopt_folders(catalog, directory, new_uuid)
-        create_offsets_topic(catalog, config, new_uuid)
+        adopt_folders(catalog, directory, new_id, observe)
+        create_offsets_topic(catalog, config, new_id)
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory, files), new_uuid, observe)
+    return Cluster(config, catalog, DirectoryLogs(directory, files), new_id, observe)
 
 
-def adopt_folders(catalog: Catalog, directory: LogDirectory, new_id: Callable[[], bytes]) -> None:
+def adopt_folders(
+    catalog: Catalog, directory: LogDirectory, new_id: Callable[[], bytes], observe: Observer
+) -> None:
     """Make topics of folders that the catalog has never heard of."""
     leaving = {topic.name for topic in catalog.deleting}
-    for name, partitions in directory.partitions().items():
+    for name, indexes in directory.partitions().items():
         if name in catalog.by_name or name in leaving:
             continue
-        named = [topic_id for topic_id in partitions.values() if topic_id is not None]
+        try:
+            named = [directory.topic_id(name, index) for index in indexes]
+        except KohortError as error:
+            observe.warning(f"the folders of {name} are left alone: {error}")
+            continue
+        known = [topic_id for topic_id in named if topic_id is not None]
         catalog.create(
             Topic(
                 name=name,
-                topic_id=named[0] if named else TopicId(new_id()),
-                partitions=max(partitions) + 1,
+                topic_id=known[0] if known else TopicId(new_id()),
+                partitions=max(indexes) + 1,
                 replication_factor=1,
                 configs=offsets_topic_configs(None) if name == OFFSETS_TOPIC else {},
             )

@@ -1,6 +1,6 @@
 """A partition of a topic: its log, its producers, and how far consumers may read.
 
-Batches are stored as they came: a look at the header, the crc, and off to the log. Consumers see
+Batches are stored as they came, once `incoming` has nothing against them. Consumers see
 what is durable: with log.sync=group the high watermark follows the sync after the turn.
 """
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.server import incoming
 from kohort.server.catalog import Topic
 from kohort.server.producers import Producers
 from kohort.storage.log import Log
-from kohort.terms import Millis, Offset
+from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
-from kohort.wire.batch import BatchHeader
 
 LATEST = -1
 EARLIEST = -2
@@ -21,6 +21,8 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1  # isolation levels
 
 _NO_TIMESTAMP = -1
 
@@ -56,7 +58,7 @@ class Partition:
         "unread_bytes",
     )
 
-    def __init__(self, topic: Topic, index: int, log: Log, broker: BrokerConfig) -> None:
+    def __init__(self, topic: Topic, index: PartitionIndex, log: Log, broker: BrokerConfig) -> None:
         self.topic = topic
         self.index = index
         self.log = log
@@ -78,9 +80,16 @@ class Partition:
         return self.high_watermark
 
     def durable(self, end: Offset) -> None:
-        """So much is on the disk: consumers may read it. Of a failed partition nobody knows."""
+        """Everything before `end` is on the disk and may be read. For a failed partition that is
+        unknown, so nothing changes.
+        """
         if not self.failed:
             self.high_watermark = end
+
+    def lost(self, error: Broken) -> None:
+        """A sync was refused: what has been read of it stays readable, nothing more is taken."""
+        del error
+        self.failed = True
 
     def take_unread(self) -> int:
         """How many bytes have become readable since the last time.
@@ -97,17 +106,12 @@ class Partition:
         self.topic = topic
         self.config = TopicConfig.of(broker, topic.configs)
 
-    def append(self, records: bytes | None, now: Millis) -> Appended:
+    def append(self, records: bytes, now: Millis) -> Appended:
         """Check a batch as it came and write it. Raises ApiError: then nothing is written."""
         if self.failed:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
-        header = self._checked(records)
-        assert records
-        append_time = _NO_TIMESTAMP
-        if self.config.log_append_time:
-            append_time = now
-        else:
-            self._check_time(header, now)
+        header = incoming.check(records, self.config, str(self), now)
+        append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
         if header.producer_id >= 0:
             producers = self._known_producers(now)
@@ -196,80 +200,6 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
-
-    def _checked(self, records: bytes | None) -> BatchHeader:
-        """The header of the one good batch that `records` must be. Raises ApiError."""
-        if not records:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"no batch for {self}, expected one")
-        try:
-            header = batches.header_at(records)
-        except WireError as error:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"{self}: {error}") from error
-        if header.length != len(records):
-            raise ApiError(
-                ErrorCode.INVALID_RECORD,
-                f"{len(records) - header.length} bytes follow the batch for {self}, expected none",
-            )
-        if header.length > self.config.max_message_bytes:
-            raise ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"batch for {self} is {header.length} bytes long, "
-                f"expected at most {self.config.max_message_bytes}",
-            )
-        try:
-            batches.check(records, 0, header)
-        except WireError as error:
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
-        self._check_shape(records, header)
-        return header
-
-    def _check_shape(self, records: bytes, header: BatchHeader) -> None:
-        """What a producer's batch must be beside whole. Raises ApiError."""
-        if header.base_offset or header.count < 1 or header.count != header.last_offset_delta + 1:
-            raise ApiError(
-                ErrorCode.INVALID_RECORD,
-                f"batch for {self} has {header.count} records up to offset delta "
-                f"{header.last_offset_delta} from {header.base_offset}, expected them to agree",
-            )
-        if header.is_control:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"control batch for {self} from a client")
-        if header.is_transactional:
-            raise ApiError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"transactional batch for {self}: transactions are not supported yet",
-            )
-        if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
-            raise ApiError(
-                ErrorCode.INVALID_RECORD,
-                f"batch for {self} of producer {header.producer_id} has epoch "
-                f"{header.producer_epoch} and sequence {header.base_sequence}, expected both",
-            )
-        if self.config.compacted:
-            self._check_keys(records)
-
-    def _check_keys(self, records: bytes) -> None:
-        """A compacted topic keeps the last value of a key, so a record must have one."""
-        try:
-            keyless = any(key is None for _, _, key, _ in batches.entries(records))
-        except WireError as error:
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
-        if keyless:
-            raise ApiError(
-                ErrorCode.INVALID_RECORD, f"record without a key for {self}, which is compacted"
-            )
-
-    def _check_time(self, header: BatchHeader, now: Millis) -> None:
-        """The producer's clock may differ only so much. Raises ApiError."""
-        latest, earliest = header.max_timestamp, header.base_timestamp
-        if latest - now > self.config.timestamp_after_max_ms or (
-            earliest != _NO_TIMESTAMP and now - earliest > self.config.timestamp_before_max_ms
-        ):
-            raise ApiError(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"batch for {self} has times {earliest} to {latest}, expected them within "
-                f"{self.config.timestamp_before_max_ms} ms before and "
-                f"{self.config.timestamp_after_max_ms} ms after {now}",
-            )
 
     def _known_producers(self, now: Millis) -> Producers:
         """The producers, read from the log when the first of them writes after a start.

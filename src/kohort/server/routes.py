@@ -5,12 +5,34 @@ Every API that is served has a row in ROUTES, and a test says so.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
-from kohort.server.apis import cluster, configs, data, groups, offsets, topics
+from kohort.server.apis import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    groups,
+    leader_epochs,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    produce,
+    producer_ids,
+    topic_partitions,
+)
 from kohort.server.apis.unsupported import NotBuiltError
+from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -41,33 +63,33 @@ from kohort.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochReq
 from kohort.wire.messages.produce import ProduceRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
 
-if TYPE_CHECKING:
-    from kohort.server.node import Node
-
-Handle = Callable[["Node", Call[Any], Millis], None]
+Handle = Callable[[Node, Call[Any], Millis], None]
 
 
 class Route(NamedTuple):
     """How a request is handled.
 
-    `pipelined`: it may be taken while earlier requests of its connection wait for the disk.
+    `pipelined`: it may be taken while earlier requests of its connection wait for the disk. Those
+    whose answers may be large are not, so that a client has one of them at a time.
     `waits`: its answer may wait for somebody else's step, and holds back what is behind it.
+    `keeps_texts`: its texts go into records of groups, so they must be what a record can hold.
     """
 
     handle: Handle
     pipelined: bool = False
     waits: bool = False
+    keeps_texts: bool = False
 
 
-def _refused(node: "Node", call: Call[Any], error: ApiError) -> Any:
+def _refused(node: Node, call: Call[Any], error: ApiError) -> Any:
     if isinstance(error, NotBuiltError):
         who = f"{call.client.id!r} at {call.client.host}"
-        node.cluster.observe(f"{call.request.name} of {who} is refused: {error.message}")
+        node.cluster.observe.warning(f"{call.request.name} of {who} is refused: {error.message}")
     return call.request.refused(error)
 
 
 def here(
-    handler: Callable[["Node", Call[Any], Millis], Any],
+    handler: Callable[[Node, Call[Any], Millis], Any],
     *,
     pipelined: bool = False,
     waits: bool = False,
@@ -76,7 +98,7 @@ def here(
     later.
     """
 
-    def handle(node: "Node", call: Call[Any], now: Millis) -> None:
+    def handle(node: Node, call: Call[Any], now: Millis) -> None:
         try:
             response = handler(node, call, now)
         except ApiError as error:
@@ -87,47 +109,49 @@ def here(
     return Route(handle, pipelined=pipelined, waits=waits)
 
 
-def to_shard(handler: Callable[["Node", Call[Any]], None], *, waits: bool = False) -> Route:
+def to_shard(
+    handler: Callable[[Node, Call[Any]], None], *, pipelined: bool = False, waits: bool = False
+) -> Route:
     """Passed on to the shards of the groups that it names."""
 
-    def handle(node: "Node", call: Call[Any], now: Millis) -> None:  # noqa: ARG001
+    def handle(node: Node, call: Call[Any], _now: Millis) -> None:
         try:
             handler(node, call)
         except ApiError as error:
             call.token.answer(_refused(node, call, error))
 
-    return Route(handle, pipelined=True, waits=waits)
+    return Route(handle, pipelined=pipelined, waits=waits, keeps_texts=True)
 
 
 ROUTES: dict[type[Any], Route] = {
     # the cluster
-    ApiVersionsRequest: here(cluster.api_versions),
-    MetadataRequest: here(cluster.metadata),
-    DescribeClusterRequest: here(cluster.describe_cluster),
-    DescribeTopicPartitionsRequest: here(cluster.describe_topic_partitions),
-    FindCoordinatorRequest: here(cluster.find_coordinator),
+    ApiVersionsRequest: here(api_versions.api_versions),
+    MetadataRequest: here(metadata.metadata),
+    DescribeClusterRequest: here(describe_cluster.describe_cluster),
+    DescribeTopicPartitionsRequest: here(topic_partitions.describe_topic_partitions),
+    FindCoordinatorRequest: here(find_coordinator.find_coordinator),
     # topics and their settings
-    CreateTopicsRequest: here(topics.create_topics),
-    DeleteTopicsRequest: here(topics.delete_topics),
-    CreatePartitionsRequest: here(topics.create_partitions),
-    DescribeConfigsRequest: here(configs.describe_configs),
-    IncrementalAlterConfigsRequest: here(configs.incremental_alter_configs),
+    CreateTopicsRequest: here(create_topics.create_topics, waits=True),
+    DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),
+    CreatePartitionsRequest: here(create_partitions.create_partitions, waits=True),
+    DescribeConfigsRequest: here(describe_configs.describe_configs),
+    IncrementalAlterConfigsRequest: here(alter_configs.incremental_alter_configs, waits=True),
     # records
-    InitProducerIdRequest: here(data.init_producer_id),
-    ProduceRequest: here(data.produce, pipelined=True),
-    FetchRequest: here(data.fetch, waits=True),
-    ListOffsetsRequest: here(data.list_offsets),
-    OffsetForLeaderEpochRequest: here(data.offset_for_leader_epoch),
-    DeleteRecordsRequest: here(data.delete_records),
+    InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True),
+    ProduceRequest: here(produce.produce, pipelined=True),
+    FetchRequest: here(fetch.fetch, waits=True),
+    ListOffsetsRequest: here(list_offsets.list_offsets),
+    OffsetForLeaderEpochRequest: here(leader_epochs.offset_for_leader_epoch),
+    DeleteRecordsRequest: here(delete_records.delete_records),
     # groups
-    JoinGroupRequest: to_shard(groups.one_group, waits=True),
-    SyncGroupRequest: to_shard(groups.one_group, waits=True),
-    HeartbeatRequest: to_shard(groups.one_group),
-    LeaveGroupRequest: to_shard(groups.one_group),
-    ConsumerGroupHeartbeatRequest: to_shard(groups.consumer_heartbeat),
-    OffsetCommitRequest: to_shard(offsets.commit_offsets),
-    OffsetFetchRequest: to_shard(offsets.fetch_offsets),
-    OffsetDeleteRequest: to_shard(offsets.delete_offsets),
+    JoinGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
+    SyncGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
+    HeartbeatRequest: to_shard(groups.one_group, pipelined=True),
+    LeaveGroupRequest: to_shard(groups.one_group, pipelined=True),
+    ConsumerGroupHeartbeatRequest: to_shard(groups.consumer_heartbeat, pipelined=True),
+    OffsetCommitRequest: to_shard(offset_commit.commit_offsets, pipelined=True),
+    OffsetFetchRequest: to_shard(offset_fetch.fetch_offsets),
+    OffsetDeleteRequest: to_shard(offset_delete.delete_offsets),
     ListGroupsRequest: to_shard(groups.list_groups),
     DescribeGroupsRequest: to_shard(groups.describe_groups),
     ConsumerGroupDescribeRequest: to_shard(groups.describe_consumer_groups),

@@ -75,3 +75,46 @@ class Part:
 
     def fail(self, error: Exception) -> None:
         self._gather.fail(error)
+
+
+class _Next:
+    """Takes one part of an answer, and has the next one asked for."""
+
+    __slots__ = ("_rest", "_token")
+
+    def __init__(self, token: Token, rest: Callable[[Any], None]) -> None:
+        self._token = token
+        self._rest = rest
+
+    def answer(self, response: Any) -> None:
+        try:
+            self._rest(response)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self._token.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        self._token.fail(error)
+
+
+def one_after_the_other(
+    token: Token,
+    count: int,
+    ask: Callable[[Token, int], None],
+    merge: Callable[[list[Any]], Any],
+) -> None:
+    """Have `ask` see to `count` parts of an answer, each when the one before has been answered, so
+    that others come in between.
+    """
+    parts: list[Any] = []
+
+    def go_on() -> None:
+        if len(parts) == count:
+            token.answer(merge(parts))
+        else:
+            ask(_Next(token, take), len(parts))
+
+    def take(response: Any) -> None:
+        parts.append(response)
+        go_on()
+
+    go_on()

@@ -92,6 +92,10 @@ class Waiting:
                 over.append(parked)
         return over
 
+    def clock_jumped(self, by_ms: int) -> None:
+        """The wall clock has gone forward, or back: nobody waits longer or shorter for that."""
+        self._deadlines = [(Millis(at + by_ms), number, one) for at, number, one in self._deadlines]
+
     def wake_at(self) -> Millis | None:
         """When the next time is over, or None when nothing waits."""
         while self._deadlines and self._deadlines[0][2].done:

@@ -95,16 +95,24 @@ class LogDirectory:
             if name.endswith(_DELETE_SUFFIX):
                 remove_folder(self._files, f"{self.path}/{name}")
 
-    def partitions(self) -> dict[str, dict[int, TopicId | None]]:
-        """The topics that have folders, and the topic id each partition's folder names."""
-        found: dict[str, dict[int, TopicId | None]] = {}
+    def partitions(self) -> dict[str, list[int]]:
+        """The topics that have folders, and the partitions of each."""
+        found: dict[str, list[int]] = {}
         for name in self._files.names(self.path):
             place = checkpoints.split_name(name)
             if place is not None and place[0] != _KAFKA_METADATA:
-                topic, index = place
-                topic_id = checkpoints.topic_id(self._files, f"{self.path}/{name}")
-                found.setdefault(topic, {})[index] = topic_id
-        return {topic: dict(sorted(found[topic].items())) for topic in sorted(found)}
+                found.setdefault(place[0], []).append(place[1])
+        return {topic: sorted(found[topic]) for topic in sorted(found)}
+
+    def topic_id(self, topic: str, index: int) -> TopicId | None:
+        """The topic id that a partition's folder names, if it names one. Raises StorageError for a
+        file that cannot be read, Broken for one that is damaged.
+        """
+        folder = f"{self.path}/{topic}-{index}"
+        try:
+            return checkpoints.topic_id(self._files, folder)
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be read: {error}") from error
 
     def open_log(
         self, topic: str, index: int, topic_id: TopicId, config: LogConfig | None = None

@@ -1,6 +1,4 @@
-"""Floor 6: a real broker for tests, in a process of its own, that can be killed and started
-again.
-"""
+"""Floor 6: a real broker for tests, in a process of its own, which a test can kill and restart."""
 
 from kohort.testing.broker import Broker
 

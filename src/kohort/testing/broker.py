@@ -1,4 +1,4 @@
-"""A broker in a `with` block: another process, so that it can be killed as a real one dies."""
+"""A broker in a `with` block. It is another process, so that a test can kill it."""
 
 import atexit
 import select
@@ -19,7 +19,7 @@ START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 
 _SETTINGS = {
-    # Tests do not want to wait for members that will not come.
+    # No test wants to wait for members that will not come.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
@@ -35,14 +35,14 @@ class Broker:
             broker.kill()
             broker.restart()
 
-    What it keeps lives from `start` to `close`: the address, and a directory of its own unless
-    `data_dir` says where. `stop` and `kill` only end the process, so that `start` or `restart` goes
-    on with the same log. The end of the `with` block, or of the interpreter, closes it.
+    The address and the log live from `start` to `close`. `stop` and `kill` only end the process, so
+    `start` and `restart` go on with the same log at the same address. The end of the `with` block,
+    or of the interpreter, closes the broker.
 
     Args:
-        settings: Kafka's configuration names to texts, on top of what suits tests (short session
-            timeouts are allowed, the first rebalance does not wait).
-        data_dir: where the log is kept, and left; None makes a directory that `close` removes.
+        settings: Kafka's configuration names to texts, on top of some that suit tests (sessions may
+            be short, the first rebalance does not wait).
+        data_dir: the directory of the log, which is kept; None makes one that `close` removes.
         in_memory: keep nothing on the disk. A restart then starts empty.
         nodes: how many nodes of one cluster, each on a port of its own.
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
@@ -75,7 +75,7 @@ class Broker:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives. One that died by itself has told why in `log`."""
+        """Whether the process lives. If it died by itself, `log` has the reason."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -86,13 +86,13 @@ class Broker:
         return self._process.pid
 
     def start(self) -> Self:
-        """Start the process and wait for its ready line: empty, or on what an earlier one has left.
+        """Start the process, on the log that an earlier one has left, and wait for its ready line.
 
         Raises KohortError when it runs already.
         """
         if self.is_running:
             raise KohortError(f"the broker runs already as process {self.pid}, stop it first")
-        self._end(signal.SIGTERM)  # what is left of a process that died by itself
+        self._end(signal.SIGTERM)  # reap a process that died by itself
         atexit.register(self.close)
         if self._own_dir and self.data_dir is None:
             self.data_dir = Path(tempfile.mkdtemp(prefix="kohort-"))
@@ -125,9 +125,9 @@ class Broker:
         return self.start()
 
     def close(self) -> None:
-        """Stop it and forget: a directory of its own, the address and what it said are gone.
+        """Stop it, and remove its own directory, its log of lines and its address.
 
-        May be called at any time and again. A `start` afterwards begins anew.
+        `close` may be called at any time, and more than once. A `start` after it begins anew.
         """
         self.stop()
         if self._own_dir and self.data_dir is not None:

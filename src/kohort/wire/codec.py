@@ -2,8 +2,8 @@
 use.
 """
 
+import struct
 from functools import cache
-from struct import error as StructError  # noqa: N812  (it is an exception, whatever its case)
 from typing import Any, TypeVar
 
 from kohort.errors import UnsupportedVersionError, WireError
@@ -28,12 +28,14 @@ def encoder(cls: Any, version: int) -> Encoder:
 
 
 @cache
-def decoder(cls: Any, version: int) -> Decoder:
-    """The compiled decoder: (bytes, start) -> (message, end). It raises what hostile bytes make it
-    raise; use `decode` unless you catch all of `HOSTILE` yourself and check the end.
+def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
+    """The compiled decoder: (bytes, start) -> (message, end). No array may have more than `most`
+    elements. It raises what hostile bytes make it raise; use `decode` unless you catch all of
+    `HOSTILE` yourself and check the end.
     """
     _check(cls, version)
-    function: Decoder = compile_function("decode", cls, version, *decoder_source(cls, version))
+    source, constants = decoder_source(cls, version, most=most)
+    function: Decoder = compile_function("decode", cls, version, source, constants)
     return function
 
 
@@ -44,7 +46,7 @@ def _lenient_decoder(cls: Any, version: int) -> Decoder:
     return function
 
 
-HOSTILE = (IndexError, StructError, WireError, OverflowError, MemoryError)
+HOSTILE = (IndexError, struct.error, WireError, OverflowError, MemoryError)
 
 
 def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tuple[Message, int]:

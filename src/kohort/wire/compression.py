@@ -23,6 +23,10 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
+class TooLargeError(WireError):
+    """The content may be good, and unfolds to more than the caller wants to see."""
+
+
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK = 32 * 1024
@@ -76,7 +80,7 @@ def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> by
             if "write whole buffer" not in str(error):
                 raise WireError(f"{name}: {error}") from error
             if size >= limit:
-                raise WireError(f"{name}: more than {limit} bytes when unpacked") from error
+                raise TooLargeError(f"{name}: more than {limit} bytes when unpacked") from error
             size = min(limit, 4 * size)
             continue
         del output[length:]
@@ -119,7 +123,9 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
     try:
         length = cramjam.snappy.decompress_raw_len(block)
         if length > limit:
-            raise WireError(f"snappy: a block claims {length} bytes, {limit} are left of the limit")
+            raise TooLargeError(
+                f"snappy: a block claims {length} bytes, {limit} are left of the limit"
+            )
         return bytes(cramjam.snappy.decompress_raw(block))
     except (cramjam.DecompressionError, OSError) as error:
         raise WireError(f"snappy: {error}") from error

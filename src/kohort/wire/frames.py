@@ -10,6 +10,7 @@ from kohort.wire.codec import decode_from, encode
 from kohort.wire.schema import Int16, Int32, String, at, record
 
 _SIZE = Struct(">i")
+_INT16 = Struct(">h")
 _FIXED = Struct(">hhi")
 
 
@@ -44,6 +45,16 @@ class FrameReader:
     def pending_bytes(self) -> int:
         """How much of an unfinished frame is held."""
         return len(self._rest)
+
+    @property
+    def frame_bytes(self) -> int:
+        """How long the frame that is unfinished will be, as far as that is known."""
+        return self._needed if len(self._rest) >= 4 else 0
+
+    @property
+    def api_key(self) -> int | None:
+        """Of the request that is unfinished, as far as that is known."""
+        return _INT16.unpack_from(self._rest, 4)[0] if len(self._rest) >= 6 else None
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, without their sizes.
@@ -112,6 +123,13 @@ def encode_response(correlation_id: int, body: bytes, *, flexible: bool) -> byte
     if flexible:
         return _RESPONSE_1.pack(len(body) + 5, correlation_id, 0) + body
     return _RESPONSE_0.pack(len(body) + 4, correlation_id) + body
+
+
+def response_head(correlation_id: int, size: int, *, flexible: bool) -> bytes:
+    """What stands in front of a body that is too large to be copied behind it."""
+    if flexible:
+        return _RESPONSE_1.pack(size + 5, correlation_id, 0)
+    return _RESPONSE_0.pack(size + 4, correlation_id)
 
 
 _RESPONSE_0 = Struct(">ii")

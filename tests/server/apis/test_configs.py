@@ -54,7 +54,13 @@ def value(desk, key):
 def test_everything_about_a_topic(desk):
     result = describe(desk, TOPIC, "orders", include_documentation=True)
 
-    assert [one.name for one in result.configs] == list(TOPIC_SETTINGS)
+    assert {one.name for one in result.configs} == set(TOPIC_SETTINGS)
+    assert [one.name for one in result.configs][:4] == [
+        "compression.type",
+        "remote.log.delete.on.disable",
+        "leader.replication.throttled.replicas",
+        "remote.storage.enable",
+    ]  # upstream's order, by which some clients read
     assert all(one.documentation for one in result.configs)
     assert not any(one.read_only for one in result.configs)
     assert value(desk, "retention.bytes") == ("77", 1)
@@ -78,7 +84,14 @@ def test_where_a_value_comes_from(desk):
 def test_everything_about_a_broker(desk):
     result = describe(desk, BROKER, "1")
 
-    assert [one.name for one in result.configs] == list(BROKER_SETTINGS)
+    assert {one.name for one in result.configs} == set(BROKER_SETTINGS)
+    names = [one.name for one in result.configs if not one.name.startswith("log.sync")]
+    assert names[:4] == [
+        "log.cleaner.min.compaction.lag.ms",
+        "offsets.topic.num.partitions",
+        "log.flush.interval.messages",
+        "log.flush.interval.ms",
+    ]
     assert all(one.read_only for one in result.configs)
     shown = {one.name: (one.value, one.config_source) for one in result.configs}
     assert shown["log.retention.ms"] == ("5000", 4)
@@ -92,6 +105,9 @@ def test_everything_about_a_broker(desk):
         (TOPIC, "nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (BROKER, "9", ErrorCode.INVALID_REQUEST),
         (BROKER, "", 0),
+        (TOPIC, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "x" * 250, ErrorCode.INVALID_TOPIC_EXCEPTION),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
         (GROUP, "g", ErrorCode.INVALID_REQUEST),
         (8, "1", ErrorCode.INVALID_REQUEST),
@@ -102,6 +118,76 @@ def test_resources_that_have_nothing_to_show(desk, kind, name, code):
     result = describe(desk, kind, name)
 
     assert (result.error_code, result.configs) == (code, [])
+
+
+@pytest.mark.parametrize("kind", [TOPIC, BROKER])
+def test_no_keys_are_all_keys(desk, kind):
+    name = "orders" if kind == TOPIC else "1"
+    assert describe(desk, kind, name, []).configs == describe(desk, kind, name).configs
+
+
+def test_synonyms_are_told_from_the_first_that_is_set_or_has_a_default():
+    """Upstream leaves out what stands before the name that it describes, and so often all."""
+    desk = Desk(node_id="1", log_roll_hours="5")
+    desk.create()
+
+    def synonyms(kind, name, key):
+        (one,) = describe(desk, kind, name, [key], include_synonyms=True).configs
+        return [(s.name, s.value, s.source) for s in one.synonyms]
+
+    for key in ("retention.ms", "segment.ms", "segment.jitter.ms", "flush.ms"):
+        assert synonyms(TOPIC, "orders", key) == []
+    assert synonyms(BROKER, "1", "log.retention.ms") == []
+    assert synonyms(BROKER, "1", "log.roll.hours") == [
+        ("log.roll.hours", "5", 4),
+        ("log.roll.hours", "168", 5),
+    ]
+    for kind, name in ((TOPIC, "orders"), (BROKER, "1")):
+        assert synonyms(kind, name, "min.insync.replicas") == [
+            ("min.insync.replicas", "1", 3),
+            ("min.insync.replicas", "1", 5),
+        ]
+
+
+def test_all_values_of_files_stand_before_all_defaults():
+    desk = Desk(log_retention_ms="5000", log_retention_hours="2")
+    desk.create()
+    (one,) = describe(desk, TOPIC, "orders", ["retention.ms"], include_synonyms=True).configs
+    assert [(s.name, s.value, s.source) for s in one.synonyms] == [
+        ("log.retention.ms", "5000", 4),
+        ("log.retention.hours", "2", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "codes"),
+    [
+        (("retention.ms", SET, "3600000"), (0, 3, 17, 42)),
+        (("retention.ms", SET, "soon"), (40, 40, 17, 42)),
+        (("no.such.setting", SET, "1"), (40, 40, 17, 42)),
+        (("retention.ms", SET, None), (42, 42, 42, 42)),
+        (("retention.ms", 4, "1"), (42, 42, 42, 42)),
+        (("retention.ms", APPEND, "1"), (40, 40, 40, 40)),
+        (("no.such.setting", SUBTRACT, "1"), (40, 40, 40, 40)),
+        (("retention.ms", DELETE, None), (0, 3, 17, 42)),
+        (("cleanup.policy", APPEND, "bad"), (40, 40, 17, 42)),
+    ],
+)
+def test_the_order_of_checks_of_a_change(desk, change, codes):
+    """What cannot be said at all comes first, then the name, the value, and whether it exists."""
+    for name, code in zip(("orders", "nothing", "a/b", ""), codes, strict=True):
+        assert alter(desk, change, name=name, validate_only=True) == code
+
+
+def test_a_null_among_others_is_found_before_a_bad_value(desk):
+    changes = [("retention.ms", SET, "soon"), ("cleanup.policy", SET, None)]
+    assert alter(desk, *changes, name="nothing") == ErrorCode.INVALID_REQUEST
+
+
+def test_an_unknown_operation_is_found_before_one_that_does_not_fit(desk):
+    changes = [("retention.ms", APPEND, "1"), ("cleanup.policy", 4, "compact")]
+    assert alter(desk, *changes) == ErrorCode.INVALID_REQUEST
 
 
 def test_unknown_keys_are_left_out(desk):
@@ -171,3 +257,11 @@ def test_a_resource_is_named_once(desk):
 
     codes = [answer.error_code for answer in desk.ask(request, 1).responses]
     assert codes == [ErrorCode.INVALID_REQUEST] * 2
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete", "compact"])
+def test_the_policy_of_the_topic_of_groups_cannot_be_changed(desk, policy):
+    """One call of anybody would wipe out every group."""
+    asked = alter(desk, ("cleanup.policy", 0, policy), name="__consumer_offsets")
+    assert asked == ErrorCode.POLICY_VIOLATION
+    assert alter(desk, ("segment.bytes", 0, "2000000"), name="__consumer_offsets") == 0

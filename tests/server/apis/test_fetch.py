@@ -249,7 +249,7 @@ def test_only_the_leader_answers_and_says_who_it_is():
     assert one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (one.current_leader.leader_id, one.current_leader.leader_epoch) == (6, 0)
     assert [(end.node_id, end.host, end.port) for end in refused.node_endpoints] == [
-        (6, "localhost", 9001)
+        (6, "127.0.0.1", 9093)
     ]
     assert desk.ask(asking, 16, node=1).responses[0].partitions[0].error_code == 0
 
@@ -258,3 +258,27 @@ def test_the_log_of_the_groups_can_be_read(desk):
     answer = desk.ask(request(("__consumer_offsets", 0, 0)), 12)
 
     assert found(answer) == {("__consumer_offsets", 0): (0, [])}
+
+
+def test_a_topic_without_partitions_is_left_out(desk):
+    desk.create()
+    topics = [FetchTopic(topic="orders", partitions=[]), FetchTopic(topic="none", partitions=[])]
+    asked = FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=-1, topics=topics)
+    assert desk.ask(asked, 12).responses == []
+
+
+@pytest.mark.parametrize("epoch", [-1, -2])
+def test_a_leader_epoch_below_zero_is_none(desk, epoch):
+    """Here alone: elsewhere only -1 is."""
+    desk.create()
+    wanted = FetchPartition(
+        partition=0, fetch_offset=0, current_leader_epoch=epoch, partition_max_bytes=100
+    )
+    topics = [FetchTopic(topic="orders", partitions=[wanted])]
+    asked = FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=-1, topics=topics)
+    assert desk.ask(asked, 12).responses[0].partitions[0].error_code == 0
+
+
+def test_a_session_may_begin_with_nothing(desk):
+    answer = desk.ask(FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=0, topics=[]), 12)
+    assert answer.session_id > 0

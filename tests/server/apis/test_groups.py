@@ -1,11 +1,16 @@
 """Requests about groups on their way to the shards and back."""
 
+from itertools import pairwise
+
 import pytest
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
+from kohort.server.apis.groups import DELETED_AT_ONCE
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
+from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.offset_commit import (
@@ -14,6 +19,7 @@ from kohort.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
+NOT_ASKED = -2147483648
 IDS = [f"group-{number}" for number in range(12)]
 
 
@@ -40,11 +46,25 @@ def listed(desk):
 
 
 def of_shard(desk, index):
-    return [one for one in IDS if desk.cluster.coordinator(one)[1] is desk.cluster.drivers[index]]
+    return [one for one in IDS if desk.cluster.placement.shard_of(one) == index]
 
 
 def test_the_groups_of_every_shard_are_listed(desk):
     assert listed(desk) == (0, sorted(IDS))
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_operations_are_told_when_asked_for(desk, version):
+    for asked, told in ((False, NOT_ASKED), (True, 3400)):
+        request = DescribeGroupsRequest(groups=IDS[:2], include_authorized_operations=asked)
+        groups = desk.ask(request, version).groups
+        assert [one.authorized_operations for one in groups] == [told, told]
+
+
+def test_operations_of_no_group_are_those_of_a_dead_one_as_long_as_there_is_no_error(desk):
+    request = DescribeGroupsRequest(groups=["none"], include_authorized_operations=True)
+    assert desk.ask(request, 5).groups[0].authorized_operations == 3400
+    assert desk.ask(request, 6).groups[0].authorized_operations == NOT_ASKED
 
 
 def test_a_shard_that_cannot_be_loaded_is_left_out(desk):
@@ -63,7 +83,7 @@ def test_any_other_error_of_a_shard_is_the_answer(desk, code, monkeypatch):
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         driver.condition = Condition.LOADING
     else:
-        monkeypatch.setattr(driver.shard, "call", lambda call, now: 1 / 0)
+        monkeypatch.setattr(driver.machine, "call", lambda call, now: 1 / 0)
 
     assert listed(desk) == (code, [])
 
@@ -97,3 +117,28 @@ def test_a_regular_expression_is_refused(desk):
 
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert "'a.*': server-side regular expressions are not supported yet" in answer.error_message
+
+
+def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk):
+    """One that cannot be deleted leaves the others alone; the answer is whole and in order."""
+    ids = [f"many-{number}" for number in range(5 * DELETED_AT_ONCE)]
+    for group_id in ids:
+        desk.ask(commit(group_id), 9)
+    asked = desk.send(DeleteGroupsRequest(groups_names=[*ids, "none", ids[0]]), 2)
+    left = []
+    while asked.answer is None:
+        desk.cluster.turn(desk.now)
+        left.append(sum(len(one.machine.groups) for one in desk.cluster.drivers.values()))
+        for one in desk.cluster.begin_sync():
+            desk.cluster.end_sync(one, one.log.sync())
+        for client in list(desk.ready):
+            client.flush(desk.now)
+        desk.ready.clear()
+        desk._take(desk.clients[0])
+
+    assert all(before - after <= DELETED_AT_ONCE for before, after in pairwise(left))
+    assert {one.group_id: one.error_code for one in asked.answer.results} == {
+        **dict.fromkeys(ids, 0),
+        "none": ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+    assert listed(desk) == (0, sorted(IDS))

@@ -103,3 +103,42 @@ def test_an_error_of_the_group_is_told_first(desk):
     desk.create()
 
     assert delete(desk, [("none", [0])], "h") == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+
+
+def test_a_topic_that_is_named_twice_keeps_all_its_answers(desk):
+    """A client waits for every partition that it has asked for."""
+    desk.create(partitions=3)
+
+    assert commit(desk, [("orders", [0, 7]), ("orders", [1, 8])]) == [
+        ("orders", [(7, UNKNOWN), (8, UNKNOWN), (0, 0), (1, 0)])
+    ]
+    assert commit(desk, [("orders", [7]), ("orders", [8])]) == [
+        ("orders", [(7, UNKNOWN), (8, UNKNOWN)])
+    ]
+    assert commit(desk, [("none", [0]), ("none", [0])]) == [("none", [(0, UNKNOWN), (0, UNKNOWN)])]
+    assert commit(desk, [("orders", [0]), ("orders", [1])]) == [
+        ("orders", [(0, 0)]),
+        ("orders", [(1, 0)]),
+    ]
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    assert commit(desk, [(NOBODY, [0]), (NOBODY, [1])], 10) == [
+        (NOBODY, [(0, unknown), (1, unknown)])
+    ]
+    assert delete(desk, [("none", [0]), ("orders", [7, 1]), ("none", [1])]) == (
+        0,
+        [("none", [(0, UNKNOWN), (1, UNKNOWN)]), ("orders", [(7, UNKNOWN), (1, 0)])],
+    )
+
+
+def test_a_topic_without_partitions(desk):
+    """As upstream: one that is there is left out, one that is not is answered with none."""
+    topic_id = desk.create(partitions=2)
+
+    assert commit(desk, [("orders", [])]) == []
+    assert commit(desk, [("none", [])]) == [("none", [])]
+    assert commit(desk, [("orders", []), ("none", []), ("orders", [0])]) == [
+        ("none", []),
+        ("orders", [(0, 0)]),
+    ]
+    assert commit(desk, [(topic_id, []), (NOBODY, [])], 10) == [(NOBODY, [])]
+    assert delete(desk, [("orders", []), ("none", [])]) == (0, [("none", [])])

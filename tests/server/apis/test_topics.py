@@ -2,9 +2,9 @@
 
 import pytest
 from tests.server.desk import Desk
+from tests.storage.disk import MemoryFiles
 
-from kohort.errors import ErrorCode, StorageError
-from kohort.server.catalog import MemoryStore
+from kohort.errors import ErrorCode
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -82,6 +82,8 @@ def test_validate_only_makes_nothing(desk):
         (topic(partitions=10**9), ErrorCode.INVALID_PARTITIONS),
         (topic(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR),
         (topic(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic(partitions=0, replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic(partitions=0, replicas=2), ErrorCode.INVALID_PARTITIONS),
         (topic(no_such="1"), ErrorCode.INVALID_CONFIG),
         (topic(retention_ms="soon"), ErrorCode.INVALID_CONFIG),
         (topic(retention_ms=None), ErrorCode.INVALID_CONFIG),
@@ -100,11 +102,35 @@ def test_refusals_leave_nothing(desk, wanted, code):
     assert desk.cluster.catalog.by_name == before
 
 
-def test_many_topics_are_one_write(desk):
-    before = desk.cluster.catalog.version
+def test_of_a_setting_that_is_given_twice_the_last_one_counts(desk):
+    def twice(*values):
+        configs = [CreatableTopicConfig(name="retention.ms", value=value) for value in values]
+        return CreatableTopic(
+            name="orders", num_partitions=1, replication_factor=1, assignments=[], configs=configs
+        )
 
-    assert create(desk, *(topic(f"orders.{number}") for number in range(50))) == [0] * 50
-    assert desk.cluster.catalog.version == before + 1
+    assert create(desk, twice("soon", None)) == [ErrorCode.INVALID_CONFIG]
+    assert create(desk, twice("1000", "soon")) == [ErrorCode.INVALID_CONFIG]
+    assert create(desk, twice("soon", "1000")) == [0]
+    assert desk.cluster.catalog.by_name["orders"].configs == {"retention.ms": "1000"}
+
+
+def test_many_topics_are_one_write(desk):
+    """Also when they come in many requests."""
+    desk.another()
+    saved = []
+    save = desk.cluster.catalog.save
+    desk.cluster.catalog.save = lambda draft: (saved.append(draft), save(draft))
+    asked = [
+        desk.send(
+            CreateTopicsRequest(topics=[topic(f"orders.{at}"), topic(f"{at}")]), 7, node=at % 2
+        )
+        for at in range(2)
+    ]
+    desk.settle()
+
+    assert [one.error_code for each in asked for one in each.answer.topics] == [0] * 4
+    assert len(saved) == 1
 
 
 def test_a_name_is_taken_once(desk):
@@ -127,29 +153,21 @@ def test_as_many_replicas_as_nodes_are_shown():
         ErrorCode.INVALID_REPLICATION_FACTOR,
     ]
     known = desk.cluster.catalog.by_name["orders"]
-    assert sorted(known.replicas(0, desk.cluster.node_ids)) == [0, 1, 2]
-
-
-class FullStore(MemoryStore):
-    full = False
-
-    def save(self, content):
-        if self.full:
-            raise StorageError("no space left")
-        super().save(content)
+    assert sorted(known.replicas(0, desk.cluster.placement.node_ids)) == [0, 1, 2]
 
 
 def test_a_full_disk_refuses_and_passes():
-    store = FullStore()
-    desk = Desk(store=store)
-    store.full = True
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    files.room_bytes = 0
     assert create(desk, topic()) == [ErrorCode.KAFKA_STORAGE_ERROR]
-    store.full = False
+    files.room_bytes = None
 
     assert create(desk, topic()) == [0]
-    store.full = True
+    files.room_bytes = 0
     assert delete(desk, named("orders")) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert grow(desk, "orders", 9) == ErrorCode.KAFKA_STORAGE_ERROR
+    files.room_bytes = None
     assert desk.produce().error_code == 0
 
 
@@ -201,13 +219,52 @@ def test_deletions_that_are_refused(desk):
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
-        ErrorCode.INVALID_REQUEST,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_REQUEST,  # what names nothing is answered last
     ]
     assert delete(desk, named("orders"), named("orders")) == [ErrorCode.INVALID_REQUEST]
-    again = DeleteTopicState(name=None, topic_id=desk.create("twice"))
-    assert delete(desk, named("twice"), again) == [0, ErrorCode.INVALID_REQUEST]
     assert "orders" in desk.cluster.catalog.by_name
+
+
+def test_a_topic_that_is_named_by_name_and_by_id_is_deleted_by_neither(desk):
+    topic_id = desk.create("twice")
+    desk.create()
+    by_id = DeleteTopicState(name=None, topic_id=topic_id)
+    for both in ([named("twice"), by_id], [by_id, named("twice")]):
+        request = DeleteTopicsRequest(topics=[*both, named("none")], timeout_ms=1)
+        answers = {one.name: one for one in desk.ask(request, 6).responses}
+        assert (answers["twice"].error_code, answers["twice"].topic_id) == (42, topic_id)
+        assert answers["none"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert len(answers) == 2
+    assert "twice" in desk.cluster.catalog.by_name
+    assert sorted(delete(desk, by_id, named("twice"), named("orders"))) == [0, 42]
+    assert "twice" in desk.cluster.catalog.by_name
+    assert "orders" not in desk.cluster.catalog.by_name
+
+
+def test_a_name_given_twice_does_not_keep_its_id_from_counting(desk):
+    by_id = DeleteTopicState(name=None, topic_id=desk.create())
+    assert sorted(delete(desk, by_id, named("orders"), named("orders"))) == [0, 42]
+    nothing = DeleteTopicState(name=None)
+    assert delete(desk, nothing, nothing) == [42, 42]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_who_does_not_wait_gets_nothing(desk, timeout_ms):
+    """Upstream's controller has no time left for it, and does nothing at all."""
+    desk.create()
+    late = [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert create(desk, topic("a"), topic("orders"), timeout_ms=timeout_ms) == late
+    assert create(desk, topic("a"), topic("b"), timeout_ms=timeout_ms, validate_only=True) == late
+    # What is named twice never comes to the controller.
+    assert create(desk, topic("a"), topic("a"), timeout_ms=timeout_ms) == [42]
+    assert create(desk, topic("a"), topic("a"), topic("b"), timeout_ms=timeout_ms) == [7, 7, 7]
+    assert grow(desk, "orders", 3, timeout_ms=timeout_ms) == late[0]
+    assert grow(desk, "none", 3, timeout_ms=timeout_ms) == late[0]
+    request = DeleteTopicsRequest(topics=[named("orders"), named("none")], timeout_ms=timeout_ms)
+    assert [one.error_code for one in desk.ask(request, 6).responses] == late
+    assert list(desk.cluster.catalog.by_name) == ["__consumer_offsets", "orders"]
+    assert desk.cluster.catalog.by_name["orders"].partitions == 1
 
 
 @pytest.mark.parametrize(
@@ -234,7 +291,7 @@ def grow(desk, name, count, assignments=None, **more):
         else [CreatePartitionsAssignment(broker_ids=one) for one in assignments],
     )
     request = CreatePartitionsRequest(
-        topics=[wanted], timeout_ms=1, **{"validate_only": False, **more}
+        topics=[wanted], **{"timeout_ms": 1, "validate_only": False, **more}
     )
     return desk.ask(request, 3).results[0].error_code
 

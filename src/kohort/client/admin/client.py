@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kohort.client.admin import groups, offsets, topics
 from kohort.client.admin.views import (
@@ -21,7 +21,9 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Address
+from kohort.client.properties import read_properties
 
+DEFAULT_SERVER = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 30.0
 
 
@@ -32,28 +34,36 @@ class AdminClient:
             for group in await admin.list_groups(states=["Stable"]):
                 print(group.group_id)
 
-    Versions are agreed with each broker by itself (KIP-35). What a broker is too old for is refused
-    with the version that has it, never done in a lesser way in silence.
+    The client agrees on versions with each broker separately (KIP-35). A request that a broker is
+    too old for is refused with the version that has it, and never sent in a lesser form.
 
     Calls about several things answer with `Outcomes`: one entry for each, a value or an ApiError.
-    Codes that pass by themselves (a coordinator that moves or loads, an open transaction) are tried
-    again until `timeout`; what still fails then is in the outcome. Calls raise only when nothing
-    could be asked at all: ConnectionFailedError, RequestTimeoutError (both ApiErrors), ValueError
-    for arguments that make no sense.
+    The client tries again until `timeout` when a code passes by itself (a coordinator that moves or
+    loads, an open transaction); an error that stays is in the outcome. A call raises only when
+    nothing could be asked at all (ConnectionFailedError and RequestTimeoutError, both ApiErrors),
+    or when its arguments make no sense (ValueError).
 
     Args:
-        bootstrap_servers: `host:port`, several with commas between them, or a list of such.
-        client_id: how brokers name this client, in their logs and quotas.
-        timeout: seconds that one call may take altogether.
+        bootstrap_servers: `host:port`, several with commas between them, a list of such, or a dict
+            of settings under upstream's names: `bootstrap.servers`, `client.id`,
+            `default.api.timeout.ms`, and `security.protocol`, which must be PLAINTEXT.
+        client_id: how brokers name this client, in their logs and quotas; "kohort-admin".
+        timeout: seconds that one call may take altogether; 30.
     """
 
     def __init__(
         self,
-        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
         *,
-        client_id: str = "kohort-admin",
-        timeout: float = DEFAULT_TIMEOUT_S,
+        client_id: str | None = None,
+        timeout: float | None = None,
     ) -> None:
+        if isinstance(bootstrap_servers, Mapping):
+            given = read_properties(bootstrap_servers)
+            bootstrap_servers = DEFAULT_SERVER if given.servers is None else given.servers
+            client_id = given.client_id if client_id is None else client_id
+            timeout = given.timeout_s if timeout is None else timeout
+        timeout = DEFAULT_TIMEOUT_S if timeout is None else timeout
         if timeout <= 0:
             raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
         servers = (
@@ -62,7 +72,9 @@ class AdminClient:
             else list(bootstrap_servers)
         )
         addresses = [Address.of(one.strip()) for one in servers if one.strip()]
-        self._cluster = Cluster(addresses, client_id=client_id)
+        self._cluster = Cluster(
+            addresses, client_id="kohort-admin" if client_id is None else client_id
+        )
         self._timeout_s = timeout
 
     async def __aenter__(self) -> Self:
@@ -120,9 +132,10 @@ class AdminClient:
     ) -> Outcomes[str, GroupDescription]:
         """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
 
-        Each coordinator is asked by ConsumerGroupDescribe for all its groups, then by
-        DescribeGroups for those which that does not know, or alone where it is too old for the
-        first. A group that does not exist is GROUP_ID_NOT_FOUND, whatever the broker's age.
+        Each coordinator is asked for all its groups by ConsumerGroupDescribe, and by DescribeGroups
+        for the groups that the first call does not know. A coordinator that is too old for the
+        first is asked by the second alone. A group that does not exist is GROUP_ID_NOT_FOUND,
+        whatever the broker's age.
         """
         return await groups.describe_groups(
             self._cluster, _several(group_ids), deadline=self._deadline()
@@ -131,9 +144,9 @@ class AdminClient:
     async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:
         """Delete groups and their committed offsets (KIP-229): one DeleteGroups per coordinator.
 
-        A group with members is NON_EMPTY_GROUP and untouched, an unknown one GROUP_ID_NOT_FOUND.
-        A request that was sent is never sent twice: when the connection breaks before its answer,
-        the outcome is NETWORK_EXCEPTION, and whether the group is gone is for you to look up.
+        A group with members stays as it is: NON_EMPTY_GROUP. An unknown one is GROUP_ID_NOT_FOUND.
+        No request is sent twice. When the connection breaks before the answer, the outcome is
+        NETWORK_EXCEPTION, and you must look whether the group is gone.
         """
         return await groups.delete_groups(
             self._cluster, _several(group_ids), deadline=self._deadline()
@@ -141,7 +154,7 @@ class AdminClient:
 
     async def list_group_offsets(
         self,
-        wanted: Mapping[str, Iterable[tuple[str, int]] | None],
+        wanted: str | Iterable[str] | Mapping[str, Iterable[tuple[str, int]] | None],
         *,
         require_stable: bool = False,
     ) -> Outcomes[str, GroupOffsets]:
@@ -151,8 +164,8 @@ class AdminClient:
         one coordinator at a time; the result is the same.
 
         Args:
-            wanted: group id -> its partitions as (topic, index), or None for all that have an
-                offset.
+            wanted: a group id or several, for all partitions that have an offset; or a mapping of
+                group id -> its partitions as (topic, index), None for all.
             require_stable: wait for open transactions to end (KIP-447). Refused for the groups of
                 a broker below OffsetFetch v7.
 
@@ -162,7 +175,10 @@ class AdminClient:
             open at the end of the timeout). An unknown group has no offsets; that is no error.
         """
         return await offsets.list_group_offsets(
-            self._cluster, wanted, require_stable=require_stable, deadline=self._deadline()
+            self._cluster,
+            wanted if isinstance(wanted, Mapping) else dict.fromkeys(_several(wanted)),
+            require_stable=require_stable,
+            deadline=self._deadline(),
         )
 
     async def create_topics(
@@ -225,5 +241,5 @@ class AdminClient:
 
 
 def _several(names: str | Iterable[str]) -> list[str]:
-    """One name is a list of one: iterated by its letters it would name what nobody meant."""
+    """A list of names. A single name is a list of one, and not of its letters."""
     return [names] if isinstance(names, str) else list(names)

@@ -1,8 +1,8 @@
 """Ask for each thing the broker that has it, and again for what may still succeed.
 
-Groups have coordinators, partitions have leaders, topics have the controller: the round is the
-same. Find out who has what, ask every broker once for all that is its own, keep what is answered,
-and go round again for the rest only. One thing's failure is that thing's alone.
+Groups have coordinators, partitions have leaders, topics have the controller; the round is the
+same. Look up who has what, ask every broker once for everything that it has, keep the answers, and
+go round again for the rest. The failure of one thing does not touch the others.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MOVED = frozenset(
     }
 )
 _BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT})
-# What may stay so for hours is not worth the whole of the caller's time: how often it is tried.
+# How often a code is tried that may stay for hours: the caller's time is for the others.
 _ATTEMPTS = {ErrorCode.NETWORK_EXCEPTION: 3, ErrorCode.LEADER_NOT_AVAILABLE: 5}
 
 
@@ -46,12 +46,12 @@ async def settle(
     repeatable: bool = True,
     unfinished: Callable[[Value], bool] | None = None,
 ) -> dict[Key, Value | ApiError]:
-    """One outcome for each key, in the order given: what its broker answered, or why there is none.
+    """One outcome for each key, in the order given: its broker's answer, or the reason for none.
 
-    Codes that pass (a coordinator that loads or moves) are tried again until the deadline; a broker
-    that cannot be reached, three times; a partition that has no leader, five times, which is most
-    of a second. Not `repeatable` is what must not be done twice: it is not sent again once it may
-    have arrived. `unfinished` says of a value that it is worth asking again.
+    A key is tried again until the deadline for codes that pass (a coordinator that loads or moves),
+    three times for a broker that cannot be reached, and five times, which is most of a second, for
+    a partition without a leader. A request that is not `repeatable` is not sent again once it may
+    have arrived. `unfinished` says whether a value is worth asking again.
 
     Raises the error when the cluster could not be reached at all, so that nothing was looked up.
     """
@@ -142,7 +142,7 @@ def _is_silence(outcome: object) -> bool:
 
 
 def failure(error: Exception) -> ApiError:
-    """What stopped a whole request, as the outcome of one thing in it."""
+    """The error of a whole request, as the outcome of each thing in it."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, UnsupportedVersionError):
@@ -151,7 +151,7 @@ def failure(error: Exception) -> ApiError:
 
 
 def _still(outcome: Value | ApiError, attempts: int) -> Value | ApiError:
-    """The last word when time is up: a bare code gets a text that says how hard was tried."""
+    """The outcome when time is up: a bare code gets a text with the number of attempts."""
     if isinstance(outcome, ApiError) and not outcome.message:
         times = "once" if attempts == 1 else f"{attempts} times"
         return ApiError(outcome.code, f"still so when time was up, asked {times}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kohort.client.admin.rounds import settle
+from kohort.client.admin.rounds import Locate, settle
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -211,14 +211,6 @@ async def list_offsets(
     """See `AdminClient.list_offsets`."""
     times = {TopicPartition(*key): _timestamp(when) for key, when in partitions.items()}
 
-    async def locate(
-        keys: Sequence[TopicPartition], deadline: float
-    ) -> dict[TopicPartition, Node | ApiError]:
-        metadata = await cluster.metadata(dict.fromkeys(key.topic for key in keys), deadline)
-        nodes = nodes_of(metadata)
-        topics = {topic.name: topic for topic in metadata.topics}
-        return {key: _leader(key, topics.get(key.topic), nodes) for key in keys}
-
     async def ask(
         node: Node, keys: Sequence[TopicPartition], deadline: float
     ) -> dict[TopicPartition, FoundOffset | ApiError]:
@@ -235,7 +227,7 @@ async def list_offsets(
             for one in topic.partitions
         }
 
-    return Outcomes(await settle(cluster, times, locate, ask, deadline=deadline))
+    return Outcomes(await settle(cluster, times, leaders(cluster), ask, deadline=deadline))
 
 
 def _timestamp(when: When) -> int:
@@ -269,6 +261,20 @@ def _list_offsets(
         isolation_level=int(read_committed),
         topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
     )
+
+
+def leaders(cluster: Cluster) -> Locate[TopicPartition]:
+    """How `settle` finds the leaders of partitions: by one look-up of their topics."""
+
+    async def locate(
+        keys: Sequence[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, Node | ApiError]:
+        metadata = await cluster.metadata(dict.fromkeys(key.topic for key in keys), deadline)
+        nodes = nodes_of(metadata)
+        topics = {topic.name: topic for topic in metadata.topics}
+        return {key: _leader(key, topics.get(key.topic), nodes) for key in keys}
+
+    return locate
 
 
 def _leader(

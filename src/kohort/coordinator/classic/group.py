@@ -5,20 +5,25 @@ books; who rebalances when, and who is told what, is decided in `rebalance` and 
 after the requests.
 """
 
-from __future__ import annotations
+from collections import Counter
+from collections.abc import Mapping
 
-from typing import TYPE_CHECKING
-
+from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
+from kohort.coordinator.classic.records import tombstone
+from kohort.coordinator.effects import Call
+from kohort.coordinator.group import Group, Session
+from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.java import hash_order, text_hash
+from kohort.records.codec import Record
+from kohort.records.schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kohort.coordinator.shard import Shard
+from kohort.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 CONSUMER_PROTOCOL = "consumer"
+_RENEW_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
 
 _ENTERED_FROM = {
     GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
@@ -32,7 +37,7 @@ _ENTERED_FROM = {
 }
 
 
-class ClassicGroup:
+class ClassicGroup(Group):
     """A group of the classic protocol, or one that only holds offsets.
 
     `topics` is what its members subscribed to when the last join phase ended, None where that is
@@ -60,6 +65,7 @@ class ClassicGroup:
     )
 
     type = GroupType.CLASSIC
+    state: GroupState
 
     def __init__(self, id: GroupId, now: Millis) -> None:  # noqa: A002
         self.id = id
@@ -80,8 +86,6 @@ class ClassicGroup:
         self.parked_joins = 0
         self.joined_meanwhile = False  # somebody came during the initial delay
         self._supported: dict[str, int] = {}  # by how many members each protocol is offered
-
-    # -- questions
 
     @property
     def is_simple(self) -> bool:
@@ -107,7 +111,6 @@ class ClassicGroup:
         )
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether members may be reading the topic, so that its offsets must be kept."""
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.topics
@@ -148,7 +151,7 @@ class ClassicGroup:
                 f" the request says {generation}",
             )
 
-    def check_commit(
+    def committer(
         self,
         member_id: MemberId,
         instance_id: str | None,
@@ -156,7 +159,7 @@ class ClassicGroup:
         *,
         transactional: bool = False,
     ) -> ClassicMember | None:
-        """Whether offsets may be committed; the member that does it, None for a tool from outside.
+        """The member that may commit offsets like this, or None for a tool from outside.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         REBALANCE_IN_PROGRESS.
@@ -182,24 +185,103 @@ class ClassicGroup:
 
     def vote(self) -> str:
         """The protocol that most members prefer among those that all support; a tie goes to the
-        first named.
+        first in the order of upstream's hash table, whoever joined first.
 
         Raises Broken when they have none in common, which no join may bring about.
         """
         size = len(self.members)
-        common = [name for name, count in self._supported.items() if count == size]
+        common = {name for name, count in self._supported.items() if count == size}
         if not common:
             raise Broken(f"the {size} members of group {self.id} have no protocol in common")
-        votes = dict.fromkeys(common, 0)
-        for member in self.members.values():
-            votes[next(name for name in member.protocols if name in votes)] += 1
-        return max(votes, key=votes.__getitem__)
+        votes = Counter(
+            next(name for name in member.protocols if name in common)
+            for member in self.members.values()
+        )
+        return max(hash_order(votes, text_hash), key=votes.__getitem__)
 
     def metadata_of(self, member: ClassicMember) -> bytes:
         """What the member says under the protocol that was chosen; nothing before one is."""
         return b"" if self.protocol is None else member.protocols.get(self.protocol, b"")
 
-    # -- books
+    def check_commit(self, call: Call[OffsetCommitRequest], _topics: Topics) -> Session | None:
+        """A commit by a member of a group at rest, or waiting for joins, is a sign of life."""
+        request = call.request
+        member = self.committer(
+            MemberId(request.member_id),
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+        )
+        if member is None or self.state not in _RENEW_BY_COMMIT:
+            return None
+        return Session(timers.session_key(self.id, member.id), member.session_timeout_ms)
+
+    def check_offset_delete(self) -> None:
+        if self.members and self.protocol_type != CONSUMER_PROTOCOL:
+            raise ApiError(
+                ErrorCode.NON_EMPTY_GROUP,
+                f"group {self.id} has members of protocol type {self.protocol_type!r},"
+                " whose topics are not known",
+            )
+
+    def tombstones(self) -> list[Record]:
+        return [tombstone(self.id)]
+
+    def described_classic(self) -> DescribedGroup:
+        """What a member said is shown while the protocol it was said for is in force."""
+        stable = self.state is GroupState.STABLE
+        return DescribedGroup(
+            group_id=self.id,
+            group_state=self.state,
+            protocol_type=self.protocol_type,
+            protocol_data=(self.protocol or "") if stable else "",
+            members=[
+                DescribedGroupMember(
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client.id,
+                    client_host=member.client.host,
+                    member_metadata=self.metadata_of(member) if stable else b"",
+                    member_assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ],
+        )
+
+    def outcome(self, assignments: Mapping[MemberId, bytes], now: Millis) -> Record:
+        """The outcome of a rebalance for the log: who is in the group, and who has what."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type,
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=now,
+            members=[
+                MemberMetadata(
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client.id,
+                    client_host=member.client.host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=self.metadata_of(member),
+                    assignment=assignments.get(member.id, b""),
+                )
+                for member in self.members.values()
+            ],
+        )
+        return Record(GroupMetadataKey(group=self.id), value)
+
+    def emptied(self, now: Millis) -> Record:
+        """The next generation, which nobody is in. The group becomes Empty when it is replayed."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type,
+            generation=self.generation + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now,
+            members=[],
+        )
+        return Record(GroupMetadataKey(group=self.id), value)
 
     def add(self, member: ClassicMember) -> None:
         """Let a member in. The first one leads, and its protocol type is the group's from now
@@ -255,8 +337,6 @@ class ClassicGroup:
             else:
                 del supported[name]
 
-    # -- states
-
     def become_preparing(self, now: Millis) -> None:
         """Wait for everybody to join (again). What the members had been assigned is void."""
         if self.state is GroupState.COMPLETING_REBALANCE:
@@ -274,9 +354,9 @@ class ClassicGroup:
         self.pending_sync = dict.fromkeys(self.members)
         self._enter(GroupState.COMPLETING_REBALANCE, now)
 
-    def become_empty(self, now: Millis) -> None:
+    def become_empty(self, now: Millis, generation: int) -> None:
         """Begin a generation without anybody."""
-        self.generation += 1
+        self.generation = generation
         self.protocol = None
         self.leader = None
         self.topics = self.subscribed()
@@ -305,24 +385,3 @@ class ClassicGroup:
                 return None
             topics.update(subscribed)
         return frozenset(topics)
-
-
-def classic_or_none(shard: Shard, group_id: GroupId) -> ClassicGroup | None:
-    """The group of that id, if there is one and it is a classic one."""
-    group = shard.groups.get(group_id)
-    return group if isinstance(group, ClassicGroup) else None
-
-
-def join_key(group_id: GroupId) -> tuple[str, GroupId]:
-    """The key of the deadline for joins."""
-    return ("classic join", group_id)
-
-
-def sync_key(group_id: GroupId) -> tuple[str, GroupId]:
-    """The key of the deadline for syncs."""
-    return ("classic sync", group_id)
-
-
-def session_key(group_id: GroupId, member_id: MemberId) -> tuple[str, GroupId, MemberId]:
-    """The key of a member's session."""
-    return ("classic session", group_id, member_id)

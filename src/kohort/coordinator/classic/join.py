@@ -1,105 +1,61 @@
-"""JoinGroup: enter a classic group, or come back for its next generation."""
+"""JoinGroup in a classic group: enter it, or come back for its next generation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kohort.coordinator.classic import rebalance
-from kohort.coordinator.classic.group import (
-    ClassicGroup,
-    session_key,
-)
+from kohort.coordinator.classic import rebalance, timers
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.classic.records import creation_record
-from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.consumer.records import tombstones as consumer_tombstones
-from kohort.coordinator.effects import Call, Effects, Reply, answered
+from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
+from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupId, GroupState, MemberId, Millis
-
-if TYPE_CHECKING:
-    from kohort.coordinator.shard import Shard
-    from kohort.records.codec import Record
-    from kohort.wire.messages.join_group import JoinGroupRequest
+from kohort.terms import GroupState, MemberId, Millis
+from kohort.wire.messages.join_group import JoinGroupRequest
 
 NEW_MEMBER_TIMEOUT_MS = 300_000  # how long a first join may stay parked; upstream has no setting
 LONGEST_NAME_IN_IDS = 1000  # a client may call itself more than a record has room for
 
 
-def join(shard: Shard, call: Call[JoinGroupRequest], now: Millis) -> Effects:
-    """Which group is it, is there room, and is the caller known?
+def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: Millis) -> Effects:
+    """Is there room, and is the caller known?
 
     The answer is parked until the group's join phase ends, unless it is a refusal or nothing has
     changed.
     """
     request = call.request
-    if not request.group_id:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    shortest, longest = (
-        shard.config.group_min_session_timeout_ms,
-        shard.config.group_max_session_timeout_ms,
-    )
-    if not shortest <= request.session_timeout_ms <= longest:
-        raise ApiError(
-            ErrorCode.INVALID_SESSION_TIMEOUT,
-            f"a session timeout of {request.session_timeout_ms} ms"
-            f" is not within {shortest} to {longest}",
-        )
-    group, records = _group_to_join(shard, request, now)
     protocols: dict[str, bytes] = {}
     for one in request.protocols:
         protocols.setdefault(one.name, one.metadata)
-    if not _has_room(group, MemberId(request.member_id), shard.config.group_max_size):
-        rebalance.drop(shard, group, MemberId(request.member_id))
-        effects = _refused(
-            call,
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"group {group.id} has its maximum of {shard.config.group_max_size} members",
+    limit = state.classic_settings.max_size
+    if not _has_room(group, MemberId(request.member_id), limit):
+        rebalance.drop(state, group, MemberId(request.member_id))
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"group {group.id} has its maximum of {limit} members"
         )
-    elif not group.supports(request.protocol_type, protocols):
-        effects = _refused(
-            call,
+    if not group.supports(request.protocol_type, protocols):
+        raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"group {group.id} of type {group.protocol_type!r} has no protocol in common with"
             f" {', '.join(protocols) or 'none'} of type {request.protocol_type!r}",
         )
-    elif not request.member_id:
-        effects = _join_as_new(shard, group, call, protocols, now)
-    else:
-        effects = _join_as_known(shard, group, call, protocols, now)
-    effects.records[:0] = records
-    return effects
+    _check_size(state, group, MemberId(request.member_id), protocols)
+    if not request.member_id:
+        return _join_as_new(state, group, call, protocols, now)
+    return _join_as_known(state, group, call, protocols, now)
 
 
-def _group_to_join(
-    shard: Shard, request: JoinGroupRequest, now: Millis
-) -> tuple[ClassicGroup, list[Record]]:
-    """The group, made if need be, and the records that say so: it exists even when the join is
-    refused.
-    """
-    group_id = GroupId(request.group_id)
-    group = shard.groups.get(group_id)
-    if isinstance(group, ClassicGroup):
-        return group, []
-    tombstones: list[Record] = []
-    if group is not None:
-        if not isinstance(group, ConsumerGroup) or group.members:
-            raise ApiError(
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                f"group {group_id} is a {group.type} group, not a classic one",
-            )
-        tombstones = consumer_tombstones(group)
-    if request.member_id:
+def _check_size(
+    state: State, group: ClassicGroup, member_id: MemberId, protocols: dict[str, bytes]
+) -> None:
+    """One record has to hold what all members say. Raises ApiError for the one that is too many."""
+    limit = state.record_limit()
+    size = sum(len(metadata) for metadata in protocols.values())
+    others = sum(one.longest_metadata for one in group.members.values() if one.id != member_id)
+    if size > limit or max(map(len, protocols.values()), default=0) + others > limit:
         raise ApiError(
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            f"group {group_id} is new and has no member {request.member_id}",
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"the member says {size} bytes, {others} are said by the others of group {group.id},"
+            f" expected at most {limit} (max.message.bytes of the topic of groups)",
         )
-    if group is not None:
-        shard.groups.remove(group_id)
-    created = ClassicGroup(group_id, now)
-    shard.groups.add(created)
-    return created, [*tombstones, creation_record(group_id, now)]
 
 
 def _has_room(group: ClassicGroup, member_id: MemberId, limit: int) -> bool:
@@ -113,7 +69,7 @@ def _has_room(group: ClassicGroup, member_id: MemberId, limit: int) -> bool:
 
 
 def _join_as_new(
-    shard: Shard,
+    state: State,
     group: ClassicGroup,
     call: Call[JoinGroupRequest],
     protocols: dict[str, bytes],
@@ -124,24 +80,19 @@ def _join_as_new(
     Before, a client that gave up waiting and asked again left a member behind each time.
     """
     name = call.client.id[:LONGEST_NAME_IN_IDS]
-    member_id = MemberId(f"{name}-{UUID(bytes=shard.new_uuid())}")
+    member_id = MemberId(f"{name}-{UUID(bytes=state.new_uuid())}")
     if call.version < 4:
-        return _let_in(shard, group, call, now, member_id=member_id, protocols=protocols)
+        return _let_in(state, group, call, now, member_id=member_id, protocols=protocols)
     group.pending[member_id] = None
-    shard.deadlines.set(
-        session_key(group.id, member_id),
-        Millis(now + call.request.session_timeout_ms),
-        rebalance.session_over,
-        group.id,
-        member_id,
-    )
-    effects = _refused(call, ErrorCode.MEMBER_ID_REQUIRED, "join again with this member id")
-    effects.replies[0].response.member_id = member_id
-    return effects
+    timers.renew(state.deadlines, group.id, member_id, now, call.request.session_timeout_ms)
+    text = "join again with this member id"
+    refusal = call.request.refused(ApiError(ErrorCode.MEMBER_ID_REQUIRED, text))
+    refusal.member_id = member_id
+    return answered(call, refusal)
 
 
 def _join_as_known(
-    shard: Shard,
+    state: State,
     group: ClassicGroup,
     call: Call[JoinGroupRequest],
     protocols: dict[str, bytes],
@@ -152,7 +103,7 @@ def _join_as_known(
     """
     member_id = MemberId(call.request.member_id)
     if member_id in group.pending:
-        return _let_in(shard, group, call, now, member_id=member_id, protocols=protocols)
+        return _let_in(state, group, call, now, member_id=member_id, protocols=protocols)
     member = group.check_identity(member_id, call.request.group_instance_id)
     unchanged = member.offers(protocols)
     if group.state is GroupState.COMPLETING_REBALANCE and unchanged:
@@ -163,12 +114,12 @@ def _join_as_known(
     member.session_timeout_ms = call.request.session_timeout_ms
     member.rebalance_timeout_ms = _rebalance_timeout_ms(call)
     effects = _park(group, member, call)
-    effects.extend(rebalance.advance(shard, group, now))
+    effects.extend(rebalance.advance(state, group, now))
     return effects
 
 
 def _let_in(
-    shard: Shard,
+    state: State,
     group: ClassicGroup,
     call: Call[JoinGroupRequest],
     now: Millis,
@@ -192,8 +143,9 @@ def _let_in(
         group.joined_meanwhile = True
     group.add(member)
     effects = _park(group, member, call)
-    rebalance.watch(shard, group, member, now, NEW_MEMBER_TIMEOUT_MS)
-    effects.extend(rebalance.advance(shard, group, now))
+    timers.renew(state.deadlines, group.id, member_id, now, NEW_MEMBER_TIMEOUT_MS)
+    effects.notes.append(Note(group.id, f"member {member_id} joins"))
+    effects.extend(rebalance.advance(state, group, now))
     return effects
 
 
@@ -215,8 +167,3 @@ def _rebalance_timeout_ms(call: Call[JoinGroupRequest]) -> int:
     """Version 0 has none and takes the session timeout."""
     request = call.request
     return request.session_timeout_ms if call.version == 0 else request.rebalance_timeout_ms
-
-
-def _refused(call: Call[JoinGroupRequest], code: ErrorCode, message: str) -> Effects:
-    """A refusal as a value: raising it would lose the records that come before it."""
-    return answered(call, call.request.refused(ApiError(code, message)))

@@ -1,20 +1,14 @@
 """A member of a classic group, and what can be read in what it says about itself."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
-from typing import TYPE_CHECKING
-
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import WireError
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription
+from kohort.terms import MemberId
 from kohort.wire.codec import decode
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kohort.coordinator.effects import Call, Client
-    from kohort.terms import MemberId
-    from kohort.wire.messages.join_group import JoinGroupRequest
-    from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.join_group import JoinGroupRequest
+from kohort.wire.messages.sync_group import SyncGroupRequest
 
 
 class ClassicMember:
@@ -54,6 +48,11 @@ class ClassicMember:
         self.is_new = False
         self.join: Call[JoinGroupRequest] | None = None
         self.sync: Call[SyncGroupRequest] | None = None
+
+    @property
+    def longest_metadata(self) -> int:
+        """How many bytes the log has to hold, whichever protocol is chosen."""
+        return max(map(len, self.protocols.values()), default=0)
 
     def offers(self, protocols: Mapping[str, bytes]) -> bool:
         """Whether these are its protocols: the same names in the same order with the same bytes."""

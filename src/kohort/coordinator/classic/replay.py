@@ -1,43 +1,40 @@
 """From the log to a classic group."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from kohort.coordinator.classic.group import ClassicGroup, classic_or_none, join_key, sync_key
+from kohort.coordinator.classic import timers
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.effects import Client
+from kohort.coordinator.state import State
+from kohort.records.schemas import GroupMetadataKey, GroupMetadataValue
 from kohort.terms import GroupId, GroupState, MemberId, Millis
 
-if TYPE_CHECKING:
-    from kohort.coordinator.shard import Shard
-    from kohort.records.schemas import GroupMetadataKey, GroupMetadataValue
 
-
-def replay(shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+def replay(state: State, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
     """What the log says about a group.
 
-    While loading, that is all there is to know. Afterwards the live group knows more: a rebalance
-    may be under way of which this is the outcome, or which has begun together with the record of
-    the creation.
+    While loading, that is all there is to know. Afterwards the live group knows more: this is then
+    the outcome of a rebalance that is under way.
     """
     group_id = GroupId(key.group)
-    group = classic_or_none(shard, group_id)
+    group = state.groups.classic(group_id)
     if value is None:
-        shard.deadlines.cancel(join_key(group_id))
-        shard.deadlines.cancel(sync_key(group_id))
+        timers.end_all(state.deadlines, group_id)
         if group is not None:
-            shard.groups.remove(group_id)
-    elif group is None or shard.loading:
-        shard.groups.remove(group_id)
-        shard.groups.add(_restored(group_id, value))
-    elif (
-        group.state is GroupState.COMPLETING_REBALANCE
-        and group.generation == value.generation
-        and value.members
-    ):
+            state.groups.remove(group_id)
+    elif group is None or state.loading:
+        state.groups.remove(group_id)
+        state.groups.add(_restored(group_id, value))
+    elif value.members and _is_awaited(group, GroupState.COMPLETING_REBALANCE, value.generation):
         assignments = {MemberId(one.member_id): one.assignment for one in value.members}
         group.become_stable(Millis(value.current_state_timestamp), assignments)
+    elif not group.members and _is_awaited(
+        group, GroupState.PREPARING_REBALANCE, value.generation - 1
+    ):
+        group.become_empty(Millis(value.current_state_timestamp), value.generation)
+
+
+def _is_awaited(group: ClassicGroup, state: GroupState, generation: int) -> bool:
+    return group.state is state and group.generation == generation
 
 
 def _restored(group_id: GroupId, value: GroupMetadataValue) -> ClassicGroup:

@@ -1,40 +1,20 @@
-"""SyncGroup: the leader hands out the assignments of a generation, everybody receives his own."""
+"""SyncGroup in a classic group: the leader hands out the assignments of a generation, everybody
+receives his own.
+"""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from kohort.coordinator.classic import rebalance
-from kohort.coordinator.classic.group import (
-    ClassicGroup,
-    classic_or_none,
-    sync_key,
-)
+from kohort.coordinator.classic import rebalance, timers
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.classic.records import outcome_record
 from kohort.coordinator.effects import Call, Effects, Reply, answered
+from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupId, GroupState, MemberId, Millis
-from kohort.wire.messages.sync_group import SyncGroupResponse
-
-if TYPE_CHECKING:
-    from kohort.coordinator.shard import Shard
-    from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.terms import GroupState, MemberId, Millis
+from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def sync(shard: Shard, call: Call[SyncGroupRequest], now: Millis) -> Effects:
+def sync(state: State, group: ClassicGroup, call: Call[SyncGroupRequest], now: Millis) -> Effects:
     """Is this a member of the current generation, and has the leader spoken yet?"""
     request = call.request
-    if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-        raise ApiError(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            "a SyncGroup of version 5 must name its protocol type and protocol",
-        )
-    if not request.group_id:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    group = classic_or_none(shard, GroupId(request.group_id))
-    if group is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no classic group {request.group_id}")
     member = group.check_identity(MemberId(request.member_id), request.group_instance_id)
     group.check_generation(request.generation_id)
     _check_protocol(group, request)
@@ -43,13 +23,13 @@ def sync(shard: Shard, call: Call[SyncGroupRequest], now: Millis) -> Effects:
 
     group.pending_sync.pop(member.id, None)
     if not group.pending_sync:
-        shard.deadlines.cancel(sync_key(group.id))
+        timers.end_syncs(state.deadlines, group.id)
     if group.state is GroupState.STABLE:
-        rebalance.watch(shard, group, member, now)
+        rebalance.renew(state, group, member, now)
         return answered(call, _assigned(group, member.assignment))
     effects = _park(member, call)
     if member.id == group.leader:
-        effects.extend(_hand_out(shard, group, request, now))
+        effects.extend(_hand_out(state, group, request, now))
     return effects
 
 
@@ -77,19 +57,19 @@ def _park(member: ClassicMember, call: Call[SyncGroupRequest]) -> Effects:
     return effects
 
 
-def _hand_out(shard: Shard, group: ClassicGroup, request: SyncGroupRequest, now: Millis) -> Effects:
+def _hand_out(state: State, group: ClassicGroup, request: SyncGroupRequest, now: Millis) -> Effects:
     """The leader has spoken: who waits is answered, who comes later finds it in the group.
 
     The group becomes Stable when the record is replayed, in this step or after a restart.
     """
     assignments = {MemberId(one.member_id): one.assignment for one in request.assignments}
-    effects = Effects([outcome_record(group, assignments, now)])
+    effects = Effects([group.outcome(assignments, now)])
     for member in group.members.values():
         if member.sync is not None:
             response = _assigned(group, assignments.get(member.id, b""))
             effects.replies.append(Reply(member.sync.token, response))
             member.sync = None
-            rebalance.watch(shard, group, member, now)
+            rebalance.renew(state, group, member, now)
     return effects
 
 

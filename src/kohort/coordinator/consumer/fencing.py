@@ -3,46 +3,35 @@
 Whatever ends it, the group goes on without the member at a new epoch.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
-from kohort.coordinator.consumer import metadata
+from kohort.coordinator.consumer import metadata, timers
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
-from kohort.coordinator.consumer.member import MemberState
+from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import (
     epoch_record,
     member_tombstones,
     regex_tombstone,
     target_epoch_record,
 )
-from kohort.coordinator.effects import Call, Effects, answered
+from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.codec import Record
 from kohort.terms import GroupId, MemberId, Millis
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kohort.coordinator.consumer.member import Member
-    from kohort.coordinator.shard import Shard
-    from kohort.records.codec import Record
-    from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-
-SESSION, REBALANCE = "consumer session", "consumer rebalance"  # kinds of deadlines
+from kohort.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 
-def leave(
-    shard: Shard,
-    call: Call[ConsumerGroupHeartbeatRequest],
-    now: Millis,  # noqa: ARG001
-) -> Effects:
+def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis) -> Effects:
     """The member goes at once, and its epoch does not matter."""
     request = call.request
     group_id, member_id = GroupId(request.group_id), MemberId(request.member_id)
-    group = shard.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        text = "not found" if group is None else "is not a consumer group"
+    group = state.groups.consumer(group_id)
+    if group is None:
+        text = "is not a consumer group" if group_id in state.groups else "not found"
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
     member = group.members.get(member_id)
     if member is None:
@@ -50,10 +39,14 @@ def leave(
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=request.member_epoch
     )
-    return answered(call, response, remove(shard, group, [member]))
+    return Effects(
+        remove(state, group, [member]),
+        [Reply(call.token, response)],
+        [Note(group_id, f"member {member_id} leaves")],
+    )
 
 
-def remove(shard: Shard, group: ConsumerGroup, members: Iterable[Member]) -> list[Record]:
+def remove(state: State, group: ConsumerGroup, members: Iterable[Member]) -> list[Record]:
     """Take members out: their tombstones and one new epoch for all of them. Their deadlines go.
 
     A group without members has a target of its own, an empty one (KAFKA-20442): nothing is to be
@@ -63,7 +56,7 @@ def remove(shard: Shard, group: ConsumerGroup, members: Iterable[Member]) -> lis
     gone = {member.id: member for member in members}
     for member in gone.values():
         records += member_tombstones(group.id, member.id)
-        cancel(shard, group, member.id)
+        timers.cancel(state, group, member.id)
     expressions = [one.subscribed_regex for one in gone.values() if one.subscribed_regex]
     records += [
         regex_tombstone(group.id, expression)
@@ -73,72 +66,44 @@ def remove(shard: Shard, group: ConsumerGroup, members: Iterable[Member]) -> lis
     ]
     epoch = group.group_epoch + 1
     names = group.topic_names(gone.values(), ())
-    records.append(epoch_record(group.id, epoch, metadata.hash_of(names, shard.topics)))
+    records.append(epoch_record(group.id, epoch, metadata.hash_of(names, state.topics)))
     if len(gone) == len(group.members):
         records.append(target_epoch_record(group.id, epoch, group.target_time))
     return records
 
 
-# -- deadlines
-
-
-def watch(shard: Shard, group: ConsumerGroup, member: Member, now: Millis) -> None:
-    """Begin the member's session anew."""
-    timeout_ms = shard.config.group_consumer_session_timeout_ms
-    if member.classic is not None:
-        timeout_ms = member.classic.session_timeout_ms
-    shard.deadlines.set(
-        (SESSION, group.id, member.id), Millis(now + timeout_ms), session_over, group.id, member.id
-    )
-
-
-def watch_revocation(shard: Shard, group: ConsumerGroup, member: Member, now: Millis) -> None:
-    """Give a member that has to give something up its rebalance timeout for that."""
-    key = (REBALANCE, group.id, member.id)
-    if member.state is not MemberState.UNREVOKED_PARTITIONS or member.classic is not None:
-        shard.deadlines.cancel(key)
-        return
-    at = Millis(now + member.rebalance_timeout_ms)
-    shard.deadlines.set(key, at, revocation_overdue, group.id, member.id, member.epoch)
-
-
-def cancel(shard: Shard, group: ConsumerGroup, member_id: MemberId) -> None:
-    """Forget the deadlines of a member."""
-    shard.deadlines.cancel((SESSION, group.id, member_id))
-    shard.deadlines.cancel((REBALANCE, group.id, member_id))
-
-
-def session_over(shard: Shard, now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:  # noqa: ARG001
+def session_over(state: State, _now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:
     """A member was silent for too long."""
-    group = shard.groups.consumer(group_id)
+    group = state.groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None:
         return Effects()
-    return Effects(remove(shard, group, [member]))
+    timeout_ms = timers.session_timeout_ms(group, member)
+    text = f"the session of member {member_id} is over after {timeout_ms} ms"
+    return Effects(remove(state, group, [member]), notes=[Note(group_id, text)])
 
 
 def revocation_overdue(
-    shard: Shard,
-    now: Millis,  # noqa: ARG001
-    group_id: GroupId,
-    member_id: MemberId,
-    epoch: int,
+    state: State, _now: Millis, group_id: GroupId, member_id: MemberId, epoch: int
 ) -> Effects:
     """A member keeps for too long what it has to give up, and others wait for it."""
-    group = shard.groups.consumer(group_id)
+    group = state.groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None or member.epoch != epoch:
         return Effects()
-    return Effects(remove(shard, group, [member]))
+    text = (
+        f"member {member_id} has kept what it has to give up for longer than its rebalance "
+        f"timeout of {member.rebalance_timeout_ms} ms"
+    )
+    return Effects(remove(state, group, [member]), notes=[Note(group_id, text)])
 
 
-def start(shard: Shard, now: Millis) -> None:
+def start(state: State, now: Millis) -> None:
     """After loading: every member gets a full session, and time to give up what it has to. Topics
     may have changed meanwhile.
     """
-    for group in shard.groups:
-        if isinstance(group, ConsumerGroup):
-            group.metadata_stale = True
-            for member in group.members.values():
-                watch(shard, group, member, now)
-                watch_revocation(shard, group, member, now)
+    for group in state.groups.all_consumer():
+        group.metadata_stale = True
+        for member in group.members.values():
+            timers.renew(state, group, member, now)
+            timers.watch_revocation(state, group, member, now)

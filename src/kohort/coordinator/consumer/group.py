@@ -4,20 +4,29 @@ Changed by `replay` alone. What follows from the members (state, votes, who hold
 kept up to date with them, so that no question needs a walk over all of them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
-from kohort.assignors import Assignment
 from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.consumer.records import tombstones
+from kohort.coordinator.consumer.target import NOTHING, Target
+from kohort.coordinator.effects import Call
+from kohort.coordinator.group import Group, Session
+from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.records.codec import Record
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId
-from kohort.wire.messages.offset_commit import OffsetCommitRequestTopic
+from kohort.wire.messages import consumer_group_describe as describe
+from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from kohort.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
 FIRST_EPOCH = 1  # KAFKA-20268: of a group that has no target yet
 FIRST_VERSION_OF_MEMBERS = 9  # of OffsetCommit
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
-class ConsumerGroup:
+class ConsumerGroup(Group):
     """A group of the KIP-848 protocol.
 
     Its epochs: `group_epoch` counts the changes that ask for a new target, `target_epoch` is the
@@ -30,7 +39,6 @@ class ConsumerGroup:
         "_expressions",
         "_names",
         "_votes",
-        "assignors",
         "group_epoch",
         "held",
         "id",
@@ -39,6 +47,7 @@ class ConsumerGroup:
         "metadata_hash",
         "metadata_stale",
         "resolved",
+        "settings",
         "target_epoch",
         "target_time",
         "targets",
@@ -47,15 +56,15 @@ class ConsumerGroup:
     type = GroupType.CONSUMER
     protocol_type = "consumer"
 
-    def __init__(self, group_id: GroupId, assignors: Sequence[str]) -> None:
+    def __init__(self, group_id: GroupId, settings: ConsumerSettings) -> None:
         self.id = group_id
-        self.assignors = assignors  # the broker's, the default first
+        self.settings = settings
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.metadata_stale = False
         self.target_epoch = FIRST_EPOCH
         self.target_time = Millis(0)
-        self.targets: dict[MemberId, Assignment] = {}
+        self.targets: dict[MemberId, Target] = {}
         self.members: dict[MemberId, Member] = {}
         self.instances: dict[str, MemberId] = {}
         self.resolved: dict[str, tuple[str, ...]] = {}  # topics of regular expressions
@@ -91,7 +100,7 @@ class ConsumerGroup:
             votes = dict(votes)
             for name, by in changed:
                 votes[name] = votes.get(name, 0) + by
-        return max(self.assignors, key=lambda name: votes.get(name, 0))
+        return max(self.settings.assignors, key=lambda name: votes.get(name, 0))
 
     def at_rest(self, member: Member) -> bool:
         """Whether nothing is to be done for a member: the target is up to date and reached."""
@@ -105,9 +114,15 @@ class ConsumerGroup:
         )
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether any member reads a topic, by its name or by an expression."""
         return topic in self._names or any(
             topic in self.resolved.get(expression, ()) for expression in self._expressions
+        )
+
+    def reads_any(self, topics: AbstractSet[str]) -> bool:
+        """Whether any member reads any of these topics."""
+        return not topics.isdisjoint(self._names) or any(
+            not topics.isdisjoint(self.resolved.get(expression, ()))
+            for expression in self._expressions
         )
 
     def topic_names(self, leaving: Iterable[Member], joining: Iterable[Member]) -> Iterator[str]:
@@ -134,48 +149,78 @@ class ConsumerGroup:
         """How many members subscribe by this expression."""
         return self._expressions.get(expression, 0)
 
-    # -- may this caller touch the group's offsets?
-
-    def check_commit(
-        self,
-        member_id: MemberId,
-        epoch: int,
-        version: int,
-        topics: Iterable[OffsetCommitRequestTopic],
-        known: Topics,
-    ) -> None:
-        """Raise what keeps a caller from committing. Without members anybody may.
+    def check_commit(self, call: Call[OffsetCommitRequest], topics: Topics) -> Session | None:
+        """Without members anybody may.
 
         An older epoch will do for partitions that the member has had since then (KIP-1251): its
         commit was on the way while the epoch moved on.
         """
+        request = call.request
+        epoch = request.generation_id_or_member_epoch
         if epoch < 0 and not self.members:
-            return
-        member = self._known(member_id)
-        if member.classic is None and version < FIRST_VERSION_OF_MEMBERS:
+            return None
+        member = self._known(MemberId(request.member_id))
+        if member.classic is None and call.version < FIRST_VERSION_OF_MEMBERS:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"OffsetCommit v{version} has no member epochs, "
+                f"OffsetCommit v{call.version} has no member epochs, "
                 f"version {FIRST_VERSION_OF_MEMBERS} or newer is needed in group {self.id}",
             )
-        if epoch == member.epoch:
-            return
-        if epoch > member.epoch or not _had_since(member, epoch, topics, known):
+        if epoch > member.epoch or (
+            epoch < member.epoch and not _had_since(member, epoch, request.topics, topics)
+        ):
             raise _stale(member, epoch)
+        return None
 
-    def check_fetch(self, member_id: MemberId, epoch: int) -> None:
-        """Raise what keeps a caller from reading offsets as a member."""
-        member = self._known(member_id)
-        if epoch != member.epoch:
-            raise _stale(member, epoch)
+    def check_fetch(self, wanted: OffsetFetchRequestGroup) -> None:
+        """Who says that he is a member may be a zombie of an older epoch."""
+        if wanted.member_id is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"an epoch ({wanted.member_epoch}) is given for group {self.id}, but no member",
+            )
+        member = self._known(MemberId(wanted.member_id))
+        if wanted.member_epoch != member.epoch:
+            raise _stale(member, wanted.member_epoch)
+
+    def check_offset_delete(self) -> None:
+        """It is known what each member reads, so that each topic can be judged by itself."""
+
+    def tombstones(self) -> list[Record]:
+        return tombstones(self.id, self.members, self.resolved)
+
+    def described_consumer(self, topics: Topics) -> describe.DescribedGroup:
+        """What every member has, and what it is going to have."""
+        return describe.DescribedGroup(
+            group_id=self.id,
+            group_state=self.state,
+            group_epoch=self.group_epoch,
+            assignment_epoch=self.target_epoch,
+            assignor_name=self.assignor,
+            members=[self._described(member, topics) for member in self.members.values()],
+        )
+
+    def _described(self, member: Member, topics: Topics) -> describe.Member:
+        target = self.targets.get(member.id, NOTHING).partitions
+        return describe.Member(
+            member_id=member.id,
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            member_epoch=member.epoch,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=list(member.subscribed_names),
+            subscribed_topic_regex=member.subscribed_regex or "",
+            assignment=_named(topics, member.assigned, member.revoking),
+            target_assignment=_named(topics, target),
+            member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+        )
 
     def _known(self, member_id: MemberId) -> Member:
         member = self.members.get(member_id)
         if member is None:
             raise unknown_member(self.id, member_id)
         return member
-
-    # -- written by replay alone
 
     def put(self, member: Member, *, tolerant: bool = False) -> None:
         """Take in a member, or what has become of it. Raises Broken when somebody else holds a
@@ -274,6 +319,26 @@ def _had_since(
             if since is None or since > epoch:
                 return False
     return True
+
+
+def _named(topics: Topics, *parts: Mapping[TopicId, Iterable[int]]) -> describe.Assignment:
+    """Partitions by topic, put together from parts (KAFKA-20431). Topics that have been deleted are
+    left out.
+    """
+    together: dict[TopicId, list[int]] = {}
+    for part in parts:
+        for topic_id, partitions in part.items():
+            together.setdefault(topic_id, []).extend(partitions)
+    by_id = topics.by_id
+    return describe.Assignment(
+        topic_partitions=[
+            describe.TopicPartitions(
+                topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=sorted(partitions)
+            )
+            for topic_id, partitions in together.items()
+            if topic_id in by_id
+        ]
+    )
 
 
 def _partitions_differ(before: Member, after: Member) -> bool:

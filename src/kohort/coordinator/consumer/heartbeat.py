@@ -5,18 +5,15 @@ Then compute it. How far may this member go towards it? What each question yield
 this order, and the answer tells what came of it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kohort.assignors.subscriptions import java_sorted
-from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.classic.records import tombstone as classic_tombstone
-from kohort.coordinator.consumer import fencing, metadata, reconcile, target
+from kohort.coordinator.consumer import fencing, metadata, planning, reconcile, timers
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
 from kohort.coordinator.consumer.member import JOINING, Member
 from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
+from kohort.coordinator.consumer.reconcile import Owned
 from kohort.coordinator.consumer.records import (
     current_record,
     epoch_record,
@@ -24,9 +21,12 @@ from kohort.coordinator.consumer.records import (
     regex_tombstone,
 )
 from kohort.coordinator.consumer.requests import check
-from kohort.coordinator.effects import Call, Client, Effects, Reply
+from kohort.coordinator.consumer.target import NOTHING
+from kohort.coordinator.effects import Call, Client, Effects, Note, Reply
+from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupId, GroupState, MemberId, Millis, TopicId, uuid_text
+from kohort.records.codec import Record
+from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId, uuid_text
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -34,54 +34,47 @@ from kohort.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from kohort.coordinator.consumer.reconcile import Owned
-    from kohort.coordinator.shard import Shard
-    from kohort.records.codec import Record
-
-
-def heartbeat(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
+def heartbeat(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
     """One heartbeat of one member. Nearly all of them change nothing, and are answered here."""
     request = call.request
-    member = quiet_member(shard, request, call.client)
-    if member is not None:
-        session_ends = Millis(now + shard.config.group_consumer_session_timeout_ms)
-        shard.deadlines.move((fencing.SESSION, request.group_id, member.id), session_ends)
-        return Effects([], [Reply(call.token, quiet_answer(shard, member))])
-    check(request, call.version, shard.assignors)
+    group = state.groups.get(GroupId(request.group_id))
+    if type(group) is ConsumerGroup:
+        member = quiet_member(group, request, call.client)
+        if member is not None:
+            timers.renew(state, group, member, now)
+            return Effects([], [Reply(call.token, quiet_answer(group, member))])
+    check(request, call.version, state.assignors)
     if request.member_epoch < JOINING:
-        return fencing.leave(shard, call, now)
-    return _join_or_stay(shard, call, now)
+        return fencing.leave(state, call, now)
+    return _join_or_stay(state, call, now)
 
 
-def _join_or_stay(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
+def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
     request = call.request
-    group, records = _group_of(shard, request)
-    _check_room(shard, group, request.member_id)
+    group, records = _group_of(state, request)
+    _check_room(group, request.member_id)
     owned = _owned(request)
-    before = _member_of(shard, group, request, owned)
+    before = _member_of(state, group, request, owned)
     known = group.members.get(before.id)
     member = _described(before, request, call.client)
 
     if known is None or member != before:
         records.append(member_record(group.id, member))
     records += _dropped_expression(group, before, member)
-    epoch, metadata_hash = _epoch(shard, group, known, before, member)
+    epoch, metadata_hash = _epoch(state, group, known, before, member)
     if epoch > group.group_epoch:
         records.append(epoch_record(group.id, epoch, metadata_hash))
 
-    new_target = None
-    if target.is_due(shard, group, epoch, now):
-        new_target = target.compute(shard, group, member, epoch, now)
-        records += new_target.records
+    planned = planning.plan(state, group, member, epoch, now)
+    if planned is None:
+        target_epoch, target = group.target_epoch, group.targets.get(member.id, NOTHING)
+    else:
+        target_epoch, target = planned.epoch, planned.of_member
+        records += planned.records
 
-    goal = reconcile.Goal(
-        new_target.epoch if new_target else group.target_epoch,
-        new_target.of_member if new_target else group.targets.get(member.id, {}),
-        target.topic_ids(group.names_of(member), shard.topics),
-    )
+    subscribed = planning.topic_ids(group.names_of(member), state.topics)
+    goal = reconcile.Goal(target_epoch, target.partitions, subscribed)
     resubscribed = _subscription(before) != _subscription(member)
     moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)
     if moved is not member:
@@ -89,37 +82,35 @@ def _join_or_stay(shard: Shard, call: Call[ConsumerGroupHeartbeatRequest], now: 
 
     # From here on nothing refuses, so what a reload forgets may be touched.
     group.metadata_stale = False
-    fencing.watch(shard, group, moved, now)
+    timers.renew(state, group, moved, now)
     if moved is not member:
-        fencing.watch_revocation(shard, group, moved, now)
-    return Effects(records, [Reply(call.token, _answer(shard, request, before, moved))])
-
-
-# -- who is it?
+        timers.watch_revocation(state, group, moved, now)
+    notes = [Note(group.id, f"member {moved.id} joins")] if known is None else []
+    return Effects(records, [Reply(call.token, _answer(group, request, before, moved))], notes)
 
 
 def _group_of(
-    shard: Shard, request: ConsumerGroupHeartbeatRequest
+    state: State, request: ConsumerGroupHeartbeatRequest
 ) -> tuple[ConsumerGroup, list[Record]]:
     """The group, and what has to be written before anything else. A group that is not there yet is
     made by its first records; an empty classic group makes room for it.
     """
     group_id = GroupId(request.group_id)
-    known = shard.groups.get(group_id)
+    known = state.groups.get(group_id)
     if isinstance(known, ConsumerGroup):
         return known, []
-    if known is None and request.member_epoch != JOINING:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+    joins = request.member_epoch == JOINING
+    if known is None and joins:
+        return ConsumerGroup(group_id, state.consumer_settings), []
     if known is None:
-        return ConsumerGroup(group_id, tuple(shard.assignors)), []
-    empty = isinstance(known, ClassicGroup) and known.state is GroupState.EMPTY
-    if not empty or request.member_epoch != JOINING:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    return ConsumerGroup(group_id, tuple(shard.assignors)), [classic_tombstone(group_id)]
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+    if joins and known.type is GroupType.CLASSIC and known.state is GroupState.EMPTY:
+        return ConsumerGroup(group_id, state.consumer_settings), known.tombstones()
+    raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
-def _check_room(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
-    limit = shard.config.group_consumer_max_size
+def _check_room(group: ConsumerGroup, member_id: str) -> None:
+    limit = group.settings.max_size
     if len(group.members) >= limit and member_id not in group.members:
         raise ApiError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -128,13 +119,13 @@ def _check_room(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
 
 
 def _member_of(
-    shard: Shard,
+    state: State,
     group: ConsumerGroup,
     request: ConsumerGroupHeartbeatRequest,
     owned: Owned | None,
 ) -> Member:
     """The member as the group has it, or a new one. Raises ApiError for one that is fenced."""
-    member_id = MemberId(request.member_id or uuid_text(shard.new_uuid()))
+    member_id = MemberId(request.member_id or uuid_text(state.new_uuid()))
     member = group.members.get(member_id)
     if member is None:
         if request.member_epoch != JOINING:
@@ -180,12 +171,9 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     return owned
 
 
-# -- what has changed?
-
-
 def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
-    """The member with what it says about itself; what it leaves out stays. Speaking this protocol
-    it is not a classic member, or no longer.
+    """The member with what it says about itself; what it leaves out stays. A member that speaks
+    this protocol is not, or no longer, a classic one.
     """
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
@@ -230,7 +218,7 @@ def _dropped_expression(group: ConsumerGroup, before: Member, member: Member) ->
 
 
 def _epoch(
-    shard: Shard, group: ConsumerGroup, known: Member | None, before: Member, member: Member
+    state: State, group: ConsumerGroup, known: Member | None, before: Member, member: Member
 ) -> tuple[int, int]:
     """The group's epoch after this heartbeat, and the hash over the topics that it reads then.
 
@@ -244,7 +232,7 @@ def _epoch(
     if not changed and not group.metadata_stale:
         return group.group_epoch, group.metadata_hash
     names = group.topic_names(leaving, (member,))
-    metadata_hash = metadata.hash_of(names, shard.topics)
+    metadata_hash = metadata.hash_of(names, state.topics)
     if not changed and metadata_hash == group.metadata_hash:
         return group.group_epoch, metadata_hash
     return group.group_epoch + 1, metadata_hash
@@ -260,11 +248,8 @@ def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) ->
     )
 
 
-# -- what is it told?
-
-
 def _answer(
-    shard: Shard, request: ConsumerGroupHeartbeatRequest, before: Member, after: Member
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, before: Member, after: Member
 ) -> ConsumerGroupHeartbeatResponse:
     """The assignment goes along, whole, when the member joins, when it tells everything about
     itself, and when it has changed. To leave it out says that it is as before.
@@ -285,6 +270,6 @@ def _answer(
     return ConsumerGroupHeartbeatResponse(
         member_id=after.id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=shard.config.group_consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=group.settings.heartbeat_interval_ms,
         assignment=assignment,
     )

@@ -4,19 +4,13 @@ Nothing happens when a topic changes; the groups that read it are marked, and th
 of whichever member, looks.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.state import State
+from kohort.coordinator.topics import Topic, Topics
 from kohort.records.topic_hash import hash_of_group, hash_of_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from kohort.coordinator.shard import Shard
-    from kohort.coordinator.topics import Topic, Topics
 
 
 @lru_cache(maxsize=1 << 16)
@@ -41,10 +35,10 @@ def changes(before: Topics, after: Topics) -> tuple[list[str], list[str]]:
     return changed, deleted
 
 
-def touch(shard: Shard, changed: Collection[str]) -> None:
+def touch(state: State, changed: AbstractSet[str]) -> None:
     """Mark the groups that read any of these topics."""
     if not changed:
         return
-    for group in shard.groups:
-        if isinstance(group, ConsumerGroup) and any(map(group.subscribes_to, changed)):
+    for group in state.groups.all_consumer():
+        if group.reads_any(changed):
             group.metadata_stale = True

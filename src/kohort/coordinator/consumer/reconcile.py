@@ -11,7 +11,7 @@ A member moves on its own, and this is all of how it does:
 - When nothing is missing it is STABLE.
 
 Two owners are worse than none. That is why a partition counts as held for as long as it is in
-`assigned` or `revoking` of anybody.
+`assigned` or `revoking` of anybody else.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -87,13 +87,18 @@ def _advance(
     assigned = dict(kept)
     for topic, partitions in target.items():
         missing = partitions.difference(kept.get(topic, ()))
-        free = missing.difference(held.get(topic, ()))
+        free = _free(missing, held.get(topic, {}), member.id)
         waiting = waiting or len(free) < len(missing)
         if free:
             together = {**kept.get(topic, {}), **dict.fromkeys(free, goal.epoch)}
             assigned[topic] = dict(sorted(together.items()))
     state = MemberState.UNRELEASED_PARTITIONS if waiting else MemberState.STABLE
     return _moved(member, goal.epoch, state, assigned, {})
+
+
+def _free(missing: set[int], held: Mapping[int, MemberId], member_id: MemberId) -> set[int]:
+    """Those that nobody else holds: what the member itself has just given up it may have back."""
+    return {index for index in missing if held.get(index, member_id) == member_id}
 
 
 def _unsubscribe(member: Member, goal: Goal, owned: Owned | None) -> Member:

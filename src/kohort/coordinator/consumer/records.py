@@ -1,10 +1,9 @@
 """What the log is told about a consumer group: a function for each record (KIP-848)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from kohort.assignors import Assignment
-from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Held, Member
+from kohort.coordinator.consumer.target import Target
 from kohort.records.codec import Record
 from kohort.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -51,14 +50,14 @@ def epoch_record(group_id: GroupId, epoch: int, metadata_hash: int) -> Record:
     )
 
 
-def target_record(group_id: GroupId, member_id: MemberId, target: Assignment) -> Record:
+def target_record(group_id: GroupId, member_id: MemberId, target: Target) -> Record:
     """What a member is meant to have."""
     return Record(
         ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
                 TopicPartition(topic_id=topic, partitions=list(partitions))
-                for topic, partitions in target.items()
+                for topic, partitions in target.partitions.items()
             ]
         ),
     )
@@ -101,17 +100,18 @@ def member_tombstones(group_id: GroupId, member_id: MemberId) -> Iterator[Record
     yield _member_tombstone(group_id, member_id)
 
 
-def tombstones(group: ConsumerGroup) -> list[Record]:
+def tombstones(
+    group_id: GroupId, members: Collection[MemberId], expressions: Collection[str]
+) -> list[Record]:
     """The end of a group, in the order in which replay wants it."""
-    key = group.id
     return [
-        *(_current_tombstone(key, member_id) for member_id in group.members),
-        *(_target_tombstone(key, member_id) for member_id in group.members),
-        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=key), None),
-        *(_member_tombstone(key, member_id) for member_id in group.members),
-        *(regex_tombstone(key, expression) for expression in group.resolved),
-        Record(ConsumerGroupPartitionMetadataKey(group_id=key), None),
-        Record(ConsumerGroupMetadataKey(group_id=key), None),
+        *(_current_tombstone(group_id, member_id) for member_id in members),
+        *(_target_tombstone(group_id, member_id) for member_id in members),
+        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+        *(_member_tombstone(group_id, member_id) for member_id in members),
+        *(regex_tombstone(group_id, expression) for expression in expressions),
+        Record(ConsumerGroupPartitionMetadataKey(group_id=group_id), None),
+        Record(ConsumerGroupMetadataKey(group_id=group_id), None),
     ]
 
 

@@ -1,88 +1,83 @@
 """From the log to a consumer group: what each record makes true, live and while loading.
 
-Live, a record that does not fit is Broken. While loading compaction may have hidden what went
-before (KAFKA-17306, KAFKA-19862), so there only what is said counts.
+Live, a record that does not fit is Broken. While loading, compaction may have removed earlier
+records (KAFKA-17306, KAFKA-19862), so each record is taken at its word.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from kohort.assignors import Assignment
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Held, Member, MemberState
+from kohort.coordinator.consumer.target import Target
+from kohort.coordinator.state import State
 from kohort.errors import Broken
+from kohort.records.schemas import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    TopicPartition,
+    TopicPartitions,
+)
 from kohort.terms import GroupId, MemberId, Millis, TopicId
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kohort.assignors import Assignment
-    from kohort.coordinator.shard import Shard
-    from kohort.records.schemas import (
-        ConsumerGroupCurrentMemberAssignmentKey,
-        ConsumerGroupCurrentMemberAssignmentValue,
-        ConsumerGroupMemberMetadataKey,
-        ConsumerGroupMemberMetadataValue,
-        ConsumerGroupMetadataKey,
-        ConsumerGroupMetadataValue,
-        ConsumerGroupPartitionMetadataKey,
-        ConsumerGroupPartitionMetadataValue,
-        ConsumerGroupRegularExpressionKey,
-        ConsumerGroupRegularExpressionValue,
-        ConsumerGroupTargetAssignmentMemberKey,
-        ConsumerGroupTargetAssignmentMemberValue,
-        ConsumerGroupTargetAssignmentMetadataKey,
-        ConsumerGroupTargetAssignmentMetadataValue,
-        TopicPartition,
-        TopicPartitions,
-    )
 
 NO_EPOCH = -1
 
 
 def epoch(
-    shard: Shard, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+    state: State, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
 ) -> None:
     """The group's epoch; its tombstone is the last that is said about a group."""
     if value is not None:
-        group = _made(shard, key.group_id)
+        group = _made(state, key.group_id)
         group.group_epoch = value.epoch
         group.metadata_hash = value.metadata_hash
         return
-    known = shard.groups.consumer(GroupId(key.group_id))
+    known = state.groups.consumer(GroupId(key.group_id))
     if known is None:
         return
-    if not shard.loading and (known.members or known.targets or known.target_epoch != NO_EPOCH):
+    if not state.loading and (known.members or known.targets or known.target_epoch != NO_EPOCH):
         raise Broken(
             f"group {known.id} is deleted with {len(known.members)} members and target epoch "
             f"{known.target_epoch}, expected neither",
         )
-    shard.groups.remove(known.id)
+    state.groups.remove(known.id)
 
 
 def partition_metadata(
-    shard: Shard,
+    state: State,
     key: ConsumerGroupPartitionMetadataKey,
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
     """What brokers up to 4.0 wrote where now the hash is. It tells nothing new."""
     if value is not None:
-        _made(shard, key.group_id)
+        _made(state, key.group_id)
 
 
 def member(
-    shard: Shard,
+    state: State,
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
     """What a member says about itself; its tombstone is the last that is said about a member."""
     member_id = MemberId(key.member_id)
     if value is None:
-        _drop(shard, GroupId(key.group_id), member_id)
+        _drop(state, GroupId(key.group_id), member_id)
         return
-    group = _made(shard, key.group_id)
+    group = _made(state, key.group_id)
     known = group.members.get(member_id) or Member(member_id)
     described = replace(
         known,
@@ -96,15 +91,15 @@ def member(
         server_assignor=value.server_assignor,
         classic=value.classic_member_metadata,
     )
-    group.put(described, tolerant=shard.loading)
+    group.put(described, tolerant=state.loading)
 
 
-def _drop(shard: Shard, group_id: GroupId, member_id: MemberId) -> None:
-    group = shard.groups.consumer(group_id)
+def _drop(state: State, group_id: GroupId, member_id: MemberId) -> None:
+    group = state.groups.consumer(group_id)
     known = None if group is None else group.members.get(member_id)
     if group is None or known is None:
         return
-    if not shard.loading and (known.epoch != NO_EPOCH or member_id in group.targets):
+    if not state.loading and (known.epoch != NO_EPOCH or member_id in group.targets):
         raise Broken(
             f"member {member_id} of group {group_id} is deleted at epoch {known.epoch}, "
             "expected its assignment and its target to be deleted before",
@@ -113,48 +108,48 @@ def _drop(shard: Shard, group_id: GroupId, member_id: MemberId) -> None:
 
 
 def target_epoch(
-    shard: Shard,
+    state: State,
     key: ConsumerGroupTargetAssignmentMetadataKey,
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
     """The epoch that the targets were computed for, and when."""
     if value is not None:
-        group = _made(shard, key.group_id)
+        group = _made(state, key.group_id)
         group.target_epoch = value.assignment_epoch
         group.target_time = Millis(value.assignment_timestamp)
         return
-    known = shard.groups.consumer(GroupId(key.group_id))
+    known = state.groups.consumer(GroupId(key.group_id))
     if known is None:
         return
-    if known.targets and not shard.loading:
+    if known.targets and not state.loading:
         raise Broken(f"the target of group {known.id} is deleted before those of its members")
     known.target_epoch = NO_EPOCH
 
 
 def target(
-    shard: Shard,
+    state: State,
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
     """What a member is meant to have."""
     member_id = MemberId(key.member_id)
     if value is not None:
-        _made(shard, key.group_id).targets[member_id] = _assignment(value.topic_partitions)
+        _made(state, key.group_id).targets[member_id] = Target(_assignment(value.topic_partitions))
         return
-    known = shard.groups.consumer(GroupId(key.group_id))
+    known = state.groups.consumer(GroupId(key.group_id))
     if known is not None:
         known.targets.pop(member_id, None)
 
 
 def current(
-    shard: Shard,
+    state: State,
     key: ConsumerGroupCurrentMemberAssignmentKey,
     value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
     """What a member has. A member that is not known yet is described by a later record."""
     member_id = MemberId(key.member_id)
     if value is not None:
-        group = _made(shard, key.group_id)
+        group = _made(state, key.group_id)
         moved = replace(
             group.members.get(member_id) or Member(member_id),
             epoch=value.member_epoch,
@@ -163,9 +158,9 @@ def current(
             assigned=_held(value.assigned_partitions, value.member_epoch),
             revoking=_held(value.partitions_pending_revocation, value.member_epoch),
         )
-        group.put(moved, tolerant=shard.loading)
+        group.put(moved, tolerant=state.loading)
         return
-    group_or_none = shard.groups.consumer(GroupId(key.group_id))
+    group_or_none = state.groups.consumer(GroupId(key.group_id))
     known = None if group_or_none is None else group_or_none.members.get(member_id)
     if group_or_none is not None and known is not None:
         nothing = replace(
@@ -176,37 +171,37 @@ def current(
             assigned={},
             revoking={},
         )
-        group_or_none.put(nothing, tolerant=shard.loading)
+        group_or_none.put(nothing, tolerant=state.loading)
 
 
 def regular_expression(
-    shard: Shard,
+    state: State,
     key: ConsumerGroupRegularExpressionKey,
     value: ConsumerGroupRegularExpressionValue | None,
 ) -> None:
     """The topics that an expression was found to name."""
     if value is not None:
-        group = _made(shard, key.group_id)
+        group = _made(state, key.group_id)
         group.resolved[key.regular_expression] = tuple(value.topics)
         return
-    known = shard.groups.consumer(GroupId(key.group_id))
+    known = state.groups.consumer(GroupId(key.group_id))
     if known is not None:
         known.resolved.pop(key.regular_expression, None)
 
 
-def _made(shard: Shard, name: str) -> ConsumerGroup:
+def _made(state: State, name: str) -> ConsumerGroup:
     """The group, which its first record makes. One that only held offsets becomes it."""
     group_id = GroupId(name)
-    known = shard.groups.get(group_id)
+    known = state.groups.get(group_id)
     if isinstance(known, ConsumerGroup):
         return known
-    if isinstance(known, ClassicGroup) and known.members and not shard.loading:
+    if isinstance(known, ClassicGroup) and known.members and not state.loading:
         raise Broken(
             f"classic group {group_id} has {len(known.members)} members, "
             "expected none when it becomes a consumer group",
         )
-    group = ConsumerGroup(group_id, tuple(shard.assignors))
-    shard.groups.add(group)
+    group = ConsumerGroup(group_id, state.consumer_settings)
+    state.groups.add(group)
     return group
 
 

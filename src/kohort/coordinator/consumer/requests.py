@@ -3,19 +3,12 @@
 The order of the checks is the protocol's: a request that is wrong twice is told the first thing.
 """
 
-from __future__ import annotations
+from collections.abc import Collection
 
-from typing import TYPE_CHECKING
-
-from kohort.coordinator.consumer.member import AWAY, JOINING, LEAVING
+from kohort.coordinator.consumer.member import AWAY, JOINING, LEAVING, Member
+from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from kohort.coordinator.consumer.member import Member
-    from kohort.coordinator.effects import Client
-    from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)
 

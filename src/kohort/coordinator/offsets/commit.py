@@ -4,52 +4,49 @@ A refusal of the caller concerns every partition and is raised; a refusal of one
 in the answer.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from kohort.coordinator.classic import rebalance
-from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.effects import Call, Effects, Reply
+from kohort.coordinator.group import Group, Session
+from kohort.coordinator.offsets.records import tombstone
+from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
-from kohort.terms import NO_TOPIC_ID, GroupId, GroupState, MemberId, Millis
+from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from kohort.coordinator.shard import Shard
-    from kohort.wire.messages.offset_commit import OffsetCommitRequest
-
 _FOREVER = (1 << 63) - 1
-_RENEWS_SESSION = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
 
 
-def commit(shard: Shard, call: Call[OffsetCommitRequest], now: Millis) -> Effects:
+def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effects:
     """One record for each accepted partition, in one batch, and the answer when they are stored."""
     request = call.request
-    _check_caller(shard, call, now)
-    group_id = request.group_id
+    _check_caller(state, call, now)
+    group_id = GroupId(request.group_id)
+    tables = state.offsets.of(group_id)
     retention_ms = request.retention_time_ms
     expire_timestamp = -1 if retention_ms == -1 else min(now + retention_ms, _FOREVER)
-    longest = shard.config.offset_metadata_max_bytes
-    topics_by_name = shard.topics.by_name
-    records = []
+    longest = state.longest_metadata
+    topics_by_name = state.topics.by_name
+    records: list[Record] = []
     topics = []
     for topic in request.topics:
         name = topic.name
         known = topics_by_name.get(name)
         topic_id = NO_TOPIC_ID if known is None else known.id
+        table = tables.get(name)
+        if table is not None and table.topic_id not in (topic_id, NO_TOPIC_ID):
+            records += [tombstone(group_id, name, one) for one in table.partitions()]
         partitions = []
         for one in topic.partitions:
             partition = one.partition_index
             metadata = one.committed_metadata or ""
-            if len(metadata) * 2 > longest and _units(metadata) > longest:
+            if _too_long(metadata, longest):
                 partitions.append(
                     OffsetCommitResponsePartition(
                         partition_index=partition,
@@ -74,31 +71,53 @@ def commit(shard: Shard, call: Call[OffsetCommitRequest], now: Millis) -> Effect
     return Effects(records, [Reply(call.token, OffsetCommitResponse(topics=topics))])
 
 
-def _check_caller(shard: Shard, call: Call[OffsetCommitRequest], now: Millis) -> None:
+def _check_caller(state: State, call: Call[OffsetCommitRequest], now: Millis) -> None:
+    """Raises ApiError. A commit that renews a session does so here."""
     request = call.request
-    group_id = GroupId(request.group_id)
-    group = shard.groups.get(group_id)
+    group = state.groups.get(GroupId(request.group_id))
     epoch = request.generation_id_or_member_epoch
-    if isinstance(group, ConsumerGroup):
-        group.check_commit(
-            MemberId(request.member_id), epoch, call.version, request.topics, shard.topics
-        )
-    elif isinstance(group, ClassicGroup):
-        member = group.check_commit(MemberId(request.member_id), request.group_instance_id, epoch)
-        if member is not None and group.state in _RENEWS_SESSION:
-            rebalance.watch(shard, group, member, now)
-    elif group is not None:
-        raise ApiError(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            f"group {group_id} is a {group.type} group, which has no committed offsets",
-        )
+    if group is not None:
+        session = _check_member(state, group, call)
+        if session is not None:
+            state.deadlines.set(session.key, Millis(now + session.timeout_ms))
     elif epoch >= 0:
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION,
-            f"there is no group {group_id} that could be in generation {epoch}",
+            f"there is no group {request.group_id} that could be in generation {epoch}",
         )
 
 
-def _units(text: str) -> int:
-    """The length as Java counts it: in UTF-16 units."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -> Session | None:
+    """An older epoch matters only for what could be committed: upstream measures metadata first."""
+    try:
+        return group.check_commit(call, state.topics)
+    except ApiError:
+        request = call.request
+        longest = state.longest_metadata
+        possible = [
+            OffsetCommitRequestTopic(
+                name=topic.name,
+                partitions=[
+                    one
+                    for one in topic.partitions
+                    if not _too_long(one.committed_metadata or "", longest)
+                ],
+            )
+            for topic in request.topics
+        ]
+        shorter = OffsetCommitRequest(
+            group_id=request.group_id,
+            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            topics=possible,
+        )
+        again = Call(call.token, shorter, call.version, call.client)
+        return group.check_commit(again, state.topics)
+
+
+def _too_long(metadata: str, longest: int) -> bool:
+    """Whether there are more UTF-16 units than allowed: Java counts in these."""
+    return len(metadata) * 2 > longest and (
+        len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > longest
+    )

@@ -1,55 +1,52 @@
 """OffsetFetch: how far groups have read. Each group is answered for itself (KIP-709)."""
 
-from __future__ import annotations
+from collections.abc import Container, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.effects import Call, Effects, Reply
 from kohort.coordinator.offsets.table import ABSENT, TopicOffsets
+from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import NO_TOPIC_ID, GroupId, MemberId, Millis
+from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
 
-    from kohort.coordinator.shard import Shard
-    from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-
-
-def fetch(shard: Shard, call: Call[OffsetFetchRequest], now: Millis) -> Effects:  # noqa: ARG001
+def fetch(state: State, call: Call[OffsetFetchRequest], _now: Millis) -> Effects:
     """The driver keeps the answer behind everything appended so far, so nobody reads what a crash
     could take back; with `require_stable` open transactions are told as such (KIP-447).
     """
     request = call.request
     stable = request.require_stable
-    groups = [_group(shard, wanted, stable=stable) for wanted in request.groups]
+    groups = [_group(state, wanted, stable=stable) for wanted in request.groups]
     return Effects([], [Reply(call.token, OffsetFetchResponse(groups=groups))])
 
 
 def _group(
-    shard: Shard, wanted: OffsetFetchRequestGroup, *, stable: bool
+    state: State, wanted: OffsetFetchRequestGroup, *, stable: bool
 ) -> OffsetFetchResponseGroup:
     # Built by position, in the order of their fields: this is a hot loop.
     group_of: Any = OffsetFetchResponseGroup
     topic_of: Any = OffsetFetchResponseTopics
     group_id = GroupId(wanted.group_id)
     if wanted.member_id is not None or wanted.member_epoch >= 0:
+        group = state.groups.get(group_id)
         try:
-            _check_caller(shard, wanted)
+            if group is not None:
+                group.check_fetch(wanted)
         except ApiError as error:
             return OffsetFetchResponseGroup(group_id=group_id, error_code=error.code)
-    tables = shard.offsets.of(group_id)
-    waiting = shard.offsets.open_partitions(group_id) if stable else {}
+    tables = state.offsets.of(group_id)
+    waiting = state.offsets.open_partitions(group_id) if stable else {}
     topics = []
     if wanted.topics is None:
-        by_name = shard.topics.by_name
+        by_name = state.topics.by_name
         for name, table in tables.items():
             known = by_name.get(name)
             topics.append(
@@ -111,15 +108,3 @@ def _partitions(
         else:
             found.append(answer(partition_index=one, committed_offset=-1))
     return found
-
-
-def _check_caller(shard: Shard, wanted: OffsetFetchRequestGroup) -> None:
-    """Only a member of a consumer group is checked: it may be a zombie of an older epoch."""
-    group = shard.groups.get(GroupId(wanted.group_id))
-    if isinstance(group, ConsumerGroup):
-        if wanted.member_id is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"an epoch ({wanted.member_epoch}) is given for group {group.id}, but no member",
-            )
-        group.check_fetch(MemberId(wanted.member_id), wanted.member_epoch)

@@ -1,28 +1,13 @@
 """All committed offsets of a shard, and those that wait for the end of a transaction.
 
-Both change by what the log says, and the log may say it while loading or a moment after we wrote
-it.
+Both change by what the log says, in the order of the log.
 """
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
 
-from typing import TYPE_CHECKING
-
-from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.offsets.table import TopicOffsets
-from kohort.records.codec import Record
-from kohort.records.schemas import (
-    LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from kohort.records.schemas import OffsetCommitValue
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from kohort.coordinator.shard import Shard
 
 Partition = tuple[str, int]  # of a topic, by name
 
@@ -41,7 +26,10 @@ class _Pending:
 
 
 class Offsets:
-    """The committed offsets of every group, by topic; and of open transactions, by producer."""
+    """The committed offsets of every group, by topic; and of open transactions, by producer.
+
+    Replay alone calls what changes them.
+    """
 
     def __init__(self) -> None:
         self.committed: dict[GroupId, dict[str, TopicOffsets]] = {}
@@ -79,6 +67,26 @@ class Offsets:
             if topic not in tables or partition not in tables[topic]:
                 yield topic, partition
 
+    def of_topics(
+        self, group_id: GroupId, topics: Mapping[str, TopicId], until: Millis
+    ) -> Iterator[Partition]:
+        """The partitions whose offset was committed for one of these topics, by name and id. An
+        offset that names no id counts when it was committed up to `until`.
+        """
+        tables = self.of(group_id)
+        for topic, topic_id in topics.items():
+            table = tables.get(topic)
+            if table is not None and table.topic_id == topic_id:
+                yield from ((topic, partition) for partition in table.partitions())
+            elif table is not None and table.topic_id == NO_TOPIC_ID:
+                yield from ((topic, partition) for partition in table.committed_until(until))
+        for (topic, partition), producers in self.open_partitions(group_id).items():
+            topic_id = topics.get(topic, NO_TOPIC_ID)
+            if topic not in topics or (topic in tables and partition in tables[topic]):
+                continue
+            if any(one.value.topic_id in (NO_TOPIC_ID, topic_id) for one in producers.values()):
+                yield topic, partition
+
     def of_other_ids(self, group_id: GroupId, ids: Mapping[str, TopicId]) -> Iterator[Partition]:
         """The partitions whose offset was committed for a topic of the same name, but not of the
         id that it has here. Names that are not here, and offsets that name no id, are left out.
@@ -96,17 +104,15 @@ class Offsets:
             ):
                 yield topic, partition
 
-    # -- written by replay alone
-
     def put(
         self,
         group_id: GroupId,
         partition: Partition,
         value: OffsetCommitValue,
-        offset: int | None = None,
+        offset: int,
     ) -> None:
-        """Set a committed offset. What open transactions have for the partition in older records is
-        overtaken; older than `offset`, that of the record, which is None for the newest of all.
+        """Set a committed offset. What open transactions have for the partition in records before
+        this one, at `offset`, is overtaken.
         """
         tables = self.committed.get(group_id)
         if tables is None:
@@ -120,7 +126,7 @@ class Offsets:
         table.put(index, value)
         if self._open:
             for pending in self.open_partitions(group_id).get(partition, {}).values():
-                if offset is None or pending.offset < offset:
+                if pending.offset < offset:
                     pending.overtaken = True
 
     def put_pending(
@@ -175,47 +181,3 @@ class Offsets:
             del by_group[group_id]
             if not by_group:
                 del self._pending[producer_id]
-
-
-def tombstone(group_id: GroupId, topic: str, partition: int) -> Record:
-    """The end of an offset."""
-    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
-
-
-def replay(
-    shard: Shard,
-    key: OffsetCommitKey | LegacyOffsetCommitKey,
-    value: OffsetCommitValue | LegacyOffsetCommitValue | None,
-    producer_id: int = -1,
-    offset: int = -1,
-) -> None:
-    """What the log says about one offset. `producer_id` and `offset` are those of a transactional
-    batch.
-
-    Offsets without a group make one: it is how tools and standalone consumers begin.
-    """
-    group_id = GroupId(key.group)
-    if value is None:
-        shard.offsets.remove(group_id, key.topic, key.partition)
-        return
-    if isinstance(value, LegacyOffsetCommitValue):
-        value = OffsetCommitValue(
-            offset=value.offset,
-            metadata=value.metadata,
-            commit_timestamp=value.commit_timestamp,
-            topic_id=NO_TOPIC_ID,
-        )
-    if shard.groups.get(group_id) is None:
-        shard.groups.add(ClassicGroup(group_id, Millis(value.commit_timestamp)))
-    if producer_id == -1:
-        shard.offsets.put(group_id, (key.topic, key.partition), value)
-    else:
-        partition = (key.topic, key.partition)
-        shard.offsets.put_pending(
-            group_id, partition, value, producer_id=producer_id, offset=offset
-        )
-
-
-def replay_marker(shard: Shard, producer_id: int, *, commit: bool) -> None:
-    """A transaction has ended."""
-    shard.offsets.end_transaction(producer_id, commit=commit)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kohort.errors import Broken
 from kohort.records.schemas import OffsetCommitValue
-from kohort.terms import TopicId
+from kohort.terms import Millis, TopicId
 
 ABSENT = -(1 << 63)  # in `timestamps`: nothing is committed. Offsets themselves may be any number
 _MOST_PARTITIONS = 1 << 24  # an index beyond is no partition of any cluster, and would cost memory
@@ -44,6 +44,12 @@ class TopicOffsets:
         """The partitions that have an offset, ascending."""
         for partition, timestamp in enumerate(self.timestamps):
             if timestamp != ABSENT:
+                yield partition
+
+    def committed_until(self, time: Millis) -> Iterator[int]:
+        """The partitions whose offset was committed at `time` or before, ascending."""
+        for partition, timestamp in enumerate(self.timestamps):
+            if ABSENT < timestamp <= time:
                 yield partition
 
     def put(self, partition: int, value: OffsetCommitValue) -> None:

@@ -4,13 +4,19 @@ Bytes go from the log to the answer as they are. A fetch that finds too little i
 once more when it is woken or when its time is over.
 """
 
-from typing import TYPE_CHECKING
-
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.apis.leaders import check_leader_epoch, leader_epoch, led_partition, topic_named
+from kohort.server.apis.leaders import (
+    NOT_SAID,
+    check_leader_epoch,
+    led_partition,
+    topic_named,
+    whereabouts,
+)
 from kohort.server.catalog import Topic
 from kohort.server.fetch_sessions import Session, TopicKey
+from kohort.server.node import Node
+from kohort.server.partitions import READ_COMMITTED
 from kohort.terms import Millis, TopicId
 from kohort.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -22,15 +28,12 @@ from kohort.wire.messages.fetch import (
     PartitionData,
 )
 
-if TYPE_CHECKING:
-    from kohort.server.node import Node
-
-READ_COMMITTED = 1
 _BY_ID_SINCE = 13
+LEAST_ROOM_BYTES = 1 << 20  # of an answer, however much others have not taken yet
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-def fetch(node: "Node", call: Call[FetchRequest], now: Millis) -> FetchResponse | None:
+def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | None:
     """Answer at once when there is enough, an error to tell, or no time to wait; else park."""
     request = call.request
     try:
@@ -74,7 +77,7 @@ class _Reading:
     )
 
     def __init__(
-        self, node: "Node", request: FetchRequest, session: Session | None, version: int
+        self, node: Node, request: FetchRequest, session: Session | None, version: int
     ) -> None:
         self.node = node
         self.request = request
@@ -90,9 +93,8 @@ class _Reading:
             else list(session.wanted())
         )
 
-    def work(self, now: Millis) -> FetchResponse:
+    def work(self, _now: Millis) -> FetchResponse:
         """The second look of a parked fetch: whatever is there now is the answer."""
-        del now
         return self.answer(self.read())
 
     def read(self) -> FetchResponse:
@@ -100,11 +102,15 @@ class _Reading:
         self.found_bytes = 0
         self.failed = False
         self.watched = []
-        left = min(self.request.max_bytes, self.node.cluster.config.fetch_max_bytes)
+        cluster = self.node.cluster
+        room = max(cluster.unsent.left, LEAST_ROOM_BYTES)
+        left = min(self.request.max_bytes, cluster.config.fetch_max_bytes, room)
         by_id = self.version >= _BY_ID_SINCE
         elsewhere: dict[int, NodeEndpoint] = {}
         responses = []
         for (name, topic_id), partitions in self.wanted:
+            if not partitions:
+                continue
             topic = topic_named(self.node, name, topic_id, by_id=by_id)
             answers = []
             for wanted in partitions:
@@ -131,7 +137,7 @@ class _Reading:
         self, topic: Topic | ApiError, wanted: FetchPartition, left: int
     ) -> PartitionData:
         partition = led_partition(self.node, topic, wanted.partition)
-        check_leader_epoch(partition, wanted.current_leader_epoch)
+        check_leader_epoch(partition, max(wanted.current_leader_epoch, NOT_SAID))
         self.watched.append((partition.topic.name, wanted.partition))
         end = partition.last_stable_offset if self.committed else partition.high_watermark
         records = b""
@@ -171,11 +177,9 @@ class _Reading:
             records=b"",
         )
         if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and isinstance(topic, Topic):
-            leader = self.node.cluster.leader(topic, wanted.partition)
-            data.current_leader = LeaderIdAndEpoch(
-                leader_id=leader, leader_epoch=leader_epoch(self.node, topic.name, wanted.partition)
+            leader, epoch = whereabouts(self.node, topic, wanted.partition)
+            data.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
+            elsewhere[leader.id] = NodeEndpoint(
+                node_id=leader.id, host=leader.host, port=leader.port
             )
-            for one in self.node.cluster.nodes:
-                if one.id == leader:
-                    elsewhere[leader] = NodeEndpoint(node_id=leader, host=one.host, port=one.port)
         return data

@@ -4,12 +4,14 @@ What this release does not have yet is refused here, before a coordinator is ask
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import GROUP_OPERATIONS
 from kohort.server.apis import unsupported
-from kohort.server.tokens import Gather
+from kohort.server.node import Driver, Node
+from kohort.server.tokens import Gather, Token, one_after_the_other
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages import describe_groups as describe_wire
@@ -19,19 +21,17 @@ from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroups
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-if TYPE_CHECKING:
-    from kohort.runtime.driver import PartitionDriver
-    from kohort.server.node import Node
+DELETED_AT_ONCE = 8
 
 
-def one_group(node: "Node", call: Call[Any]) -> None:
+def one_group(node: Node, call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
     if getattr(call.request, "group_instance_id", None) is not None:
         raise unsupported.static_membership(call.request.group_instance_id)
     _submit(node, call.request.group_id, call)
 
 
-def consumer_heartbeat(node: "Node", call: Call[ConsumerGroupHeartbeatRequest]) -> None:
+def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
@@ -42,11 +42,11 @@ def consumer_heartbeat(node: "Node", call: Call[ConsumerGroupHeartbeatRequest]) 
     _submit(node, request.group_id, call)
 
 
-def _submit(node: "Node", group_id: str, call: Call[Any]) -> None:
+def _submit(node: Node, group_id: str, call: Call[Any]) -> None:
     node.cluster.submit(node.driver_of(GroupId(group_id)), call)
 
 
-def list_groups(node: "Node", call: Call[ListGroupsRequest]) -> None:
+def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
     """Every shard of this node; one that is still loading makes the whole answer wait.
 
     The groups of a shard that cannot be loaded are left out, as upstream does: who lists the groups
@@ -63,8 +63,8 @@ def _merge_listings(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
 
 
 def _every(
-    node: "Node",
-    drivers: list["PartitionDriver"],
+    node: Node,
+    drivers: list[Driver],
     call: Call[Any],
     merge: Callable[[list[Any]], Any],
 ) -> None:
@@ -77,40 +77,42 @@ def _every(
         node.cluster.submit(driver, part)
 
 
-def describe_groups(node: "Node", call: Call[DescribeGroupsRequest]) -> None:
+def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
     request = call.request
 
     def narrowed(ids: list[str]) -> DescribeGroupsRequest:
-        return DescribeGroupsRequest(
-            groups=ids, include_authorized_operations=request.include_authorized_operations
-        )
+        return DescribeGroupsRequest(groups=ids)
 
     def merge(parts: list[Any]) -> Any:
         groups = [group for part in parts for group in part.groups]
+        if request.include_authorized_operations:
+            _add_operations(groups)
         return describe_wire.DescribeGroupsResponse(groups=groups)
 
     _split(node, call, request.groups, narrowed, merge)
 
 
-def describe_consumer_groups(node: "Node", call: Call[ConsumerGroupDescribeRequest]) -> None:
+def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 
     def narrowed(ids: list[str]) -> ConsumerGroupDescribeRequest:
-        return ConsumerGroupDescribeRequest(
-            group_ids=ids, include_authorized_operations=request.include_authorized_operations
-        )
+        return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)
 
     def merge(parts: list[Any]) -> Any:
         groups = [group for part in parts for group in part.groups]
+        if request.include_authorized_operations:
+            _add_operations(groups)
         return consumer_wire.ConsumerGroupDescribeResponse(groups=groups)
 
     _split(node, call, request.group_ids, narrowed, merge)
 
 
-def delete_groups(node: "Node", call: Call[DeleteGroupsRequest]) -> None:
-    """A group named twice is deleted, and answered, once."""
+def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
+    """A group named twice is deleted, and answered, once. Each may have very many offsets, so a few
+    are deleted at a time, and others are served in between.
+    """
 
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
         return DeleteGroupsRequest(groups_names=ids)
@@ -118,34 +120,46 @@ def delete_groups(node: "Node", call: Call[DeleteGroupsRequest]) -> None:
     def merge(parts: list[Any]) -> Any:
         return DeleteGroupsResponse(results=[one for part in parts for one in part.results])
 
-    _split(node, call, list(dict.fromkeys(call.request.groups_names)), narrowed, merge)
+    ids = list(dict.fromkeys(call.request.groups_names))
+    slices = [ids[at : at + DELETED_AT_ONCE] for at in range(0, len(ids), DELETED_AT_ONCE)]
+
+    def ask(part: Token, number: int) -> None:
+        own = Call(part, call.request, call.version, call.client)
+        _split(node, own, slices[number], narrowed, merge)
+
+    one_after_the_other(call.token, len(slices), ask, merge)
+
+
+def _add_operations(groups: list[Any]) -> None:
+    """What the caller may do with each group that is there, or that a group of that id may be."""
+    for group in groups:
+        if not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS
 
 
 def _split(
-    node: "Node",
+    node: Node,
     call: Call[Any],
     ids: list[str],
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
 ) -> None:
-    """One call per shard, with its groups; groups of other brokers are refused one by one."""
-    by_driver: dict[PartitionDriver | None, list[str]] = {}
+    """One call per shard, with its groups; groups that this node cannot ask for are refused one by
+    one.
+    """
+    by_driver: dict[Driver, list[str]] = {}
+    refused: list[tuple[str, ApiError]] = []
     for group_id in ids:
-        driver = node.driver_or_none(GroupId(group_id))
-        by_driver.setdefault(driver, []).append(group_id)
-    if not by_driver:
+        try:
+            by_driver.setdefault(node.driver_of(GroupId(group_id)), []).append(group_id)
+        except ApiError as error:
+            refused.append((group_id, error))
+    if not by_driver and not refused:
         call.token.answer(merge([]))
         return
-    gather = Gather(call.token, len(by_driver), merge)
+    gather = Gather(call.token, len(by_driver) + len(refused), merge)
     for index, (driver, own) in enumerate(by_driver.items()):
         part = Call(gather.part(index), narrowed(own), call.version, call.client)
-        if driver is None:
-            part.token.answer(part.request.refused(not_coordinator(own[0])))
-        else:
-            node.cluster.submit(driver, part)
-
-
-def not_coordinator(group_id: str) -> ApiError:
-    return ApiError(
-        ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
-    )
+        node.cluster.submit(driver, part)
+    for index, (group_id, reason) in enumerate(refused, len(by_driver)):
+        gather.part(index).answer(narrowed([group_id]).refused(reason))

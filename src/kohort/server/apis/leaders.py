@@ -1,20 +1,19 @@
 """From what a request names to the partition that this node leads."""
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.catalog import Topic
+from kohort.server.node import Node
 from kohort.server.partitions import Partition
+from kohort.server.placement import Endpoint
 from kohort.terms import NO_TOPIC_ID, TopicId
 
-if TYPE_CHECKING:
-    from kohort.server.node import Node
-
-_NOT_SAID = -1
+NOT_SAID = -1  # as a leader epoch
 
 
 def topic_named(
-    node: "Node", name: str, topic_id: TopicId = NO_TOPIC_ID, *, by_id: bool = False
+    node: Node, name: str, topic_id: TopicId = NO_TOPIC_ID, *, by_id: bool = False
 ) -> Topic | ApiError:
     """The topic, or why there is none: an answer for each of its partitions."""
     if by_id:
@@ -24,28 +23,37 @@ def topic_named(
     return topic or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def led_partition(node: "Node", topic: Topic | ApiError, index: int) -> Partition:
+def led_partition(node: Node, topic: Topic | ApiError, index: int) -> Partition:
     """The partition, if this node leads it. Raises ApiError."""
     if isinstance(topic, ApiError):
         raise topic
     cluster = node.cluster
     partition = cluster.partition(topic.name, index)
     if partition is None:
-        raise ApiError(
+        raise _without_partition(node, topic, index)
+    if len(cluster.placement.node_ids) > 1:
+        leader = cluster.placement.leader(topic, index)
+        if leader != node.id:
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{partition} is led by node {leader}, not by {node.id}",
+            )
+    return partition
+
+
+def _without_partition(node: Node, topic: Topic, index: int) -> ApiError:
+    if not 0 <= index < topic.partitions:
+        return ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic.name} has {topic.partitions} partitions, {index} was asked for",
         )
-    if len(cluster.node_ids) > 1 and cluster.leader(topic, index) != node.id:
-        raise ApiError(
-            ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"{partition} is led by node {cluster.leader(topic, index)}, not by {node.id}",
-        )
-    return partition
+    reason = node.cluster.table.why_closed(topic.name, index)
+    return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic.name}-{index} is not open: {reason}")
 
 
 def check_leader_epoch(partition: Partition, current: int) -> None:
     """Raises ApiError for a client that knows of another leader than this one (KIP-320)."""
-    if current in (_NOT_SAID, partition.leader_epoch):
+    if current in (NOT_SAID, partition.leader_epoch):
         return
     code = (
         ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -57,7 +65,34 @@ def check_leader_epoch(partition: Partition, current: int) -> None:
     )
 
 
-def leader_epoch(node: "Node", topic: str, index: int) -> int:
+class PartitionState(NamedTuple):
+    """What clients are told of a partition."""
+
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    replicas: list[int]
+
+
+def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
+    """A partition whose log is not open has no leader, as long as that lasts: clients ask again."""
+    cluster = node.cluster
+    replicas = topic.replicas(index, cluster.placement.node_ids)
+    partition = cluster.partition(topic.name, index)
+    if partition is None:
+        cluster.table.why_closed(topic.name, index)
+        return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, -1, -1, replicas)
+    return PartitionState(ErrorCode.NONE, replicas[0], partition.leader_epoch, replicas)
+
+
+def leader_epoch(node: Node, topic: str, index: int) -> int:
     """The leader epoch of a partition, whichever node leads it."""
     partition = node.cluster.partition(topic, index)
     return 0 if partition is None else partition.leader_epoch
+
+
+def whereabouts(node: Node, topic: Topic, index: int) -> tuple[Endpoint, int]:
+    """The node that leads a partition, and its leader epoch (KIP-951)."""
+    placement = node.cluster.placement
+    leader = placement.endpoint(placement.leader(topic, index))
+    return leader, leader_epoch(node, topic.name, index)

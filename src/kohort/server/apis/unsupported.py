@@ -41,3 +41,10 @@ def group_configs(name: str) -> NotBuiltError:
         ErrorCode.INVALID_REQUEST,
         f"group {name!r}: configurations of groups are not supported yet",
     )
+
+
+def transactional(transactional_id: str) -> ApiError:
+    """A request that names a transactional id, which may be wrong in itself."""
+    if not transactional_id:
+        return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    return transactions(transactional_id)

@@ -1,6 +1,7 @@
 """Record batches, magic 2: build, look at, check and walk them."""
 
 from kohort.wire.batch.building import build, build_marker, build_records, with_append_time
+from kohort.wire.batch.checking import check_contents
 from kohort.wire.batch.header import (
     APPEND_TIME,
     CODEC_MASK,
@@ -33,6 +34,7 @@ __all__ = [
     "build_marker",
     "build_records",
     "check",
+    "check_contents",
     "entries",
     "header_at",
     "marker_commits",

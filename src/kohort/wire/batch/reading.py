@@ -106,7 +106,7 @@ def records(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterat
     body, at, end = _body(data, position, header, limit)
     last = header.base_offset - 1
     for _ in range(header.count):
-        record, at = _record(body, at, end, header)
+        record, at = read_record(body, at, end, header)
         if not last < record.offset <= header.last_offset:
             raise WireError(
                 f"record has offset {record.offset} after {last}, its batch ends at "
@@ -155,7 +155,8 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Record, int]:
+def read_record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record at a place among the plain ones of a batch, and its end. Raises WireError."""
     try:
         size, at = _varint(body, at)
         record_end = at + size

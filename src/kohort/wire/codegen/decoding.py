@@ -14,11 +14,15 @@ from kohort.wire.codegen.strided import strided
 from kohort.wire.codegen.varints import read_uvarint
 from kohort.wire.schema import Field, Primitive, fields_of
 
-FEW = 33  # an array of fewer numbers is read by a struct of its own size
+FEW = 33  # an array of fewer numbers than this is read by a `Struct` made for its length
 
 
 def refuse(what: str, length: int) -> WireError:
     return WireError(f"{what} has length {length}, expected 0 or more")
+
+
+def refuse_many(what: str, length: int, most: int) -> WireError:
+    return WireError(f"{what} has {length} elements, expected at most {most}")
 
 
 def skip_tag(data: bytes, position: int) -> tuple[int, int, int]:
@@ -32,14 +36,16 @@ GLOBALS: dict[str, Any] = {
     "WireError": WireError,
     "read_uvarint": read_uvarint,
     "refuse": refuse,
+    "refuse_many": refuse_many,
     "skip_tag": skip_tag,
     "starmap": starmap,
 }
 
 
 class DecoderSource(Source):
-    def __init__(self, version: int, *, flexible: bool, lenient: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, lenient: bool, most: int | None) -> None:
         super().__init__(version, flexible=flexible)
+        self.most = most
         self.decode = '.decode("utf-8", "replace")' if lenient else ".decode()"
 
     def struct(self, cls: type[Any]) -> str:
@@ -48,7 +54,7 @@ class DecoderSource(Source):
         values: dict[str, str] = {}
         for fixed, run in runs_of(plain):
             if fixed:
-                names = [self.name("f") for _ in run]
+                names = [self.name(field.name) for field in run]
                 formats = "".join(field.of.format for field in run)
                 self.line(f"{', '.join(names)}, = {self.unpacker(formats)}(b, p)")
                 self.line(f"p += {Struct('>' + formats).size}")
@@ -59,39 +65,33 @@ class DecoderSource(Source):
         if self.flexible:
             self.tags(tagged, values)
         arguments = [values.get(field.name) or self.default(field) for field in fields_of(cls)]
-        return f"{self.constant('C', cls)}({', '.join(arguments)})"
+        return f"{self.constant(cls.__name__, cls)}({', '.join(arguments)})"
 
     def default(self, field: Field) -> str:
         if isinstance(field.default, list):
             return "[]"
         if isinstance(field.default, msgspec.Struct):
-            return f"{self.constant('C', type(field.default))}()"
+            return f"{self.constant(type(field.default).__name__, type(field.default))}()"
         return repr(field.default)
 
     def tags(self, fields: list[Field], values: dict[str, str]) -> None:
         for field in fields:
-            values[field.name] = target = self.name("t")
+            values[field.name] = target = self.name(field.name)
             self.line(f"{target} = {self.default(field)}")
-        size = self.name("n")
-        self.line(f"{size} = b[p]; p += 1")
-        self.line(f"if {size}:")
-        self.indent += 1
-        self.line(f"if {size} > 127: {size}, p = read_uvarint(b, p - 1)")
-        end, tag = self.name("e"), self.name("k")
-        self.line(f"for _ in range({size}):")
-        self.indent += 1
-        self.line(f"{tag}, p, {end} = skip_tag(b, p)")
-        for field in fields:
-            self.line(f"if {tag} == {field.tag}:")
-            self.indent += 1
-            self.line(f"{values[field.name]} = {self.value(field, in_tag=True)}")
-            self.indent -= 1
-        self.line(f"p = {end}")
-        self.indent -= 2
+        count, tag, end = self.name("count"), self.name("tag"), self.name("end")
+        self.line(f"{count} = b[p]; p += 1")
+        with self.block(f"if {count}:"):
+            self.line(f"if {count} > 127: {count}, p = read_uvarint(b, p - 1)")
+            with self.block(f"for _ in range({count}):"):
+                self.line(f"{tag}, p, {end} = skip_tag(b, p)")
+                for field in fields:
+                    with self.block(f"if {tag} == {field.tag}:"):
+                        self.line(f"{values[field.name]} = {self.value(field, in_tag=True)}")
+                self.line(f"p = {end}")
 
     def length(self, field: Field) -> str:
         """Emit the reading of a length or a count. A null reads as -1."""
-        size = self.name("n")
+        size = self.name("size")
         if self.compact(field):
             self.line(f"{size} = b[p] - 1; p += 1")
             self.line(f"if {size} > 126: {size}, p = read_uvarint(b, p - 1); {size} -= 1")
@@ -102,42 +102,34 @@ class DecoderSource(Source):
 
     def value(self, field: Field, *, in_tag: bool = False) -> str:
         if is_fixed(field):
-            target = self.name("f")
+            target = self.name(field.name)
             self.line(f"{target}, = {self.unpacker(field.of.format)}(b, p); p += {field.of.size}")
             return target
         if not field.array and not isinstance(field.of, Primitive):
             return self.nested(field, in_tag=in_tag)
         size = self.length(field)
-        target = self.name("v")
-        nullable = self.nullable(field)
-        self.line(f"if {size} < 0:")
-        self.indent += 1
-        if nullable:
+        target = self.name(field.name)
+        if not self.nullable(field):
+            self.line(f"if {size} < 0: raise refuse({field.name!r}, {size})")
+            self.filled(field, size, target)
+            return target
+        with self.block(f"if {size} < 0:"):
             if not self.compact(field):
                 self.line(f"if {size} != -1: raise refuse({field.name!r}, {size})")
             self.line(f"{target} = None")
-            self.indent -= 1
-            self.line("else:")
-            self.indent += 1
-            self.filled(field, size, target)
-            self.indent -= 1
-        else:
-            self.line(f"raise refuse({field.name!r}, {size})")
-            self.indent -= 1
+        with self.block("else:"):
             self.filled(field, size, target)
         return target
 
     def nested(self, field: Field, *, in_tag: bool) -> str:
         if not self.nullable(field):
             return self.struct(field.of)
-        target = self.name("v")
+        target = self.name(field.name)
         null = "b[p] == 0" if in_tag else "b[p] > 127"
         self.line(f"if {null}: {target} = None; p += 1")
-        self.line("else:")
-        self.indent += 1
-        self.line("p += 1")
-        self.line(f"{target} = {self.struct(field.of)}")
-        self.indent -= 1
+        with self.block("else:"):
+            self.line("p += 1")
+            self.line(f"{target} = {self.struct(field.of)}")
         return target
 
     def filled(self, field: Field, size: str, target: str) -> None:
@@ -145,7 +137,11 @@ class DecoderSource(Source):
         if not field.array:
             decode = self.decode if field.of.name == "string" else ""
             self.line(f"{target} = b[p:p + {size}]{decode}; p += {size}")
-        elif isinstance(field.of, Primitive):
+            return
+        if self.most is not None:
+            refusal = f"refuse_many({field.name!r}, {size}, {self.most})"
+            self.line(f"if {size} > {self.most}: raise {refusal}")
+        if isinstance(field.of, Primitive):
             self.primitives(field, size, target)
         else:
             self.structs(field.of, size, target)
@@ -167,30 +163,26 @@ class DecoderSource(Source):
             self.line(f"p += {size} * {kind.size}")
         else:
             self.line(f"{target} = []")
-            self.line(f"for _ in range({size}):")
-            self.indent += 1
-            element = field._replace(array=False, nullable=type(field.nullable)(1, 0))
-            self.line(f"{target}.append({self.value(element)})")
-            self.indent -= 1
+            with self.block(f"for _ in range({size}):"):
+                element = field._replace(array=False, nullable=type(field.nullable)(1, 0))
+                self.line(f"{target}.append({self.value(element)})")
 
     def structs(self, cls: type[Any], size: str, target: str) -> None:
         run = strided(self, cls)
-        if run is not None:
-            self.line(f"if {size} > 1 and {run.test(size)}:")
-            self.indent += 1
+        if run is None:
+            self.one_by_one(cls, size, target)
+            return
+        with self.block(f"if {size} > 1 and {run.test(size)}:"):
             self.line(f"{target} = {run.build(self, cls, size)}")
             self.line(f"p += {size} * {run.size}")
-            self.indent -= 1
-            self.line("else:")
-            self.indent += 1
-        append = self.name("a")
+        with self.block("else:"):
+            self.one_by_one(cls, size, target)
+
+    def one_by_one(self, cls: type[Any], size: str, target: str) -> None:
+        append = self.name("append")
         self.line(f"{target} = []; {append} = {target}.append")
-        self.line(f"for _ in range({size}):")
-        self.indent += 1
-        self.line(f"{append}({self.struct(cls)})")
-        self.indent -= 1
-        if run is not None:
-            self.indent -= 1
+        with self.block(f"for _ in range({size}):"):
+            self.line(f"{append}({self.struct(cls)})")
 
 
 @cache
@@ -200,9 +192,10 @@ def _unpackers(formats: str) -> list[Callable[[bytes, int], tuple[Any, ...]]]:
 
 
 def decoder_source(
-    cls: type[Any], version: int, *, lenient: bool = False
+    cls: type[Any], version: int, *, lenient: bool = False, most: int | None = None
 ) -> tuple[str, dict[str, Any]]:
     """The source of `decode(b, p)`, and the constants that it refers to."""
-    source = DecoderSource(version, flexible=version in cls.flexible, lenient=lenient)
+    flexible = version in cls.flexible
+    source = DecoderSource(version, flexible=flexible, lenient=lenient, most=most)
     source.line(f"return {source.struct(cls)}, p")
     return source.text("def decode(b, p):"), source.constants

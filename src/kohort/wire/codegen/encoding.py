@@ -38,25 +38,25 @@ class EncoderSource(Source):
             self.line('w(b"\\0")')
 
     def tags(self, fields: list[Field], of: str) -> None:
-        held = self.name("g")
+        held = self.name("tags")
         self.line(f"{held} = []")
         for field in fields:
-            value = self.name("x")
+            value = self.name(field.name)
             self.line(f"{value} = {of}.{field.name}")
-            inner = not field.always
-            if inner:
-                self.line(f"if {value} != {self.constant('D', field.default)}:")
-                self.indent += 1
-            outer = self.name("w")
-            part = self.name("o")
-            self.line(f"{outer} = w; {part} = []; w = {part}.append")
-            self.value(field, value, in_tag=True)
-            self.line(f"w = {outer}; {part} = b''.join({part})")
-            tag = f"uvarint({field.tag})"
-            self.line(f"{held}.append({tag} + uvarint(len({part})) + {part})")
-            if inner:
-                self.indent -= 1
+            if field.always:
+                self.tag(field, value, held)
+            else:
+                with self.block(f"if {value} != {self.constant('default', field.default)}:"):
+                    self.tag(field, value, held)
         self.line(f"w(uvarint(len({held}))); w(b''.join({held}))")
+
+    def tag(self, field: Field, value: str, held: str) -> None:
+        """Emit the writing of one tagged field into a list: its size stands before it."""
+        outer, part = self.name("outer"), self.name("part")
+        self.line(f"{outer} = w; {part} = []; w = {part}.append")
+        self.value(field, value, in_tag=True)
+        self.line(f"w = {outer}; {part} = b''.join({part})")
+        self.line(f"{held}.append(uvarint({field.tag}) + uvarint(len({part})) + {part})")
 
     def length(self, field: Field, size: str) -> str:
         if self.compact(field):
@@ -77,32 +77,34 @@ class EncoderSource(Source):
         if not nullable and field.nullable.first <= field.nullable.last and not struct:
             # null in newer versions (JoinGroup's ProtocolName): older ones say it with nothing
             of = f"({of} or {'[]' if field.array else repr(field.of.default)})"
-        if nullable:
-            held = self.name("x")
-            self.line(f"{held} = {of}")
-            null = ("b'\\0'" if in_tag else "b'\\xff'") if struct else self.null(field)
-            self.line(f"if {held} is None: w({null})")
-            self.line("else:")
-            self.indent += 1
-            of = held
-        if struct:
-            if nullable:
+        if not nullable:
+            self.present(field, of)
+            return
+        held = self.name(field.name)
+        self.line(f"{held} = {of}")
+        null = ("b'\\0'" if in_tag else "b'\\xff'") if struct else self.null(field)
+        self.line(f"if {held} is None: w({null})")
+        with self.block("else:"):
+            if struct:
                 self.line("w(b'\\1')")
-            self.struct(field.of, of)
-        else:
+            self.present(field, held)
+
+    def present(self, field: Field, of: str) -> None:
+        """Emit the writing of a value that is not null."""
+        if field.array or isinstance(field.of, Primitive):
             self.filled(field, of)
-        if nullable:
-            self.indent -= 1
+        else:
+            self.struct(field.of, of)
 
     def filled(self, field: Field, of: str) -> None:
-        size = self.name("n")
+        size = self.name("size")
         if not field.array:
-            held = self.name("y")
+            held = self.name(field.name)
             self.line(f"{held} = {of}{'.encode()' if field.of.name == 'string' else ''}")
             self.line(f"{size} = len({held})")
             self.line(f"w(({self.length(field, size)}) + {held})")
             return
-        held = self.name("y")
+        held = self.name(field.name)
         self.line(f"{held} = {of}; {size} = len({held})")
         self.line(f"w({self.length(field, size)})")
         if isinstance(field.of, Primitive) and field.of.name == "uuid":
@@ -112,15 +114,13 @@ class EncoderSource(Source):
             pack = self.unpacker(field.of.format, "pack")
             self.line(f"w(b''.join([{pack}(x) for x in {held}]))")
             return
-        one = self.name("o")
-        self.line(f"for {one} in {held}:")
-        self.indent += 1
-        if isinstance(field.of, Primitive):
-            self.filled(field._replace(array=False), one)
-        else:
-            self.packed(field.of, one)
-            self.struct(field.of, one)
-        self.indent -= 1
+        one = self.name("one")
+        with self.block(f"for {one} in {held}:"):
+            if isinstance(field.of, Primitive):
+                self.filled(field._replace(array=False), one)
+            else:
+                self.packed(field.of, one)
+                self.struct(field.of, one)
 
     def packed(self, cls: type[Any], of: str) -> None:
         """Emit a short cut for a struct whose strings are all empty: then it is one pack."""
@@ -132,9 +132,9 @@ class EncoderSource(Source):
         formats = "".join(field.of.format if is_fixed(field) else "B" for field in plain)
         values = [f"{of}.{field.name}" if is_fixed(field) else "1" for field in plain]
         empty = " and ".join(f"{of}.{field.name} == ''" for field in texts)
-        self.line(f"if {empty}:")
         pack = self.unpacker(formats + "B", "pack")
-        self.line(f"    w({pack}({', '.join(values)}, 0)); continue")
+        with self.block(f"if {empty}:"):
+            self.line(f"w({pack}({', '.join(values)}, 0)); continue")
 
 
 def encoder_source(cls: type[Any], version: int) -> tuple[str, dict[str, Any]]:

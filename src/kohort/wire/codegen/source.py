@@ -1,6 +1,7 @@
 """The text of a function under construction, and what its two kinds, decoder and encoder, share."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count, groupby
 from struct import Struct
 from typing import Any
@@ -9,7 +10,11 @@ from kohort.wire.schema import Field, Primitive
 
 
 class Source:
-    """The text of a function under construction, with the constants it refers to."""
+    """The text of a function under construction, with the constants it refers to.
+
+    In the emitted text `b` are the bytes, `p` is the position in them, `m` the message and `w` what
+    writes a part. Other names are made by `name`: what it is, and a number.
+    """
 
     def __init__(self, version: int, *, flexible: bool) -> None:
         self.version = version
@@ -22,8 +27,16 @@ class Source:
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
 
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """What is emitted inside stands under `head`, one step to the right."""
+        self.line(head)
+        self.indent += 1
+        yield
+        self.indent -= 1
+
     def name(self, prefix: str) -> str:
-        return f"{prefix}{next(self.names)}"
+        return f"{prefix}_{next(self.names)}"
 
     def constant(self, prefix: str, value: Any) -> str:
         name = self.name(prefix)

@@ -37,7 +37,7 @@ class Strided:
         """The expression that makes all of them: what is behind the fixed fields is the default."""
         rows = f"b[p:p + {count_name} * {self.size}]"
         unpack = source.unpacker(self.formats, "iter_unpack")
-        return f"list(starmap({source.constant('C', cls)}, {unpack}({rows})))"
+        return f"list(starmap({source.constant(cls.__name__, cls)}, {unpack}({rows})))"
 
 
 def strided(source: Source, cls: type[Any]) -> Strided | None:

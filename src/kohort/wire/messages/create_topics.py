@@ -42,7 +42,7 @@ class CreateTopicsRequest:
     def refused(self, error: ApiError) -> "CreateTopicsResponse":
         topics = [
             CreatableTopicResult(
-                name=topic.name, error_code=error.code, error_message=error.message, configs=None
+                name=topic.name, error_code=error.code, error_message=error.message, configs=[]
             )
             for topic in self.topics
         ]

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): the configuration of topics, brokers and groups.
+"""DescribeConfigs (32): the configuration of topics and brokers.
 
 v1 tells synonyms and the source of a value.
 v2 answers before throttling.

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): change single settings of a topic, broker or group (KIP-339).
+"""IncrementalAlterConfigs (44): change single settings of topics (KIP-339).
 
 v1 is flexible.
 """

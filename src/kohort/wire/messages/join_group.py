@@ -16,10 +16,12 @@ from kohort.wire.schema import Bool, Bytes, Int16, Int32, String, at, request, r
 # Refusals that name the member they were meant for; all others answer with an empty id.
 _ECHOED = frozenset(
     {
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_GROUP_ID,
         ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.INVALID_SESSION_TIMEOUT,
         ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
     },
 )
 

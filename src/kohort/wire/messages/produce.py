@@ -60,6 +60,7 @@ class ProduceRequest:
                 ],
             )
             for topic in self.topic_data
+            if topic.partition_data
         ]
         return ProduceResponse(responses=responses)
 

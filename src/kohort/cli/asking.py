@@ -1,0 +1,183 @@
+"""Commands that ask a cluster: where it is, how long they wait, and asking apart from showing.
+
+The address may stand behind the command, in front of it, or in the environment; the nearest wins.
+An answer is shown only after the event loop has ended: a long table never waits for anything, so
+the loop would hold an interrupt back until the last line is written.
+"""
+
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from kohort.cli.command import USAGE, Command, complain, print_result
+from kohort.cli.render import Output, erase_progress, printable
+from kohort.errors import KohortError
+
+if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
+    from kohort.client.admin import AdminClient
+    from kohort.client.cluster import Cluster
+
+DEFAULT_SERVER = "127.0.0.1:9092"
+DEFAULT_TIMEOUT_S = 10.0
+CLIENT_ID = "kohort-cli"
+OPTION = "--bootstrap-server"
+VARIABLE = "KOHORT_BOOTSTRAP_SERVER"
+_BEHIND, _IN_FRONT = "bootstrap_server", "bootstrap_server_in_front"
+
+
+class Server(NamedTuple):
+    """The addresses of a cluster as they were given, and where."""
+
+    text: str
+    origin: str
+
+
+def add_server(parser: ArgumentParser, *, in_front: bool = False) -> None:
+    """Let the address stand here: behind a command, or in front of it."""
+    parser.add_argument(
+        OPTION,
+        dest=_IN_FRONT if in_front else _BEHIND,
+        metavar="HOST:PORT",
+        default=SUPPRESS,  # so that an inner parser leaves alone what an outer one has found
+        help="a broker of the cluster, or several with commas "
+        f"(default: {VARIABLE}, else {DEFAULT_SERVER})",
+    )
+
+
+def is_in_front(args: Namespace) -> bool:
+    """Whether an address stands in front of the command."""
+    return hasattr(args, _IN_FRONT)
+
+
+def server_of(args: Namespace) -> Server:
+    """The cluster that the arguments mean, or the environment, or the usual one."""
+    given = getattr(args, _BEHIND, getattr(args, _IN_FRONT, None))
+    if given is not None:
+        return Server(given, OPTION)
+    text = os.environ.get(VARIABLE, "").strip()
+    return Server(text, VARIABLE) if text else Server(DEFAULT_SERVER, OPTION)
+
+
+class ClusterCommand(Command):
+    """A command that needs the address of a cluster."""
+
+    asks_a_cluster: ClassVar[bool] = True
+
+    def configure(self, parser: ArgumentParser) -> None:
+        self.arguments(parser)
+        add_server(parser)
+        parser.add_argument(
+            "--timeout",
+            metavar="SECONDS",
+            type=_seconds,
+            default=DEFAULT_TIMEOUT_S,
+            help=f"how long one step may take (default {DEFAULT_TIMEOUT_S:g})",
+        )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        """Declare what this command takes besides the arguments of all."""
+
+
+def cluster_of(args: Namespace) -> "Cluster | None":
+    """The cluster that the arguments mean, to be closed by the caller; None, with a complaint, when
+    they name none.
+    """
+    from kohort.client.cluster import Cluster
+    from kohort.client.connection import Address
+
+    server = server_of(args)
+    try:
+        addresses = [Address.of(one.strip()) for one in server.text.split(",") if one.strip()]
+        return Cluster(addresses, client_id=CLIENT_ID)
+    except ValueError as error:
+        complain(f"{server.origin}: {error}")
+        return None
+
+
+class AdminCommand(ClusterCommand):
+    """A command that asks a cluster through the admin client, and then shows the answer."""
+
+    def configure(self, parser: ArgumentParser) -> None:
+        super().configure(parser)
+        parser.add_argument(
+            "--format",
+            choices=("table", "json"),
+            default="table",
+            help="table for people (default), json for programs",
+        )
+
+    def mistake(self, _args: Namespace) -> str | None:
+        """What is wrong with arguments that are fine one by one; None if nothing is."""
+        return None
+
+    def question(self, _args: Namespace) -> str | None:
+        """What to ask a person at a terminal first: a command that destroys has such a question."""
+        return None
+
+    async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
+        """Ask the cluster; `show` gets the answer."""
+        raise NotImplementedError
+
+    def show(self, answer: Any, args: Namespace, output: Output) -> int:
+        """Show what `ask` has found out, and return the exit code. Nothing is asked here."""
+        raise NotImplementedError
+
+    def main(self, args: Namespace) -> int:
+        import asyncio
+
+        from kohort.client.admin import AdminClient
+
+        mistake = self.mistake(args)
+        if mistake is not None:
+            complain(mistake)
+            return USAGE
+        server = server_of(args)
+        try:
+            admin = AdminClient(server.text, client_id=CLIENT_ID, timeout=args.timeout)
+        except ValueError as error:
+            complain(f"{server.origin}: {error}")
+            return USAGE
+
+        def asked_and_shown(output: Output) -> int:
+            question = self.question(args)
+            if question is not None and not confirmed(f"{question} at {server.text}?"):
+                raise KohortError("nothing is changed: the answer was not yes")
+            return self.show(asyncio.run(self._asked(admin, args, output)), args, output)
+
+        return print_result(asked_and_shown, as_json=args.format == "json")
+
+    async def _asked(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
+        from kohort.cli.progress import Progress
+
+        async with Progress(output), admin:
+            return await self.ask(admin, args, output)
+
+
+def add_yes(parser: ArgumentParser) -> None:
+    """The argument that keeps `confirmed` from being asked."""
+    parser.add_argument(
+        "--yes", "-y", action="store_true", help="do not ask first, as is done at a terminal only"
+    )
+
+
+def confirmed(question: str) -> bool:
+    """Whether a person says yes. Where no terminal is at both ends there is nobody to ask: a
+    script goes on.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    erase_progress()
+    sys.stderr.write(f"{printable(question)} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86_400:
+        raise ArgumentTypeError(f"{text!r} is not a timeout, expected seconds above 0")
+    return seconds

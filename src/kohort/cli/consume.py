@@ -1,0 +1,144 @@
+"""`kohort consume`: prints the records of a topic as they come. No group is joined."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, ClassVar
+
+from kohort.cli.arguments import count
+from kohort.cli.asking import ClusterCommand, cluster_of
+from kohort.cli.command import OK, USAGE, complain, error_fields, name, print_result
+from kohort.cli.render import Output, printable
+from kohort.errors import KohortError
+
+if TYPE_CHECKING:
+    from kohort.client.cluster import Cluster
+    from kohort.client.fetch import Fetched
+
+WAIT_MS = 200  # how long a leader that has nothing holds up the others
+
+
+class Consume(ClusterCommand):
+    """`kohort consume`."""
+
+    help: ClassVar[str] = "print the records of a topic as they come, until interrupted"
+    notes: ClassVar[str] = (
+        "It is for looking into topics: it joins no group and commits nothing, reads all "
+        "partitions, each in its order, and shows records of open and aborted transactions too."
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort consume orders --from-beginning --max 10",
+        "kohort consume orders --from-beginning --until-end --format json > orders.jsonl",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("topic", metavar="TOPIC", type=name, help="the topic's name")
+        parser.add_argument(
+            "--from-beginning",
+            action="store_true",
+            help="begin with the oldest records (default: with what comes from now on)",
+        )
+        parser.add_argument(
+            "--until-end", action="store_true", help="end with the last record that is there now"
+        )
+        parser.add_argument("--max", type=count, metavar="N", help="end after N records")
+        parser.add_argument(
+            "--key-separator", metavar="TEXT", help="print the key and this text before each value"
+        )
+        parser.add_argument(
+            "--format",
+            choices=("text", "json"),
+            default="text",
+            help="text: the value, and a line end (default); json: an object in each line, with "
+            "the place, the time, key and value",
+        )
+
+    def main(self, args: Namespace) -> int:
+        import asyncio
+
+        cluster = cluster_of(args)
+        if cluster is None:
+            return USAGE
+        return print_result(
+            lambda output: asyncio.run(_consume(cluster, args, output)), as_json=False
+        )
+
+
+async def _consume(cluster: "Cluster", args: Namespace, output: Output) -> int:
+    try:
+        await _read(cluster, args)
+    except KohortError as error:
+        if args.format == "json":
+            output.text(json.dumps(error_fields(error), ensure_ascii=False) + "\n")
+        raise
+    finally:
+        await cluster.close()
+    return OK
+
+
+async def _read(cluster: "Cluster", args: Namespace) -> None:
+    import asyncio
+
+    from kohort.client.fetch import TopicReader
+
+    now = asyncio.get_running_loop().time
+    show = _json if args.format == "json" else _text
+    reader = await TopicReader.open(
+        cluster, args.topic, from_beginning=args.from_beginning, deadline=now() + args.timeout
+    )
+    ends = await reader.ends(now() + args.timeout) if args.until_end else None
+    left = args.max
+    while unread := [
+        place for place, at in reader.places.items() if ends is None or at < ends[place]
+    ]:
+        deadline = now() + args.timeout + WAIT_MS / 1000
+        found = await reader.read(of=unread, wait_ms=WAIT_MS, deadline=deadline)
+        for note in reader.notes:
+            complain(note)
+        reader.notes.clear()
+        for record in found:
+            if ends is None or record.offset < ends[record.place]:
+                _write(show(record, args.key_separator))
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+        sys.stdout.flush()
+
+
+def _text(record: "Fetched", separator: str | None) -> bytes:
+    key = (
+        b""
+        if separator is None
+        else (record.key or b"") + separator.encode(errors="surrogateescape")
+    )
+    return key + (record.value or b"")
+
+
+def _json(record: "Fetched", _separator: str | None) -> bytes:
+    fields = {
+        "topic_partition": record.place.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        **_field("key", record.key),
+        **_field("value", record.value),
+    }
+    return json.dumps(fields, ensure_ascii=False).encode()
+
+
+def _field(label: str, data: bytes | None) -> dict[str, str | None]:
+    """Bytes as text; what is no text comes in hexadecimal, under a name that says so."""
+    try:
+        return {label: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        return {f"{label}_bytes": data.hex() if data is not None else None}
+
+
+def _write(data: bytes) -> None:
+    """A line. A terminal gets text that cannot move its cursor, a pipe the bytes as they are."""
+    if sys.stdout.isatty():
+        sys.stdout.write(printable(data.decode(errors="backslashreplace")) + "\n")
+    else:
+        sys.stdout.buffer.write(data + b"\n")
+
+
+COMMAND = Consume()

@@ -1,0 +1,284 @@
+"""`kohort groups describe`: members, what they own, committed offsets and lag.
+
+A cluster has thousands of groups and as many partitions: whatever all groups have in common is
+looked up once, and each group takes its own out of it.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from kohort.cli.asking import AdminCommand
+from kohort.cli.command import (
+    FAILED,
+    OK,
+    complain,
+    complain_of,
+    complain_of_nodes,
+    error_fields,
+    name,
+    node_errors,
+    reason,
+)
+from kohort.cli.render import Cell, Output, partitions_text
+from kohort.errors import ApiError
+from kohort.terms import GroupType
+
+if TYPE_CHECKING:
+    from kohort.client.admin import (
+        AdminClient,
+        GroupDescription,
+        GroupListing,
+        GroupOffsets,
+        Listings,
+        MemberDescription,
+        Outcomes,
+    )
+
+DESCRIBABLE = (None, GroupType.CLASSIC, GroupType.CONSUMER)
+GROUP_HEADERS = ("GROUP", "TYPE", "STATE", "ASSIGNOR", "EPOCH", "TARGET-EPOCH", "COORDINATOR")
+MEMBER_HEADERS = ("MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TARGET")
+OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
+
+
+class _Found(NamedTuple):
+    """What the cluster says. `listings` is None unless all groups were asked for."""
+
+    listings: "Listings | None"
+    skipped: "list[GroupListing]"
+    described: "Outcomes[str, GroupDescription]"
+    offsets: "Outcomes[str, GroupOffsets]"
+    ends: Mapping[Any, Any]
+
+
+class DescribeGroups(AdminCommand):
+    """`kohort groups describe`."""
+
+    help: ClassVar[str] = "show members, what they own, committed offsets and lag"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort groups describe billing",
+        "kohort groups describe --all --format json",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("groups", nargs="*", metavar="GROUP", type=name, help="a group id")
+        parser.add_argument("--all", action="store_true", help="describe every group")
+
+    def mistake(self, args: Namespace) -> str | None:
+        if bool(args.groups) == args.all:
+            return "groups describe: expected group ids or --all, one of the two"
+        return None
+
+    async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _Found:
+        listings, ids = None, list(dict.fromkeys(args.groups))
+        skipped: list[GroupListing] = []
+        if args.all:
+            listings = await admin.list_groups()
+            ids = [one.group_id for one in listings if one.type in DESCRIBABLE]
+            skipped = [one for one in listings if one.type not in DESCRIBABLE]
+        output.doing = f"describing {len(ids)} groups"
+        described = await admin.describe_groups(ids)
+        output.doing = f"fetching the committed offsets of {len(ids)} groups"
+        offsets = await admin.list_group_offsets(list(described.succeeded))
+        partitions = _partitions(described, offsets)
+        output.doing = f"looking up the ends of {len(partitions)} partitions"
+        ends = await admin.end_offsets(partitions)
+        return _Found(listings, skipped, described, offsets, dict(ends.items()))
+
+    def show(self, answer: _Found, _args: Namespace, output: Output) -> int:
+        listings, skipped, described, offsets, ends = answer
+        code = OK if listings is None else complain_of_nodes(listings)
+        code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
+        for one in skipped:
+            complain(f"group {one.group_id} is a {one.type} group, which is listed only")
+        committed = offsets.succeeded
+        shown = [
+            _Shown(group, committed.get(group.group_id, {}), ends)
+            for group in described.succeeded.values()
+        ]
+        for group in shown:
+            code = max(code, group.complain())
+        if output.as_json:
+            errors = [
+                {"group_id": name, **error_fields(error)}
+                for outcomes in (described, offsets)
+                for name, error in outcomes.failed.items()
+            ]
+            output.json(
+                {
+                    "groups": [group.fields() for group in shown],
+                    "errors": [*([] if listings is None else node_errors(listings)), *errors],
+                    "skipped": [{"group_id": one.group_id, "type": one.type} for one in skipped],
+                }
+            )
+        else:
+            for index, group in enumerate(shown):
+                if index:
+                    output.line()
+                group.show(output)
+        return code
+
+
+def _partitions(
+    described: "Outcomes[str, GroupDescription]", offsets: "Outcomes[str, GroupOffsets]"
+) -> "list[tuple[str, int]]":
+    """Every partition that has an offset or an owner, once."""
+    owned = (
+        (topic, index)
+        for group in described.succeeded.values()
+        for member in group.members
+        for topic, indexes in (member.assignment or {}).items()
+        for index in indexes
+    )
+    committed = (one for group in offsets.succeeded.values() for one in group)
+    return sorted({*owned, *committed})
+
+
+class _Shown:
+    """A described group with its offsets, in the two formats. `ends` is of all partitions."""
+
+    def __init__(
+        self, group: "GroupDescription", committed: Mapping[Any, Any], ends: Mapping[Any, Any]
+    ) -> None:
+        self._group = group
+        self._committed = committed
+        self._ends = ends
+        self._owners = {
+            (topic, index): member.member_id
+            for member in group.members
+            for topic, indexes in (member.assignment or {}).items()
+            for index in indexes
+        }
+        self._partitions: list[tuple[str, int]] = sorted({*self._committed, *self._owners})
+
+    def complain(self) -> int:
+        """A line for each partition of which something could not be found out."""
+        code = OK
+        for partition, committed, end in self._rows():
+            name = f"group {self._group.group_id}, {partition[0]}:{partition[1]}"
+            for what, found in (("committed offset", committed), ("end offset", end)):
+                if isinstance(found, ApiError):
+                    complain(f"{name}: {what}: {reason(found)}")
+                    code = FAILED
+        return code
+
+    def _rows(self) -> list[tuple[Any, Any, Any]]:
+        return [(one, self._committed.get(one), self._ends.get(one)) for one in self._partitions]
+
+    def show(self, output: Output) -> None:
+        group = self._group
+        output.table(
+            GROUP_HEADERS,
+            [
+                (
+                    group.group_id,
+                    group.type,
+                    group.state,
+                    group.assignor,
+                    group.group_epoch,
+                    group.assignment_epoch,
+                    f"{group.coordinator_id} ({group.coordinator_host}:{group.coordinator_port})",
+                )
+            ],
+            spare=("TARGET-EPOCH", "COORDINATOR", "EPOCH", "ASSIGNOR", "TYPE"),
+        )
+        if group.members:
+            output.line()
+            output.table(
+                MEMBER_HEADERS,
+                [_member_row(member) for member in group.members],
+                spare=("HOST", "TARGET", "EPOCH", "CLIENT"),
+            )
+        if self._partitions:
+            output.line()
+            output.table(
+                OFFSET_HEADERS,
+                [self._offset_row(*row) for row in self._rows()],
+                spare=("MEMBER", "END", "COMMITTED"),
+            )
+
+    def _offset_row(self, partition: Any, committed: Any, end: Any) -> tuple[Cell, ...]:
+        return (
+            *partition,
+            _offset_of(committed),
+            _offset_of(end),
+            _lag(committed, end),
+            self._owners.get(partition),
+        )
+
+    def fields(self) -> dict[str, Any]:
+        group = self._group
+        return {
+            "group_id": group.group_id,
+            "type": group.type,
+            "state": group.state,
+            "protocol_type": group.protocol_type,
+            "assignor": group.assignor,
+            "group_epoch": group.group_epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "coordinator": {
+                "node": group.coordinator_id,
+                "host": group.coordinator_host,
+                "port": group.coordinator_port,
+            },
+            "members": [_member_fields(member) for member in group.members],
+            "offsets": [self._offset_fields(*row) for row in self._rows()],
+        }
+
+    def _offset_fields(self, partition: Any, committed: Any, end: Any) -> dict[str, Any]:
+        errors = [one for one in (committed, end) if isinstance(one, ApiError)]
+        known = committed if not isinstance(committed, ApiError) else None
+        return {
+            "topic": partition[0],
+            "partition": partition[1],
+            "committed_offset": _offset_of(committed),
+            "leader_epoch": known.leader_epoch if known else None,
+            "metadata": known.metadata if known else None,
+            "end_offset": _offset_of(end),
+            "lag": _lag(committed, end),
+            "member_id": self._owners.get(partition),
+            **(error_fields(errors[0]) if errors else {}),
+        }
+
+
+def _offset_of(found: Any) -> int | None:
+    if found is None or isinstance(found, ApiError):
+        return None
+    offset: int | None = found.offset
+    return offset
+
+
+def _lag(committed: Any, end: Any) -> int | None:
+    """Records that the group has not read; below zero when it committed beyond the end."""
+    at, last = _offset_of(committed), _offset_of(end)
+    return None if at is None or last is None else last - at
+
+
+def _member_row(member: "MemberDescription") -> tuple[Cell, ...]:
+    return (
+        member.member_id,
+        member.client_id,
+        member.client_host.removeprefix("/"),
+        member.member_epoch,
+        partitions_text(member.assignment),
+        partitions_text(member.target_assignment),
+    )
+
+
+def _member_fields(member: "MemberDescription") -> dict[str, Any]:
+    """What is not a consumer's payload is given as it came, in hexadecimal."""
+    foreign = member.assignment is None and member.assignment_bytes
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "type": member.type,
+        "member_epoch": member.member_epoch,
+        "subscribed_topics": member.subscribed_topics,
+        "subscribed_regex": member.subscribed_regex,
+        "assignment": member.assignment,
+        "target_assignment": member.target_assignment,
+        **({"assignment_bytes": member.assignment_bytes.hex()} if foreign else {}),
+    }

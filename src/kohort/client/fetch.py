@@ -1,0 +1,195 @@
+"""Fetch: read the partitions of a topic from some offset on. No group is joined.
+
+Records are read up to the high watermark, those of open and aborted transactions too. A reader
+keeps its place in each partition.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kohort.client.admin.rounds import settle
+from kohort.client.admin.topics import describe_topics, leaders, list_offsets
+from kohort.client.admin.views import TopicPartition
+from kohort.client.cluster import Cluster, Node, api_error
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.wire.batch import PREFIX_SIZE, BatchHeader, check, peek, records
+from kohort.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+BY_NAME = 12  # the last version that names topics
+PARTITION_BYTES = 1 << 20
+ANSWER_BYTES = 8 << 20
+_WRONG_PLACE = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class Fetched(NamedTuple):
+    """One record, and where it stands."""
+
+    place: TopicPartition
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class TopicReader:
+    """Reads a topic. `places` has the offset of the next record of each partition."""
+
+    def __init__(self, cluster: Cluster, topic: str, places: Mapping[TopicPartition, int]) -> None:
+        self.topic = topic
+        self.places = dict(places)
+        self.notes: list[str] = []
+        self._cluster = cluster
+        self._nodes: dict[TopicPartition, Node] = {}
+        self._trouble: ApiError | WireError | None = None
+
+    @classmethod
+    async def open(
+        cls, cluster: Cluster, topic: str, *, from_beginning: bool, deadline: float
+    ) -> "TopicReader":
+        """Stand at the beginning of each partition, or at its end. Raises ApiError."""
+        found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
+        places = [TopicPartition(topic, one.partition) for one in found.partitions]
+        when = "earliest" if from_beginning else "latest"
+        return cls(cluster, topic, await _offsets(cluster, places, when, deadline))
+
+    async def ends(self, deadline: float) -> dict[TopicPartition, int]:
+        """Where each partition ends now. Raises ApiError."""
+        return await _offsets(self._cluster, list(self.places), "latest", deadline)
+
+    async def read(
+        self, *, wait_ms: int, deadline: float, of: Collection[TopicPartition] | None = None
+    ) -> list[Fetched]:
+        """The next records of every partition that has some, or of these, in order within each.
+
+        Waits up to `wait_ms` when there are none. A place that the log no longer has, since it was
+        deleted up to a later one, moves to the beginning, with a line in `notes`. Raises ApiError
+        for a partition that cannot be read and WireError for one whose bytes are damaged, once the
+        records of the others have been returned.
+        """
+        if self._trouble is not None:
+            raise self._trouble
+        found: list[Fetched] = []
+        for place, outcome in (
+            await self._fetch(self.places if of is None else of, wait_ms, deadline)
+        ).items():
+            if isinstance(outcome, ApiError) and outcome.code is _WRONG_PLACE:
+                await self._move(place, deadline)
+            elif isinstance(outcome, ApiError):
+                text = f"{place}: {outcome.message or 'it cannot be read'}"
+                self._trouble = ApiError(outcome.code, text)
+            else:
+                try:
+                    found.extend(self._taken(place, outcome.records or b""))
+                except WireError as error:
+                    self._trouble = error
+        if self._trouble is not None and not found:
+            raise self._trouble
+        return found
+
+    async def _fetch(
+        self, places: Collection[TopicPartition], wait_ms: int, deadline: float
+    ) -> Mapping[TopicPartition, PartitionData | ApiError]:
+        look_up = leaders(self._cluster)
+
+        async def locate(
+            keys: Sequence[TopicPartition], deadline: float
+        ) -> dict[TopicPartition, Node | ApiError]:
+            """Leaders are remembered from read to read, until one refuses."""
+            missing = [key for key in keys if key not in self._nodes]
+            fresh = await look_up(missing, deadline) if missing else {}
+            self._nodes.update(
+                {key: node for key, node in fresh.items() if not isinstance(node, ApiError)}
+            )
+            return {key: self._nodes.get(key) or fresh[key] for key in keys}
+
+        async def ask(
+            node: Node, keys: Sequence[TopicPartition], deadline: float
+        ) -> dict[TopicPartition, PartitionData | ApiError]:
+            for key in keys:  # forgotten until it has answered: then a failure looks it up anew
+                self._nodes.pop(key, None)
+            answer: FetchResponse = await self._cluster.ask(
+                node, self._request(keys, wait_ms), deadline=deadline, at_most=BY_NAME
+            )
+            if answer.error_code:
+                return dict.fromkeys(keys, api_error(answer.error_code))
+            outcomes: dict[TopicPartition, PartitionData | ApiError] = {}
+            for one in (one for topic in answer.responses for one in topic.partitions):
+                place = TopicPartition(self.topic, one.partition_index)
+                outcomes[place] = api_error(one.error_code) if one.error_code else one
+                if not one.error_code:
+                    self._nodes[place] = node
+            return outcomes
+
+        return await settle(self._cluster, places, locate, ask, deadline=deadline)
+
+    def _request(self, keys: Sequence[TopicPartition], wait_ms: int) -> FetchRequest:
+        partitions = [
+            FetchPartition(
+                partition=key.partition,
+                fetch_offset=self.places[key],
+                partition_max_bytes=PARTITION_BYTES,
+            )
+            for key in keys
+        ]
+        return FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=ANSWER_BYTES,
+            topics=[FetchTopic(topic=self.topic, partitions=partitions)],
+        )
+
+    def _taken(self, place: TopicPartition, data: bytes) -> Iterator[Fetched]:
+        """The records of an answer that are not behind us; the place moves with them."""
+        try:
+            for position, header in _whole_batches(data):
+                if header.last_offset < self.places[place]:
+                    continue
+                check(data, position, header)
+                if not header.is_control:
+                    for one in records(data, position):
+                        if one.offset >= self.places[place]:
+                            yield Fetched(place, one.offset, one.timestamp, one.key, one.value)
+                self.places[place] = header.last_offset + 1
+        except WireError as error:
+            raise WireError(f"{place} from offset {self.places[place]} on: {error}") from None
+
+    async def _move(self, place: TopicPartition, deadline: float) -> None:
+        before = self.places[place]
+        self.places |= await _offsets(self._cluster, [place], "earliest", deadline)
+        self.notes.append(f"{place} has no offset {before}, going on at {self.places[place]}")
+
+
+def _whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch. A broker may cut the last one off anywhere.
+
+    The first one it sends whole, however long it is, so that a reader gets on.
+    """
+    position = 0
+    while len(data) - position > PREFIX_SIZE:
+        try:
+            header = peek(data, position)
+        except WireError:
+            if position:
+                return
+            raise
+        if header.length > len(data) - position:
+            if position:
+                return
+            raise WireError(f"a batch of {header.length} bytes, of which {len(data)} were sent")
+        yield position, header
+        position += header.length
+
+
+async def _offsets(
+    cluster: Cluster, places: Sequence[TopicPartition], when: str, deadline: float
+) -> dict[TopicPartition, int]:
+    found = await list_offsets(
+        cluster, dict.fromkeys(places, when), read_committed=False, deadline=deadline
+    )
+    return {place: one.offset or 0 for place, one in found.all().items()}

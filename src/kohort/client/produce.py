@@ -1,0 +1,123 @@
+"""Produce: append records to the partitions of a topic, each partition's in one batch.
+
+Requests carry no producer id, so a broker cannot recognise a second copy. A request that may have
+arrived is therefore not sent again: nothing is written twice, and a lost answer stays unknown.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+
+from kohort.client.admin.rounds import settle
+from kohort.client.admin.topics import describe_topics, leaders
+from kohort.client.admin.views import Outcomes, TopicPartition
+from kohort.client.cluster import Cluster, Node, api_error
+from kohort.errors import ApiError
+from kohort.wire.batch import build
+from kohort.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+BY_NAME = 12  # the last version that names topics
+_OF_ALL = -1  # acks: when all in-sync replicas have it
+
+Entry = tuple[bytes | None, bytes | None]
+"""key, value"""
+
+
+class TopicWriter:
+    """Appends to one topic. Records with a key go where Java's producer would put them; those
+    without go to one partition after the other, a batch to each.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
+        self.topic = topic
+        self._cluster = cluster
+        self._partitions = partitions
+        self._next = 0
+
+    @classmethod
+    async def open(cls, cluster: Cluster, topic: str, deadline: float) -> "TopicWriter":
+        """Look the topic up. It is never created. Raises ApiError."""
+        found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
+        return cls(cluster, topic, len(found.partitions))
+
+    async def write(
+        self, entries: Sequence[Entry], deadline: float
+    ) -> Outcomes[TopicPartition, int]:
+        """Append them and wait until all in-sync replicas have them.
+
+        Returns:
+            Per partition the offset of its first record, or the ApiError of this partition alone.
+            After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown whether it was written.
+        """
+        shares: dict[TopicPartition, list[Entry]] = {}
+        keyless = self._next % self._partitions
+        for key, value in entries:
+            index = keyless if key is None else partition_of(key, self._partitions)
+            shares.setdefault(TopicPartition(self.topic, index), []).append((key, value))
+        if TopicPartition(self.topic, keyless) in shares:
+            self._next += 1
+        now_ms = int(time.time() * 1000)
+        batches = {place: build(share, now_ms, base_sequence=-1) for place, share in shares.items()}
+        return await append(self._cluster, batches, deadline)
+
+
+async def append(
+    cluster: Cluster, batches: Mapping[TopicPartition, bytes], deadline: float
+) -> Outcomes[TopicPartition, int]:
+    """Append a batch to each partition, one request per leader."""
+
+    async def ask(
+        node: Node, keys: Sequence[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, int | ApiError]:
+        left_ms = int((deadline - asyncio.get_running_loop().time()) * 1000)
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for key in keys:
+            data = PartitionProduceData(index=key.partition, records=batches[key])
+            topics.setdefault(key.topic, []).append(data)
+        request = ProduceRequest(
+            acks=_OF_ALL,
+            timeout_ms=max(1, left_ms),
+            topic_data=[
+                TopicProduceData(name=name, partition_data=data) for name, data in topics.items()
+            ],
+        )
+        answer: ProduceResponse = await cluster.ask(
+            node, request, deadline=deadline, at_most=BY_NAME
+        )
+        return {
+            TopicPartition(topic.name, one.index): api_error(one.error_code, one.error_message)
+            if one.error_code
+            else one.base_offset
+            for topic in answer.responses
+            for one in topic.partition_responses
+        }
+
+    return Outcomes(
+        await settle(cluster, batches, leaders(cluster), ask, deadline=deadline, repeatable=False)
+    )
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition of a key, as Java's producer chooses it."""
+    return (_murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def _murmur2(data: bytes) -> int:
+    """The 32-bit murmur2 that Java's client uses, unsigned."""
+    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
+    size = len(data)
+    value = 0x9747B28C ^ size
+    whole = size & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * multiplier & mask
+        word = (word ^ word >> 24) * multiplier & mask
+        value = (value * multiplier & mask) ^ word
+    if size > whole:
+        value = (value ^ int.from_bytes(data[whole:], "little")) * multiplier & mask
+    value = (value ^ value >> 13) * multiplier & mask
+    return value ^ value >> 15

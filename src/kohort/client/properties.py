@@ -1,0 +1,76 @@
+"""The settings of a client under upstream's names, as other clients take them in a dict.
+
+Only settings that Kohort follows are accepted. A client that was told to use TLS must not go on in
+plain text without a word.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+SERVERS = "bootstrap.servers"
+CLIENT_ID = "client.id"
+TIMEOUT = "default.api.timeout.ms"
+PROTOCOL = "security.protocol"
+
+
+class Properties(NamedTuple):
+    """What a dict of settings says; None for what it leaves out."""
+
+    servers: str | list[str] | None = None
+    client_id: str | None = None
+    timeout_s: float | None = None
+
+
+def read_properties(given: Mapping[str, Any]) -> Properties:
+    """The settings of a dict such as `{"bootstrap.servers": "127.0.0.1:9092"}`.
+
+    Raises ValueError that names every setting which Kohort does not know, or the one that has a
+    value which it cannot follow.
+    """
+    unknown = [name for name in given if name not in _READERS]
+    if unknown:
+        raise ValueError(
+            f"unknown setting{'s' * (len(unknown) > 1)} {', '.join(map(repr, unknown))}, "
+            f"expected of {', '.join(_READERS)}"
+        )
+    found = {name: _READERS[name](name, value) for name, value in given.items()}
+    return Properties(found.get(SERVERS), found.get(CLIENT_ID), found.get(TIMEOUT))
+
+
+def _servers(name: str, value: Any) -> str | list[str]:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return list(value)
+    raise ValueError(f"{name} is {value!r}, expected host:port, or several with commas")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}, expected a text")  # noqa: TRY004  (a value, as all)
+    return value
+
+
+def _seconds(name: str, value: Any) -> float:
+    try:
+        milliseconds = float(value)
+    except (TypeError, ValueError):
+        milliseconds = 0.0
+    if not 0 < milliseconds < 2**31:
+        raise ValueError(f"{name} is {value!r}, expected milliseconds from 1 to 2147483647")
+    return milliseconds / 1000
+
+
+def _plain_text(name: str, value: Any) -> None:
+    if str(value).upper() != "PLAINTEXT":
+        raise ValueError(
+            f"{name} is {value!r}, expected PLAINTEXT: Kohort speaks no TLS and no SASL yet"
+        )
+
+
+_READERS: dict[str, Callable[[str, Any], Any]] = {
+    SERVERS: _servers,
+    CLIENT_ID: _text,
+    TIMEOUT: _seconds,
+    PROTOCOL: _plain_text,
+}

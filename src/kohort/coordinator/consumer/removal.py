@@ -1,0 +1,44 @@
+"""LeaveGroup in a consumer group: an administrator takes members out, whatever they speak."""
+
+from kohort.coordinator.consumer import fencing
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Member
+from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.state import State
+from kohort.errors import ErrorCode
+from kohort.terms import MemberId
+from kohort.wire.messages.leave_group import MemberIdentity
+
+
+def remove(
+    state: State, group: ConsumerGroup, leaving: list[MemberIdentity]
+) -> tuple[Effects, list[ErrorCode]]:
+    """Each member for itself, then one step of the group for all of them; a code for each."""
+    gone: dict[MemberId, Member] = {}
+    codes = []
+    effects = Effects()
+    for one in leaving:
+        member, code = _member_of(group, one)
+        codes.append(code)
+        if member is not None:
+            gone[member.id] = member
+            reason = f": {one.reason}" if one.reason else ""
+            effects.notes.append(Note(group.id, f"member {member.id} is taken out{reason}"))
+    if gone:
+        effects.records += fencing.remove(state, group, gone.values())
+    return effects, codes
+
+
+def _member_of(group: ConsumerGroup, identity: MemberIdentity) -> tuple[Member | None, ErrorCode]:
+    member_id = MemberId(identity.member_id)
+    if identity.group_instance_id is not None:
+        owner = group.instances.get(identity.group_instance_id)
+        if owner is None:
+            return None, ErrorCode.UNKNOWN_MEMBER_ID
+        if member_id not in ("", owner):
+            return None, ErrorCode.FENCED_INSTANCE_ID
+        member_id = owner
+    member = group.members.get(member_id)
+    if member is None:
+        return None, ErrorCode.UNKNOWN_MEMBER_ID
+    return member, ErrorCode.NONE

@@ -1,0 +1,46 @@
+"""The deadlines of the members of consumer groups: a session each, and a time in which to give up
+what has to go to others.
+
+A session is begun anew by one function, `renew`, whoever has heard from the member.
+"""
+
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.group import Session
+from kohort.coordinator.state import State
+from kohort.terms import MemberId, Millis
+
+SESSION, REVOCATION = "consumer session", "consumer revocation"
+
+
+def renew(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
+    """The member has shown that it is alive: begin its session anew."""
+    session = session_of(group, member)
+    state.deadlines.set(session.key, Millis(now + session.timeout_ms))
+
+
+def session_of(group: ConsumerGroup, member: Member) -> Session:
+    """The deadline that every sign of life moves, as long as group and member are what they are."""
+    return Session((SESSION, group.id, member.id), session_timeout_ms(group, member))
+
+
+def session_timeout_ms(group: ConsumerGroup, member: Member) -> int:
+    """A member of the classic protocol has named its own."""
+    if member.classic is None:
+        return group.settings.session_timeout_ms
+    return member.classic.session_timeout_ms
+
+
+def watch_revocation(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
+    """Give a member that has to give something up its rebalance timeout for that."""
+    key = (REVOCATION, group.id, member.id)
+    if member.state is not MemberState.UNREVOKED_PARTITIONS or member.classic is not None:
+        state.deadlines.cancel(key)
+        return
+    state.deadlines.set(key, Millis(now + member.rebalance_timeout_ms), member.epoch)
+
+
+def cancel(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
+    """Forget the deadlines of a member."""
+    state.deadlines.cancel((SESSION, group.id, member_id))
+    state.deadlines.cancel((REVOCATION, group.id, member_id))

@@ -1,0 +1,104 @@
+"""What every kind of group is asked, whoever asks: the one face of classic and consumer groups, and
+of those that another broker wrote.
+"""
+
+from typing import NamedTuple
+
+from kohort.coordinator.deadlines import Key
+from kohort.coordinator.effects import Call
+from kohort.coordinator.topics import Topics
+from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.records.codec import Record
+from kohort.terms import GroupId, GroupState, GroupType
+from kohort.wire.messages import consumer_group_describe
+from kohort.wire.messages import describe_groups as classic_describe
+from kohort.wire.messages.offset_commit import OffsetCommitRequest
+from kohort.wire.messages.offset_fetch import OffsetFetchRequestGroup
+
+
+class Session(NamedTuple):
+    """The deadline that a sign of life of a member moves, and how far."""
+
+    key: Key
+    timeout_ms: int
+
+
+class Group:
+    """A group of some kind. A kind that has no answer to a question refuses it, as here."""
+
+    __slots__ = ()
+
+    id: GroupId
+    type: GroupType
+    protocol_type: str
+
+    @property
+    def state(self) -> GroupState:
+        raise NotImplementedError
+
+    def check_commit(self, _call: Call[OffsetCommitRequest], _topics: Topics) -> Session | None:
+        """Raise ApiError where the caller may not commit; the session that a commit renews, if it
+        renews one.
+        """
+        raise self._without_offsets()
+
+    def check_fetch(self, _wanted: OffsetFetchRequestGroup) -> None:
+        """Raise ApiError where the caller says that he is a member, and may not read offsets."""
+
+    def check_offset_delete(self) -> None:
+        """Raise ApiError where single offsets of the group may not be deleted."""
+        raise self._without_offsets()
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether a member may be reading the topic, so that its offsets must stay."""
+        raise NotImplementedError
+
+    def check_delete(self) -> None:
+        """Raise ApiError where the group may not be deleted."""
+        if self.state is not GroupState.EMPTY:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {self.id} is {self.state}")
+
+    def tombstones(self) -> list[Record]:
+        """The end of the group, but for its offsets, in the order in which replay wants it."""
+        raise NotImplementedError
+
+    def described_classic(self) -> classic_describe.DescribedGroup:
+        """As DescribeGroups tells it. Raises ApiError for a group of another kind (KIP-1043)."""
+        raise _not_a(GroupType.CLASSIC, self.id)
+
+    def described_consumer(self, _topics: Topics) -> consumer_group_describe.DescribedGroup:
+        """As ConsumerGroupDescribe tells it. Raises ApiError for a group of another kind."""
+        raise _not_a(GroupType.CONSUMER, self.id)
+
+    def _without_offsets(self) -> ApiError:
+        return ApiError(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"group {self.id} is a {self.type} group, which has no committed offsets",
+        )
+
+
+def _not_a(kind: GroupType, group_id: GroupId) -> ApiError:
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
+
+
+class OtherGroup(Group):
+    """A share or streams group that another broker wrote. We know that it is there, and leave it
+    alone.
+
+    Its state is not known; Stable keeps it from being taken for one that may be deleted.
+    """
+
+    __slots__ = ("id", "protocol_type", "type")
+
+    state = GroupState.STABLE
+
+    def __init__(self, group_id: GroupId, group_type: GroupType) -> None:
+        self.id = group_id
+        self.type = group_type
+        self.protocol_type = group_type.value
+
+    def subscribes_to(self, topic: str) -> bool:
+        raise Broken(f"offsets of {topic} in {self.type} group {self.id}, expected none")
+
+    def tombstones(self) -> list[Record]:
+        raise Broken(f"{self.type} group {self.id} is deleted, expected its owner to do that")

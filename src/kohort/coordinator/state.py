@@ -1,0 +1,50 @@
+"""What a shard knows. Handlers take it, read it, and describe what is to become of it.
+
+What a log can bring back changes by replay alone. What no record tells is soft, and handlers change
+it themselves: deadlines, and of classic groups whatever belongs to a rebalance under way. A reload
+forgets it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from kohort.assignors import ASSIGNORS, Assign
+from kohort.config import BrokerConfig
+from kohort.coordinator.deadlines import Deadlines
+from kohort.coordinator.groups import Groups
+from kohort.coordinator.offsets.store import Offsets
+from kohort.coordinator.settings import ClassicSettings, ConsumerSettings
+from kohort.coordinator.story import Story
+from kohort.coordinator.topics import Topics
+
+NO_TOPICS = Topics()
+
+
+class State:
+    """The groups of one partition of the log, their offsets, and their deadlines.
+
+    `loading` is true until the log has been read: until then, records that compaction removed are
+    not missed.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        new_uuid: Callable[[], bytes],
+        topics: Topics = NO_TOPICS,
+        assignors: Mapping[str, Assign] = ASSIGNORS,
+        *,
+        record_limit: Callable[[], int] = lambda: 1 << 20,
+    ) -> None:
+        """`record_limit` says how many bytes a record may have at the moment."""
+        self.record_limit = record_limit
+        self.new_uuid = new_uuid
+        self.topics = topics
+        self.assignors = {name: assignors[name] for name in config.group_consumer_assignors}
+        self.consumer_settings = ConsumerSettings.of(config)
+        self.classic_settings = ClassicSettings.of(config)
+        self.longest_metadata = config.offset_metadata_max_bytes
+        self.groups = Groups()
+        self.offsets = Offsets()
+        self.deadlines = Deadlines()
+        self.loading = True
+        self.story = Story()

@@ -1,0 +1,78 @@
+"""What of Java can be seen from outside a broker that is written in it: its hashes, and the order
+in which its hash tables give back what was put into them.
+
+That order decides which partition of the internal topic a group lives in, which protocol wins a
+tied vote and who gets the odd partition.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
+
+Key = TypeVar("Key")
+
+_INT_BITS = 0xFFFFFFFF
+_LEAST_TABLE = 16
+_SHORT = 100  # what is longer is not remembered: a client could fill the memory with it
+
+
+def text_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, wrapped to a signed 32-bit integer."""
+    return _known_hash(text) if len(text) <= _SHORT else _hash(text)
+
+
+def _hash(text: str) -> int:
+    result = 0
+    if text.isascii():
+        for unit in text.encode():
+            result = (31 * result + unit) & _INT_BITS
+    else:
+        data = text.encode("utf-16-be", "surrogatepass")
+        for index in range(0, len(data), 2):
+            result = (31 * result + (data[index] << 8 | data[index + 1])) & _INT_BITS
+    return _signed(result)
+
+
+_known_hash = lru_cache(maxsize=65536)(_hash)  # ids of members are asked for again and again
+
+
+def id_hash(value: bytes) -> int:
+    """The hashCode of a topic's id: its four 32-bit words, taken together by exclusive or."""
+    whole = int.from_bytes(value[:8]) ^ int.from_bytes(value[8:])
+    return _signed((whole >> 32 ^ whole) & _INT_BITS)
+
+
+def hash_order(
+    keys: Iterable[Key], hash_of: Callable[[Key], int], table: int = _LEAST_TABLE
+) -> list[Key]:
+    """The order of a HashMap or HashSet that these keys were put into, one after the other.
+
+    `table` is its size where upstream's holds more than these. It doubles when it is filled to more
+    than three quarters. Keys of one bucket stay in the
+    order in which they came, until there are eight of them: then Java makes a tree, and this does
+    not.
+    """
+    known = list(keys)
+    size = table
+    while len(known) > size * 3 // 4:
+        size *= 2
+    mask = size - 1
+
+    def bucket(key: Key) -> int:
+        value = hash_of(key) & _INT_BITS
+        return (value ^ value >> 16) & mask
+
+    known.sort(key=bucket)
+    return known
+
+
+def copied_table(count: int) -> int:
+    """The size of the table of a HashSet that was made from a collection of so many."""
+    size = _LEAST_TABLE
+    while size < count * 4 // 3 + 1:
+        size *= 2
+    return size
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value & 0x80000000 else value

@@ -1,0 +1,58 @@
+"""ApiVersions: what is served, in which versions."""
+
+import re
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.node import Node
+from kohort.terms import Millis
+from kohort.wire.apis import APIS
+from kohort.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kohort.wire.messages.produce import ProduceRequest
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
+def api_versions(node: Node, call: Call[ApiVersionsRequest], _now: Millis) -> ApiVersionsResponse:
+    """A client that names its software must do so in the letters of KIP-511."""
+    request = call.request
+    if call.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"client software {request.client_software_name!r} "
+            f"{request.client_software_version!r}, expected letters, digits, dots and hyphens",
+        )
+    keys = [
+        ApiVersion(
+            api_key=key,
+            # librdkafka 2.0 takes a missing Produce 0-2 for missing compression, so upstream lists
+            # what it does not serve, and so do we.
+            min_version=0 if APIS[key].request is ProduceRequest else versions.first,
+            max_version=versions.last,
+        )
+        for key, versions in sorted(node.served.items())
+    ]
+    supported = []
+    if call.version >= 4:  # only v4 can say that a feature starts at 0
+        supported.append(SupportedFeatureKey(name="group.version", min_version=0, max_version=1))
+    finalized = []
+    if "consumer" in node.cluster.config.group_coordinator_rebalance_protocols:
+        finalized.append(
+            FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1)
+        )
+    return ApiVersionsResponse(
+        error_code=0,
+        api_keys=keys,
+        supported_features=supported,
+        finalized_features_epoch=0,
+        finalized_features=finalized,
+    )

@@ -1,0 +1,84 @@
+"""CreatePartitions: more partitions for topics that exist. Records stay where they are."""
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis.judging import (
+    PARTITIONS_MAX,
+    change_topics,
+    check_room,
+    check_time,
+    checked_assignment,
+    judged_topics,
+)
+from kohort.server.catalog import Draft, Topic
+from kohort.server.node import Node
+from kohort.terms import Millis
+from kohort.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Millis) -> None:
+    """Each topic grows or is refused by itself."""
+    request = call.request
+    check_time(request.timeout_ms, request.topics)
+
+    def judge(draft: Draft) -> dict[str, Topic | ApiError]:
+        return judged_topics(node, draft, request.topics, _grown)
+
+    def answer(judged: dict[str, Topic | ApiError]) -> CreatePartitionsResponse:
+        return CreatePartitionsResponse(results=[_told(*one) for one in judged.items()])
+
+    change_topics(node, call, judge, answer, validate_only=request.validate_only)
+
+
+def _told(name: str, outcome: Topic | ApiError) -> CreatePartitionsTopicResult:
+    if isinstance(outcome, ApiError):
+        return CreatePartitionsTopicResult(
+            name=name, error_code=outcome.code, error_message=outcome.message or None
+        )
+    return CreatePartitionsTopicResult(name=name, error_code=0)
+
+
+def _grown(node: Node, draft: Draft, wanted: CreatePartitionsTopic) -> Topic:
+    """The topic with more partitions. Raises ApiError."""
+    topic = draft.by_name.get(wanted.name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Topic {topic.name} is internal and cannot grow."
+        )
+    if wanted.count == topic.partitions:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {topic.partitions} partition(s)."
+        )
+    if wanted.count < topic.partitions or wanted.count > PARTITIONS_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {topic.partitions} partition(s); "
+            f"{wanted.count} was asked for, expected more, up to {PARTITIONS_MAX}.",
+        )
+    check_room(node, draft, wanted.count - topic.partitions)
+    assignments = dict(topic.assignments)
+    if wanted.assignments is not None:
+        missing = wanted.count - topic.partitions
+        given = [list(one.broker_ids) for one in wanted.assignments]
+        if len(given) != missing:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{len(given)} partitions are assigned, expected {missing}.",
+            )
+        checked_assignment(node, given, topic.replication_factor)
+        assignments.update(enumerate(given, topic.partitions))
+    return Topic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=wanted.count,
+        replication_factor=topic.replication_factor,
+        configs=topic.configs,
+        assignments=assignments,
+    )

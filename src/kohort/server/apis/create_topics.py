@@ -1,0 +1,187 @@
+"""CreateTopics, and topics that are made because somebody has asked for them."""
+
+from collections.abc import Sequence
+
+from kohort.config import ConfigError, checked_topic_config
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.server.apis.describe_configs import created_configs
+from kohort.server.apis.judging import (
+    PARTITIONS_MAX,
+    change_topics,
+    check_room,
+    check_time,
+    checked_assignment,
+    judged_topics,
+)
+from kohort.server.catalog import Draft, Topic, check_topic_name
+from kohort.server.disk_work import Finish
+from kohort.server.node import Node
+from kohort.terms import Millis, TopicId
+from kohort.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+def create_by_default(node: Node, name: str) -> None:
+    """Create a topic that somebody has asked about, unless somebody else is quicker. Nobody waits
+    for it: whoever has asked knows how to ask again. Raises ApiError for a name that cannot be.
+    """
+    check_topic_name(name)
+
+    def change(draft: Draft) -> Finish:
+        try:
+            draft.refuse_name(name)
+            check_room(node, draft, node.cluster.config.num_partitions)
+            draft.put(
+                Topic(
+                    name=name,
+                    topic_id=TopicId(node.cluster.new_uuid()),
+                    partitions=node.cluster.config.num_partitions,
+                    replication_factor=_replication_factor(node, -1),
+                )
+            )
+        except ApiError as refused:
+            text = f"topic {name!r} is asked for and not made: {refused.message}"
+            return lambda _error: node.cluster.observe.info(text)
+        return lambda error: _tell(node, name, error)
+
+    node.cluster.table.change(change)
+
+
+def _tell(node: Node, name: str, error: StorageError | None) -> None:
+    if error is not None:
+        node.cluster.observe.warning(f"topic {name!r} is asked for and not made: {error}")
+
+
+def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> None:
+    """Each topic is created or refused by itself; `validate_only` leaves it at the checks."""
+    request = call.request
+    check_time(request.timeout_ms, request.topics)
+
+    def judge(draft: Draft) -> dict[str, Topic | ApiError]:
+        return judged_topics(node, draft, request.topics, _checked)
+
+    def answer(judged: dict[str, Topic | ApiError]) -> CreateTopicsResponse:
+        return CreateTopicsResponse(topics=[_created(node, *one) for one in judged.items()])
+
+    change_topics(node, call, judge, answer, validate_only=request.validate_only)
+
+
+def _created(node: Node, name: str, outcome: Topic | ApiError) -> CreatableTopicResult:
+    if isinstance(outcome, ApiError):
+        return CreatableTopicResult(
+            name=name, error_code=outcome.code, error_message=outcome.message or None, configs=[]
+        )
+    return CreatableTopicResult(
+        name=name,
+        topic_id=outcome.topic_id,
+        error_code=0,
+        error_message=None,
+        num_partitions=outcome.partitions,
+        replication_factor=outcome.replication_factor,
+        configs=created_configs(node, outcome),
+    )
+
+
+def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
+    """The topic as it will be. Raises ApiError."""
+    draft.refuse_name(wanted.name)
+    configs = _checked_configs(wanted.configs)
+    if wanted.assignments:
+        if wanted.replication_factor != -1:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "A manual partition assignment was specified, "
+                f"but the replication factor is {wanted.replication_factor}, expected -1.",
+            )
+        if wanted.num_partitions != -1:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "A manual partition assignment was specified, "
+                f"but the number of partitions is {wanted.num_partitions}, expected -1.",
+            )
+        given = {one.partition_index: list(one.broker_ids) for one in wanted.assignments}
+        if sorted(given) != list(range(len(wanted.assignments))):
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Partitions {sorted(given)} are assigned, expected all from 0 on, once each.",
+            )
+        factor = checked_assignment(node, list(given.values()), None)
+        partitions = len(given)
+    else:
+        given = {}
+        # As upstream: what can be no factor, then the partitions, then whether there are so many.
+        _check_factor(wanted.replication_factor)
+        partitions = _partition_count(node, wanted.num_partitions)
+        factor = _replication_factor(node, wanted.replication_factor)
+    check_room(node, draft, partitions)
+    return Topic(
+        name=wanted.name,
+        topic_id=TopicId(node.cluster.new_uuid()),
+        partitions=partitions,
+        replication_factor=factor,
+        configs=configs,
+        assignments=given,
+    )
+
+
+def _checked_configs(wanted: Sequence[CreatableTopicConfig]) -> dict[str, str]:
+    """Of a setting that is given twice the last one counts. Raises ApiError."""
+    texts: dict[str, str] = {}
+    for config in wanted:
+        if config.value is None:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"Null value not supported for topic configs: {config.name}",
+            )
+        texts[config.name] = config.value
+    try:
+        return {name: checked_topic_config(name, text) for name, text in texts.items()}
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _partition_count(node: Node, wanted: int) -> int:
+    if wanted == -1:
+        return node.cluster.config.num_partitions
+    if wanted < 1:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Number of partitions is {wanted}, expected at least 1, or -1 for the default.",
+        )
+    if wanted > PARTITIONS_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Number of partitions is {wanted}, expected at most {PARTITIONS_MAX}.",
+        )
+    return wanted
+
+
+def _check_factor(wanted: int) -> None:
+    if wanted < 1 and wanted != -1:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor is {wanted}, expected at least 1, or -1 for the default.",
+        )
+
+
+def _replication_factor(node: Node, wanted: int) -> int:
+    """Replicas as they will be shown: one copy is stored, whatever their number."""
+    config = node.cluster.config
+    nodes = len(node.cluster.placement.node_ids)
+    if wanted == -1:
+        wanted = config.default_replication_factor
+    if wanted > nodes:
+        if not config.auto_adjust_replication_factor:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Replication factor is {wanted}, expected at most {nodes}, the number of nodes "
+                "(auto.adjust.replication.factor=true lowers it).",
+            )
+        return nodes
+    return wanted

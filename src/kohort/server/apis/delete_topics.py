@@ -1,0 +1,96 @@
+"""DeleteTopics: by name, and from v6 on by id."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis.judging import change_topics, check_once, check_time
+from kohort.server.catalog import Draft, Topic
+from kohort.server.node import Node
+from kohort.terms import NO_TOPIC_ID, Millis, TopicId
+from kohort.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+_NEITHER = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor topic id was specified.")
+
+Asked = tuple[str | None, bytes]
+"""A topic as the request names it: by name, or by id."""
+
+
+def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> None:
+    """Each topic is deleted or refused by itself."""
+    request = call.request
+    if not node.cluster.config.delete_topic_enable:
+        code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
+        raise ApiError(code, "delete.topic.enable is false")
+    wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+    check_time(request.timeout_ms, wanted)
+    named = [one for one in wanted if one.name is not None or one.topic_id != NO_TOPIC_ID]
+
+    def answer(judged: dict[Asked, Topic | ApiError]) -> DeleteTopicsResponse:
+        responses = [_deleted(*one) for one in judged.items()]
+        responses += [_deleted((None, NO_TOPIC_ID), _NEITHER)] * (len(wanted) - len(named))
+        return DeleteTopicsResponse(responses=responses)
+
+    change_topics(node, call, lambda draft: _judged(draft, named), answer)
+
+
+def _judged(draft: Draft, wanted: Sequence[DeleteTopicState]) -> dict[Asked, Topic | ApiError]:
+    """A topic that is named twice is deleted by neither."""
+    judged: dict[Asked, Topic | ApiError] = {}
+    for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
+        try:
+            check_once(count, "id" if name is None else "name")
+            judged[name, topic_id] = _to_delete(draft, name, TopicId(topic_id))
+        except ApiError as error:
+            judged[name, topic_id] = error
+    for (name, topic_id), one in list(judged.items()):
+        if name is not None and isinstance(one, Topic):
+            twice = judged.get((None, one.topic_id))
+            if isinstance(twice, Topic):
+                del judged[name, topic_id], judged[None, one.topic_id]
+                text = "The topic is named by its name and by its id."
+                judged[name, one.topic_id] = ApiError(ErrorCode.INVALID_REQUEST, text)
+    going = [one for one in judged.values() if isinstance(one, Topic)]
+    if going:
+        draft.delete(*going)
+    return judged
+
+
+def _deleted(asked: Asked, outcome: Topic | ApiError) -> DeletableTopicResult:
+    if isinstance(outcome, ApiError):
+        return DeletableTopicResult(
+            name=asked[0],
+            topic_id=asked[1],
+            error_code=outcome.code,
+            error_message=outcome.message or None,
+        )
+    return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=0)
+
+
+def _to_delete(draft: Draft, name: str | None, topic_id: TopicId) -> Topic:
+    if name is None:
+        topic = draft.by_id.get(topic_id)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    else:
+        if topic_id != NO_TOPIC_ID:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+            )
+        topic = draft.by_name.get(name)
+        if topic is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic-partition.",
+            )
+    if topic.is_internal:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Topic {topic.name} is internal and cannot be deleted."
+        )
+    return topic

@@ -1,0 +1,44 @@
+"""DescribeCluster: the nodes (KIP-700)."""
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import CLUSTER_OPERATIONS, NOT_ASKED
+from kohort.server.node import Node
+from kohort.terms import Millis
+from kohort.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+def describe_cluster(
+    node: Node, call: Call[DescribeClusterRequest], _now: Millis
+) -> DescribeClusterResponse:
+    """Who asks for controllers has come to the wrong door (KIP-919)."""
+    request = call.request
+    cluster = node.cluster
+    if request.endpoint_type == _CONTROLLERS:
+        raise ApiError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "endpoint type 2 (controllers) was asked for, this is an endpoint of brokers",
+        )
+    if request.endpoint_type != _BROKERS:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            f"endpoint type is {request.endpoint_type}, expected 1 (brokers)",
+        )
+    return DescribeClusterResponse(
+        error_code=0,
+        cluster_id=cluster.catalog.cluster_id,
+        controller_id=cluster.placement.controller_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=one.id, host=one.host, port=one.port)
+            for one in cluster.placement.brokers
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

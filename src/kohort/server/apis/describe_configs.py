@@ -1,0 +1,221 @@
+"""DescribeConfigs: the settings of topics and brokers, and where each comes from."""
+
+from dataclasses import replace
+from enum import IntEnum
+from itertools import dropwhile
+
+from kohort.config import (
+    BROKER_SETTINGS,
+    TOPIC_SETTINGS,
+    BrokerConfig,
+    Setting,
+    TopicSetting,
+    text_of,
+)
+from kohort.config.listeners import listener_text, listening_address
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.java import hash_order, text_hash
+from kohort.server.apis.resources import Resource, refused_resource, topic_value
+from kohort.server.catalog import Topic, check_topic_name
+from kohort.server.node import Node
+from kohort.terms import Millis
+from kohort.wire.messages.create_topics import CreatableTopicConfigs
+from kohort.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+class _Source(IntEnum):
+    """Where a value comes from, as DescribeConfigs numbers it."""
+
+    TOPIC = 1
+    CLUSTER_DEFAULT = 3
+    FILE = 4
+    DEFAULT = 5
+
+
+# Upstream keeps this one as a default of the whole cluster, with the eligible leader replicas of
+# KIP-966, and so it shows it.
+_CLUSTER_DEFAULTS = frozenset({"min.insync.replicas"})
+
+
+# Entries come in the order of upstream's hash tables, by which some clients read. That of brokers
+# holds 340 names there, so it is larger than ours would be.
+_BROKER_TABLE = 512
+_TOPIC_NAMES = tuple(hash_order(TOPIC_SETTINGS, text_hash))
+_BROKER_NAMES = tuple(hash_order(BROKER_SETTINGS, text_hash, _BROKER_TABLE))
+# Settings that say the same in other units: what stands behind one is told of all of them.
+_TOGETHER: dict[str, tuple[str, ...]] = {
+    synonym.name: tuple(one.name for one in row.synonyms)
+    for row in TOPIC_SETTINGS.values()
+    for synonym in row.synonyms
+}
+
+
+def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
+    """All settings of a topic that was just made, in the form of CreateTopics (KIP-525)."""
+    broker = node.cluster.config
+    return [
+        CreatableTopicConfigs(
+            name=name,
+            value=topic_value(row, topic, broker),
+            config_source=_topic_source(row, topic, broker),
+        )
+        for name, row in TOPIC_SETTINGS.items()
+    ]
+
+
+def describe_configs(
+    node: Node, call: Call[DescribeConfigsRequest], _now: Millis
+) -> DescribeConfigsResponse:
+    """Each resource by itself. Names that nobody knows are left out, as upstream does."""
+    request = call.request
+    results = []
+    for resource in request.resources:
+        try:
+            configs = _described(node, resource, request)
+        except ApiError as error:
+            results.append(
+                DescribeConfigsResult(
+                    error_code=error.code,
+                    error_message=error.message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    configs=[],
+                )
+            )
+        else:
+            results.append(
+                DescribeConfigsResult(
+                    error_code=0,
+                    error_message="",
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    configs=configs,
+                )
+            )
+    return DescribeConfigsResponse(results=results)
+
+
+def _described(
+    node: Node, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> list[DescribeConfigsResourceResult]:
+    name = resource.resource_name
+    wanted = resource.configuration_keys  # none and null alike mean all of them
+    match resource.resource_type:
+        case Resource.TOPIC:
+            check_topic_name(name)
+            topic = node.cluster.catalog.by_name.get(name)
+            if topic is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return [
+                _topic_config(TOPIC_SETTINGS[key], topic, node.cluster.config, request)
+                for key in _TOPIC_NAMES
+                if not wanted or key in wanted
+            ]
+        case Resource.BROKER:
+            if not name:  # the defaults of all brokers: none can be set
+                return []
+            if name != str(node.id):
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"broker is {name!r}, expected {node.id}")
+            config = _in_force(node)
+            return [
+                _broker_config(BROKER_SETTINGS[key], config, request)
+                for key in _BROKER_NAMES
+                if not wanted or key in wanted
+            ]
+        case _:
+            raise refused_resource(resource.resource_type, name)
+
+
+def _in_force(node: Node) -> BrokerConfig:
+    """The settings of this node: the listeners of further nodes are on the ports behind."""
+    config = node.cluster.config
+    given = config.given | {"advertised.listeners"}
+    here = node.cluster.placement.endpoint(node.id)
+    advertised = (listener_text(here.host, here.port),)
+    listeners = config.listeners
+    index = node.cluster.placement.node_ids.index(node.id)
+    if index:
+        host, port = listening_address(config)
+        listeners = (listener_text(host, port + index),)
+    return replace(config, listeners=listeners, advertised_listeners=advertised, given=given)
+
+
+def _topic_source(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> _Source:
+    if row.setting.name in topic.configs:
+        return _Source.TOPIC
+    if row.setting.name in _CLUSTER_DEFAULTS:
+        return _Source.CLUSTER_DEFAULT
+    given = any(synonym.name in broker.given for synonym in row.synonyms)
+    return _Source.FILE if given else _Source.DEFAULT
+
+
+def _topic_config(
+    row: TopicSetting, topic: Topic, broker: BrokerConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    name = row.setting.name
+    synonyms: list[DescribeConfigsSynonym] = []
+    if request.include_synonyms:
+        own = topic.configs.get(name)
+        if own is not None:
+            synonyms.append(DescribeConfigsSynonym(name=name, value=own, source=_Source.TOPIC))
+        if row.synonyms:
+            synonyms += _broker_synonyms(row.synonyms[0].name, broker)
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=topic_value(row, topic, broker),
+        read_only=False,
+        config_source=_topic_source(row, topic, broker),
+        is_sensitive=False,
+        synonyms=synonyms,
+        config_type=row.setting.kind,
+        documentation=row.setting.doc if request.include_documentation else None,
+    )
+
+
+def _broker_synonyms(name: str, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
+    """What stands behind a broker's setting: values of the cluster and of the file, then defaults,
+    of the others that mean the same too. As upstream tells it, from its own name on only.
+    """
+    names = _TOGETHER.get(name, (name,))
+    sources = ((_Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (_Source.FILE, broker.given))
+    found = [
+        DescribeConfigsSynonym(name=one, value=text_of(broker.value(one)), source=source)
+        for source, those in sources
+        for one in names
+        if one in those
+    ]
+    found += [
+        DescribeConfigsSynonym(name=one, value=text_of(default), source=_Source.DEFAULT)
+        for one in names
+        if (default := BROKER_SETTINGS[one].default) is not None
+    ]
+    return list(dropwhile(lambda one: one.name != name, found))
+
+
+def _broker_source(name: str, broker: BrokerConfig) -> _Source:
+    if name in _CLUSTER_DEFAULTS:
+        return _Source.CLUSTER_DEFAULT
+    return _Source.FILE if name in broker.given else _Source.DEFAULT
+
+
+def _broker_config(
+    setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=setting.name,
+        value=text_of(broker.value(setting.name)),
+        read_only=True,
+        config_source=_broker_source(setting.name, broker),
+        is_sensitive=False,
+        synonyms=_broker_synonyms(setting.name, broker) if request.include_synonyms else [],
+        config_type=setting.kind,
+        documentation=setting.doc if request.include_documentation else None,
+    )

@@ -1,0 +1,66 @@
+"""FindCoordinator: which node to ask about a group."""
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis import unsupported
+from kohort.server.node import Node
+from kohort.terms import GroupId, Millis
+from kohort.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+
+
+def find_coordinator(
+    node: Node, call: Call[FindCoordinatorRequest], _now: Millis
+) -> FindCoordinatorResponse:
+    """The node of each group, by the partition that its id hashes to."""
+    request = call.request
+    if call.version >= 4:
+        return FindCoordinatorResponse(
+            coordinators=[
+                _coordinator(node, request.key_type, key, fine="")
+                for key in request.coordinator_keys
+            ]
+        )
+    found = _coordinator(node, request.key_type, request.key, fine="NONE")
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _coordinator(node: Node, key_type: int, key: str, *, fine: str) -> Coordinator:
+    """One key. `fine` is the error message of no error, which differs from version to version."""
+    if key_type == _GROUP:
+        found = node.cluster.placement.coordinator_of(GroupId(key))
+        return Coordinator(
+            key=key,
+            node_id=found.id,
+            host=found.host,
+            port=found.port,
+            error_code=0,
+            error_message=fine,
+        )
+    if key_type == _TRANSACTION:
+        error: ApiError = unsupported.transactions(key)
+    elif key_type == _SHARE:
+        text = f"share group key {key!r}: share groups are not supported"
+        error = ApiError(ErrorCode.INVALID_REQUEST, text)
+    else:
+        text = f"key type is {key_type}, expected 0 for groups"
+        error = ApiError(ErrorCode.INVALID_REQUEST, text)
+    return Coordinator(
+        key=key,
+        node_id=-1,
+        host="",
+        port=-1,
+        error_code=error.code,
+        error_message=error.message,
+    )

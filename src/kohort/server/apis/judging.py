@@ -1,0 +1,130 @@
+"""What the requests that change topics have in common: each topic is judged by itself, against the
+topics as they are when the catalog is written next, and the answer waits for that.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.server.catalog import Draft, Topic
+from kohort.server.disk_work import Finish
+from kohort.server.node import Node
+from kohort.wire.messages.create_partitions import CreatePartitionsTopic
+from kohort.wire.messages.create_topics import CreatableTopic
+
+Asked = TypeVar("Asked", CreatableTopic, CreatePartitionsTopic)
+Key = TypeVar("Key", bound=Hashable)
+
+PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
+
+
+def change_topics(
+    node: Node,
+    call: Call[Any],
+    judge: Callable[[Draft], dict[Key, Topic | ApiError]],
+    answer: Callable[[dict[Key, Topic | ApiError]], Any],
+    *,
+    validate_only: bool = False,
+) -> None:
+    """Have topics judged, and changed in the draft, when the next write of the catalog is made up;
+    answer when it is durable. With `validate_only` nothing is changed.
+    """
+
+    def change(draft: Draft) -> Finish:
+        try:
+            judged = judge(draft.scratch() if validate_only else draft)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            call.token.fail(error)
+            return _nobody
+
+        def finish(error: StorageError | None) -> None:
+            if error is not None and not validate_only:
+                refused = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+                passed = [key for key, one in judged.items() if isinstance(one, Topic)]
+                judged.update(dict.fromkeys(passed, refused))
+            call.token.answer(answer(judged))
+
+        return finish
+
+    node.cluster.table.change(change)
+
+
+def _nobody(_error: StorageError | None) -> None:
+    """Nobody waits for an answer."""
+
+
+def judged_topics(
+    node: Node,
+    draft: Draft,
+    asked: Sequence[Asked],
+    judge: Callable[[Node, Draft, Asked], Topic],
+) -> dict[str, Topic | ApiError]:
+    """What becomes of each topic that is asked for, by name: one named twice is refused, once. What
+    passes is put into the draft.
+    """
+    counts = Counter(one.name for one in asked)
+    judged: dict[str, Topic | ApiError] = {}
+    for one in asked:
+        if one.name not in judged:
+            try:
+                check_once(counts[one.name], "name")
+                judged[one.name] = topic = judge(node, draft, one)
+                draft.put(topic)
+            except ApiError as error:
+                judged[one.name] = error
+    return judged
+
+
+def check_room(node: Node, draft: Draft, more: int) -> None:
+    """Raises ApiError where so many more partitions are too many for the broker."""
+    limit = node.cluster.config.max_partitions
+    if draft.partitions + more > limit:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"There are {draft.partitions} partitions, and {more} more would be "
+            f"above max.partitions, which is {limit}.",
+        )
+
+
+def check_time(timeout_ms: int, asked: Sequence[Any]) -> None:
+    """Upstream's controller does nothing for somebody who does not wait for it. It is not asked
+    about topics that are named twice.
+    """
+    if timeout_ms <= 0 and 1 in Counter(one.name for one in asked).values():
+        raise ApiError(
+            ErrorCode.REQUEST_TIMED_OUT, f"the timeout is {timeout_ms} ms, expected more than 0"
+        )
+
+
+def check_once(count: int, what: str) -> None:
+    """Upstream answers what is named twice once, with an error."""
+    if count > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+
+
+def checked_assignment(node: Node, assignment: Sequence[Sequence[int]], factor: int | None) -> int:
+    """The replication factor of an assignment, which is the same for all its partitions."""
+    for replicas in assignment:
+        if not replicas or len(set(replicas)) < len(replicas):
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment has nodes {replicas}, expected each node once.",
+            )
+        for node_id in replicas:
+            if node_id not in node.cluster.placement.node_ids:
+                raise ApiError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"The manual partition assignment includes broker {node_id}, "
+                    "but no such broker is registered.",
+                )
+        if factor is None:
+            factor = len(replicas)
+        if len(replicas) != factor:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment has {len(replicas)} nodes for a partition, "
+                f"expected {factor} as for the others.",
+            )
+    return factor or 1

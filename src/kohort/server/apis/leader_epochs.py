@@ -1,0 +1,56 @@
+"""OffsetForLeaderEpoch: where the records of a leader ended (KIP-320)."""
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError
+from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
+from kohort.server.catalog import Topic
+from kohort.server.node import Node
+from kohort.terms import Millis
+from kohort.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+_NO_EPOCH = -1
+
+
+def offset_for_leader_epoch(
+    node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
+) -> OffsetForLeaderEpochResponse:
+    """Where an epoch ended (KIP-320). Nothing was ever cut off, so each is good to the end."""
+    topics = []
+    for wanted in call.request.topics:
+        topic = topic_named(node, wanted.topic)
+        answers = []
+        for one in wanted.partitions:
+            try:
+                answers.append(_epoch_end(node, topic, one))
+            except ApiError as error:
+                answers.append(EpochEndOffset(error_code=error.code, partition=one.partition))
+        topics.append(OffsetForLeaderTopicResult(topic=wanted.topic, partitions=answers))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _epoch_end(
+    node: Node, topic: Topic | ApiError, wanted: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    partition = led_partition(node, topic, wanted.partition)
+    check_leader_epoch(partition, wanted.current_leader_epoch)
+    if wanted.leader_epoch < _NO_EPOCH:  # before all that are known: where the first of them began
+        return EpochEndOffset(
+            error_code=0,
+            partition=wanted.partition,
+            leader_epoch=wanted.leader_epoch,
+            end_offset=partition.log.start,
+        )
+    if not 0 <= wanted.leader_epoch <= partition.leader_epoch:
+        return EpochEndOffset(error_code=0, partition=wanted.partition)
+    return EpochEndOffset(
+        error_code=0,
+        partition=wanted.partition,
+        leader_epoch=wanted.leader_epoch,
+        end_offset=partition.high_watermark,
+    )

@@ -1,0 +1,105 @@
+"""ListOffsets: the offset of a time, or of a special point such as the end."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
+from kohort.server.catalog import Topic
+from kohort.server.node import Node
+from kohort.server.partitions import (
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+)
+from kohort.terms import Millis
+from kohort.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+
+# The first version of ListOffsets that knows each special timestamp; -1 and -2 were always there.
+_SPECIAL_SINCE = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_NEVER = 32767
+
+
+def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> ListOffsetsResponse:
+    """The offset of a time or a special point. A partition named twice is refused, once."""
+    request = call.request
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"isolation level is {request.isolation_level}, expected 0 or 1",
+        )
+    committed = request.isolation_level == READ_COMMITTED
+    topics = []
+    for name, partitions in _by_topic(request.topics).items():
+        topic = topic_named(node, name)
+        counts = Counter(one.partition_index for one in partitions)
+        answers = [
+            ListOffsetsPartitionResponse(
+                partition_index=index, error_code=ErrorCode.INVALID_REQUEST
+            )
+            for index, count in counts.items()
+            if count > 1
+        ]
+        for one in partitions:
+            if counts[one.partition_index] == 1:
+                try:
+                    answers.append(_found(node, topic, one, call.version, committed=committed))
+                except ApiError as error:
+                    answers.append(
+                        ListOffsetsPartitionResponse(
+                            partition_index=one.partition_index, error_code=error.code
+                        )
+                    )
+        topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _by_topic(asked: Sequence[ListOffsetsTopic]) -> dict[str, list[ListOffsetsPartition]]:
+    """What is asked of each topic, as upstream takes several entries of one together."""
+    found: dict[str, list[ListOffsetsPartition]] = {}
+    for one in asked:
+        if one.partitions:
+            found.setdefault(one.name, []).extend(one.partitions)
+    return found
+
+
+def _found(
+    node: Node,
+    topic: Topic | ApiError,
+    wanted: ListOffsetsPartition,
+    version: int,
+    *,
+    committed: bool,
+) -> ListOffsetsPartitionResponse:
+    timestamp = wanted.timestamp
+    if timestamp < -2 and version < _SPECIAL_SINCE.get(timestamp, _NEVER):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} is not known in v{version}"
+        )
+    partition = led_partition(node, topic, wanted.partition_index)
+    check_leader_epoch(partition, wanted.current_leader_epoch)
+    end = partition.last_stable_offset if committed else partition.high_watermark
+    found = partition.find(timestamp, end)
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        error_code=0,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )

@@ -1,0 +1,121 @@
+"""Metadata: brokers, topics, and who leads each partition."""
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from kohort.server.apis.create_topics import create_by_default
+from kohort.server.apis.leaders import state_of
+from kohort.server.catalog import Topic, check_topic_name
+from kohort.server.node import Node
+from kohort.terms import NO_TOPIC_ID, Millis, TopicId
+from kohort.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataResponse:
+    """Nodes, topics and leaders. A missing topic is made, and there when the client asks again."""
+    request = call.request
+    cluster = node.cluster
+    wanted = request.topics
+    if 10 <= call.version <= 11 and any(
+        topic.topic_id != NO_TOPIC_ID or topic.name is None for topic in wanted or ()
+    ):
+        return _ids_too_early(request)
+    answers: list[MetadataResponseTopic]
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if wanted is None or (call.version == 0 and not wanted):
+        answers = [_topic(node, topic, operations) for topic in cluster.catalog.by_name.values()]
+    else:
+        # What is named twice is told once, as upstream does.
+        distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
+        answers = [
+            _topic_by_id(node, topic_id, operations)
+            if topic_id != NO_TOPIC_ID or name is None
+            else _topic_by_name(node, name, operations, create=request.allow_auto_topic_creation)
+            for topic_id, name in distinct
+        ]
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port)
+            for one in cluster.placement.brokers
+        ],
+        cluster_id=cluster.catalog.cluster_id,
+        controller_id=cluster.placement.controller_id,
+        topics=answers,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
+    """v10 and v11 carry topic ids in requests, and upstream does not look at them (KIP-516)."""
+    return MetadataResponse(
+        brokers=[],
+        topics=[
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST,
+                name=topic.name or "",
+                topic_id=topic.topic_id,
+                partitions=[],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+def _topic_by_id(node: Node, topic_id: TopicId, operations: int) -> MetadataResponseTopic:
+    topic = node.cluster.catalog.by_id.get(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
+        )
+    return _topic(node, topic, operations)
+
+
+def _topic_by_name(
+    node: Node, name: str, operations: int, *, create: bool
+) -> MetadataResponseTopic:
+    topic = node.cluster.catalog.by_name.get(name)
+    if topic is not None:
+        return _topic(node, topic, operations)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_topic_name(name)
+        if create and node.cluster.config.auto_create_topics_enable:
+            # Upstream answers before the topic exists, and clients know how to ask again.
+            create_by_default(node, name)
+    except ApiError as refused:
+        error = refused.code
+    return MetadataResponseTopic(
+        error_code=error, name=name, partitions=[], topic_authorized_operations=operations
+    )
+
+
+def _topic(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
+    partitions = []
+    for index in range(topic.partitions):
+        state = state_of(node, topic, index)
+        partitions.append(
+            MetadataResponsePartition(
+                error_code=state.error_code,
+                partition_index=index,
+                leader_id=state.leader_id,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.replicas,
+            )
+        )
+    return MetadataResponseTopic(
+        error_code=0,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+        topic_authorized_operations=operations,
+    )

@@ -1,0 +1,34 @@
+"""OffsetDelete on its way to the group's shard."""
+
+from typing import Any
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ErrorCode
+from kohort.server.apis.named_topics import put_back, take_unknown
+from kohort.server.node import Node
+from kohort.server.tokens import Mapped
+from kohort.terms import GroupId
+from kohort.wire.messages import offset_delete as delete_wire
+from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+
+def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
+    """Topics that do not exist are refused; an error of the group is told before that."""
+    request = call.request
+
+    def refusal(topic: Any, indexes: list[int]) -> delete_wire.OffsetDeleteResponseTopic:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = delete_wire.OffsetDeleteResponsePartition
+        return delete_wire.OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=[partition(partition_index=one, error_code=code) for one in indexes],
+        )
+
+    request.topics, refused = take_unknown(request.topics, node.cluster.topics, refusal)
+
+    def whole(response: OffsetDeleteResponse) -> Any:
+        return response if response.error_code else put_back(refused, response)
+
+    if refused:
+        call.token = Mapped(call.token, whole)
+    node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)

@@ -1,0 +1,164 @@
+"""OffsetFetch on its way to the shards of its groups, which it reaches in the shape of version 8,
+whatever it came in (KIP-709).
+"""
+
+from typing import Any
+
+from kohort.coordinator.effects import Call
+from kohort.coordinator.topics import Topics
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
+from kohort.server.node import Driver, Node
+from kohort.server.tokens import Gather, Mapped
+from kohort.terms import NO_TOPIC_ID, GroupId
+from kohort.wire.messages import offset_fetch as fetch_wire
+from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+
+def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
+    request = call.request
+    if call.version < 8:
+        _one_group_shape(call)
+    topics = node.cluster.topics
+    unknown: dict[int, list[fetch_wire.OffsetFetchRequestTopics]] = {}
+    if call.version >= TOPIC_IDS_FROM:
+        for index, group in enumerate(request.groups):
+            if group.topics is not None:
+                name_topics(group.topics, topics)
+                unknown[index] = [topic for topic in group.topics if not topic.name]
+                group.topics = [topic for topic in group.topics if topic.name]
+        call.token = Mapped(call.token, lambda response: _with_ids(response, topics, unknown))
+    by_driver: dict[Driver, list[int]] = {}
+    refused: dict[int, ApiError] = {}
+    for index, group in enumerate(request.groups):
+        try:
+            by_driver.setdefault(node.driver_of(GroupId(group.group_id)), []).append(index)
+        except ApiError as error:
+            refused[index] = error
+    if len(by_driver) == 1 and not refused:
+        (driver,) = by_driver
+        node.cluster.submit(driver, call)
+    else:
+        _fetch_from_many(node, call, by_driver, refused)
+
+
+def _fetch_from_many(
+    node: Node,
+    call: Call[OffsetFetchRequest],
+    by_driver: dict[Driver, list[int]],
+    refused: dict[int, ApiError],
+) -> None:
+    """One call per shard with all its groups; the answer is in the order of the request."""
+    request = call.request
+    groups: list[Any] = [None] * len(request.groups)
+    for index, error in refused.items():
+        own = OffsetFetchRequest(groups=[request.groups[index]])
+        (groups[index],) = own.refused(error).groups
+    order = list(by_driver.values())
+
+    def merge(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+        for indexes, part in zip(order, parts, strict=True):
+            for index, group in zip(indexes, part.groups, strict=True):
+                groups[index] = group
+        return OffsetFetchResponse(groups=groups)
+
+    if not by_driver:
+        call.token.answer(merge([]))
+        return
+    gather = Gather(call.token, len(by_driver), merge)
+    for number, (driver, indexes) in enumerate(by_driver.items()):
+        own = OffsetFetchRequest(
+            groups=[request.groups[index] for index in indexes],
+            require_stable=request.require_stable,
+        )
+        part = Call(gather.part(number), own, call.version, call.client)
+        node.cluster.submit(driver, part)
+
+
+def _one_group_shape(call: Call[OffsetFetchRequest]) -> None:
+    """Versions 1 to 7 ask for one group, at the top level; they are answered there too."""
+    request = call.request
+    asked = request.topics
+    topics = None
+    if asked is not None:
+        topics = [
+            fetch_wire.OffsetFetchRequestTopics(
+                name=topic.name, partition_indexes=topic.partition_indexes
+            )
+            for topic in asked
+        ]
+    request.groups = [fetch_wire.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
+    version = call.version
+
+    def flat(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        group = response.groups[0]
+        if group.error_code and version < 2:
+            return _refused_partitions(asked or [], group.error_code)
+        topics = [
+            fetch_wire.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    fetch_wire.OffsetFetchResponsePartition(
+                        partition_index=one.partition_index,
+                        committed_offset=one.committed_offset,
+                        committed_leader_epoch=one.committed_leader_epoch,
+                        metadata=one.metadata,
+                        error_code=one.error_code,
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ]
+        return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+
+    call.token = Mapped(call.token, flat)
+
+
+def _refused_partitions(
+    asked: list[fetch_wire.OffsetFetchRequestTopic], code: int
+) -> OffsetFetchResponse:
+    """Version 1 has no place for an error but the partitions."""
+    topics = [
+        fetch_wire.OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                fetch_wire.OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=-1, error_code=code
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in asked
+    ]
+    return OffsetFetchResponse(topics=topics)
+
+
+def _with_ids(
+    response: OffsetFetchResponse,
+    topics: Topics,
+    unknown: dict[int, list[fetch_wire.OffsetFetchRequestTopics]],
+) -> OffsetFetchResponse:
+    """Version 10: names become ids, and ids that nobody knows are answered as such."""
+    for index, group in enumerate(response.groups):
+        for topic in group.topics:
+            known = topics.by_name.get(topic.name)
+            topic.topic_id = known.id if known is not None else NO_TOPIC_ID
+        group.topics = [topic for topic in group.topics if topic.topic_id != NO_TOPIC_ID]
+        if group.error_code:
+            continue
+        for missing in unknown.get(index, []):
+            partitions = [
+                fetch_wire.OffsetFetchResponsePartitions(
+                    partition_index=partition,
+                    committed_offset=-1,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                )
+                for partition in missing.partition_indexes
+            ]
+            group.topics.append(
+                fetch_wire.OffsetFetchResponseTopics(
+                    topic_id=missing.topic_id, partitions=partitions
+                )
+            )
+    return response

@@ -1,0 +1,35 @@
+"""What configurations are of: topics and brokers here, and what is refused by name."""
+
+from enum import IntEnum
+
+from kohort.config import BrokerConfig, TopicSetting, text_of
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis import unsupported
+from kohort.server.catalog import Topic
+
+
+class Resource(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+def refused_resource(resource_type: int, name: str) -> ApiError:
+    if resource_type == Resource.GROUP:
+        if not name:
+            return ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return unsupported.group_configs(name)
+    if resource_type in [kind.value for kind in Resource]:
+        return ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"resource type is {resource_type}, expected 2 (topic) or 4 (broker)",
+        )
+    return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+
+def topic_value(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> str | None:
+    """The text of a topic's setting: its own, or what it follows the broker in."""
+    own = topic.configs.get(row.setting.name)
+    return text_of(row.followed(broker)) if own is None else own

@@ -1,0 +1,98 @@
+"""What keeps a disk busy for long, and must not keep the loop: the catalog is written, logs are
+made and opened, folders are removed.
+
+Whoever drives the cluster takes a piece of work, runs it wherever he likes, and gives it back. One
+piece is out at a time. Nothing that a request sees changes in between: a topic is there when its
+change is durable and the first of its logs are open.
+"""
+
+from collections.abc import Callable
+
+from kohort.config import BrokerConfig
+from kohort.errors import Broken, StorageError
+from kohort.server.catalog import Catalog, Draft, Topic
+from kohort.server.logs import Logs
+from kohort.storage.log import Log
+from kohort.terms import Millis, PartitionIndex
+
+OPEN_SLICE_LOGS = 64
+
+Place = tuple[str, PartitionIndex]
+"""A partition: the name of its topic, and its index."""
+
+Finish = Callable[[StorageError | None], None]
+"""Answers whoever has asked for a change: it is durable, or it was not made, and why."""
+
+Change = Callable[[Draft], Finish]
+"""Judges a change against a draft, and makes it there as far as it passes."""
+
+
+class Opened:
+    """What came of opening the log of a partition."""
+
+    def __init__(
+        self, topic: Topic, index: PartitionIndex, outcome: Log | StorageError | Broken
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.outcome = outcome
+
+    @property
+    def place(self) -> Place:
+        return self.topic.name, self.index
+
+
+class Work:
+    """One piece. `run` may take long and touches nothing that the loop uses; it never raises."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        logs: Logs,
+        config: BrokerConfig,
+        *,
+        draft: Draft | None,
+        finishes: list[Finish],
+        to_open: list[Place],
+        leaving: list[Topic],
+        now: Millis,
+    ) -> None:
+        self.draft = draft
+        self.finishes = finishes
+        self.leaving = leaving
+        self.error: StorageError | None = None
+        self.opened: list[Opened] = []
+        self.deleted: list[Topic] = []
+        self.not_deleted: list[tuple[Topic, StorageError]] = []
+        self._catalog = catalog
+        self._logs = logs
+        self._config = config
+        self._now = now
+        topics = catalog.by_name if draft is None else draft.by_name
+        self._to_open = [(topics[name], index) for name, index in to_open if name in topics]
+
+    def run(self) -> None:
+        if self.draft is not None:
+            try:
+                self._catalog.save(self.draft)
+            except StorageError as error:
+                self.error = error
+                return
+        self._delete()
+        for topic, index in self._to_open:
+            self.opened.append(Opened(topic, index, self._open(topic, index)))
+
+    def _open(self, topic: Topic, index: PartitionIndex) -> Log | StorageError | Broken:
+        try:
+            return self._logs.open(topic, index, self._config, self._now)
+        except (StorageError, Broken) as error:
+            return error
+
+    def _delete(self) -> None:
+        for topic in self.leaving:
+            try:
+                for index in range(topic.partitions):
+                    self._logs.delete(topic, PartitionIndex(index))
+                self.deleted.append(topic)
+            except StorageError as error:
+                self.not_deleted.append((topic, error))

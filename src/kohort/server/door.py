@@ -1,0 +1,221 @@
+"""The way in for every request of one node: which API it is, what it says, and where it goes.
+
+Who has not proved who he is may ask for few APIs: see `BEFORE_AUTHENTICATION`.
+"""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kohort.coordinator.effects import Call, Client
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.server.connection import Connection
+from kohort.server.heartbeats import Heartbeats
+from kohort.server.node import Node
+from kohort.server.routes import ROUTES, Route
+from kohort.terms import Millis
+from kohort.wire.apis import APIS
+from kohort.wire.codec import HOSTILE, decode, decoder, encoder
+from kohort.wire.codegen import Decoder, Encoder
+from kohort.wire.frames import decode_request_header, peek
+from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kohort.wire.schema import Primitive, Versions, fields_of
+
+API_VERSIONS = 18
+HEARTBEAT = 68  # ConsumerGroupHeartbeat
+LONGEST_STRING = 32767
+DECODED_AT_MOST = 2  # of as many elements as are allowed: beyond, a refusal would be as large
+
+BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
+
+
+class _Entry(NamedTuple):
+    """Everything about an API in one version that does not change from request to request."""
+
+    request: Any
+    decode: Decoder
+    encode: Encoder
+    flexible: bool
+    flexible_answer: bool
+    route: Route
+
+
+def _entry(key: int, version: int, served: Versions | None, most: int) -> _Entry | None:
+    api = APIS.get(key)
+    if api is None or served is None or version not in served:
+        return None
+    flexible = api.flexible(version)
+    request: Any = api.request
+    response: Any = api.response
+    return _Entry(
+        request,
+        decoder(request, version, most),
+        encoder(response, version),
+        flexible,
+        flexible and key != API_VERSIONS,
+        ROUTES[api.request],
+    )
+
+
+class Door:
+    """Takes the frames of every connection of a node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._entries: dict[tuple[int, int], _Entry | None] = {}
+        self._heartbeats = Heartbeats(node)
+        self._most_elements = node.cluster.config.request_max_elements
+
+    def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
+        """Handle one frame, or say that it must wait its turn. Raises WireError: close the
+        connection.
+        """
+        key, version, correlation_id = peek(frame)
+        if (
+            key == HEARTBEAT
+            and not connection.slots
+            and self._heartbeats.answer(connection, frame, version, correlation_id, now)
+        ):
+            return True
+        entry = self._entries.get((key, version)) or self._new_entry(key, version)
+        if entry is None:
+            self._unknown(connection, frame)
+            return True
+        if not connection.authenticated and key not in BEFORE_AUTHENTICATION:
+            raise WireError(f"{APIS[key].name} before authentication")
+        if connection.slots and not entry.route.pipelined:
+            return False
+        request, refusal = _read(connection, frame, entry, version)
+        if len(frame) > self._most_elements and refusal is None:  # an element takes a byte at least
+            refusal = _too_many(request, self._most_elements)
+        slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
+        if refusal is not None:
+            slot.answer(request.refused(refusal))
+            return True
+        connection.busy = entry.route.waits
+        if key == HEARTBEAT:
+            self._heartbeats.remember(connection, frame, version, request)
+        try:
+            entry.route.handle(self.node, Call(slot, request, version, connection.client), now)
+        except WireError:
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            slot.fail(error)
+        return True
+
+    def _new_entry(self, key: int, version: int) -> _Entry | None:
+        served = self.node.served.get(key)
+        entry = _entry(key, version, served, DECODED_AT_MOST * self._most_elements)
+        if entry is not None:
+            self._entries[key, version] = entry
+        return entry
+
+    def _unknown(self, connection: Connection, frame: bytes) -> None:
+        """Only ApiVersions has an answer for a version that is not there: in version 0's layout."""
+        key, version, correlation_id = peek(frame)
+        if key != API_VERSIONS:
+            raise WireError(f"API {key} is not served in version {version}")
+        decode_request_header(frame, flexible=version >= 3)
+        served = self.node.served[key]
+        response = ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersion(api_key=key, min_version=served.first, max_version=served.last)],
+        )
+        slot = connection.slot(correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
+        slot.answer(response)
+
+
+def _read(
+    connection: Connection, frame: bytes, entry: _Entry, version: int
+) -> tuple[Any, ApiError | None]:
+    """The request; and why it is refused, where it has texts that no record has room for. Raises
+    WireError for bytes that are no such request.
+    """
+    start = _body(connection, frame, flexible=entry.flexible)
+    refusal = ""
+    try:
+        request, end = entry.decode(frame, start)
+    except UnicodeDecodeError as error:
+        request, end = decode(entry.request, version, frame, start), len(frame)
+        refusal = f"a text of the request is not UTF-8: {error.reason} at {error.start}"
+    except HOSTILE as error:
+        raise WireError(f"not a {entry.request.__name__} v{version}: {error}") from error
+    if end > len(frame):
+        raise WireError(f"a {entry.request.__name__} v{version} that ends too early")
+    if not entry.route.keeps_texts:
+        return request, None
+    if refusal or len(frame) > LONGEST_STRING:
+        refusal = _emptied(request) or refusal
+    if len(connection.client.id) > LONGEST_STRING // 4:
+        refusal = refusal or _too_long("the client id", connection.client.id)
+    return request, ApiError(ErrorCode.INVALID_REQUEST, refusal) if refusal else None
+
+
+def _emptied(message: Any) -> str:
+    """Why a request is refused: a text is longer than the two bytes of a length can say. Such texts
+    are emptied, for the refusal must not repeat them.
+    """
+    refusal = ""
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        many = isinstance(value, list)
+        kept = []
+        for one in value if many else (value,):
+            why = ""
+            if isinstance(one, str):
+                why = _too_long(field.name, one)
+            elif isinstance(one, msgspec.Struct):
+                refusal = _emptied(one) or refusal
+            kept.append("" if why else one)
+            refusal = why or refusal
+        setattr(message, field.name, kept if many else kept[0])
+    return refusal
+
+
+def _too_many(request: Any, limit: int) -> ApiError | None:
+    """Why a request is refused that names more than a broker should work at for one client. Raises
+    WireError where the refusal itself would be too large, for it repeats what it refuses.
+    """
+    count = _elements(request)
+    if count <= limit:
+        return None
+    why = f"{count} elements, expected at most {limit} (request.max.elements)"
+    if count > DECODED_AT_MOST * limit:
+        raise WireError(f"{type(request).__name__} of {why}")
+    return ApiError(ErrorCode.INVALID_REQUEST, f"the request has {why}")
+
+
+def _elements(message: Any) -> int:
+    """How many elements the arrays of a message have, those inside others included."""
+    count = 0
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        if isinstance(value, list):
+            count += len(value)
+            if not isinstance(field.of, Primitive) and any(of.array for of in fields_of(field.of)):
+                count += sum(map(_elements, value))
+    return count
+
+
+def _too_long(name: str, text: str) -> str:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size <= LONGEST_STRING:
+        return ""
+    return f"{name} is {size} bytes long, expected at most {LONGEST_STRING}"
+
+
+def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
+    """Where the body of a request starts. A connection's client id is nearly always the one
+    before.
+    """
+    head = connection.head
+    if (
+        head
+        and frame.startswith(head, 8)
+        and len(head) == (3 if flexible else 2) + len(connection.client.id)
+    ):
+        return 8 + len(head)
+    header, start = decode_request_header(frame, flexible=flexible)
+    connection.client = Client(header.client_id or "", connection.host, connection.client.principal)
+    connection.head = frame[8:start] if header.client_id and header.client_id.isascii() else b""
+    return start

@@ -1,0 +1,190 @@
+"""A batch as a producer sends it, and what of it is looked at before it is written.
+
+The order of checks is upstream's, and so are the codes, but where upstream fails with -1: content
+that cannot be unpacked or read is INVALID_RECORD, a codec that nobody knows is
+UNSUPPORTED_COMPRESSION_TYPE. Offset deltas that do not count up are refused, though upstream takes
+them: consumers would see the records under other offsets than were acknowledged.
+"""
+
+from collections.abc import Sequence
+
+from kohort.config import TopicConfig
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.terms import Millis
+from kohort.wire import batch as batches
+from kohort.wire.batch import CODEC_MASK, HEADER_SIZE, PREFIX_SIZE, BatchHeader
+from kohort.wire.compression import Compression
+
+_MAGIC_AT = 16
+_LEAST_SIZE = 14  # of the oldest format: what says less is no batch of any format
+_NEWEST_MAGIC = 2
+_ZSTD_SINCE = 7  # version of Produce
+_NO_TIMESTAMP = -1
+
+
+class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
+    """A batch that is refused for some of its records: their places, and why (KIP-467)."""
+
+    def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.records = records
+
+
+def check_readable(records: bytes | None) -> None:
+    """Raises ApiError for what upstream takes for damage on the way: then it takes nothing of the
+    whole request.
+    """
+    if records is not None and len(records) >= PREFIX_SIZE:
+        _next_size(records, 0)
+
+
+def one_batch(records: bytes | None, version: int) -> bytes:
+    """The batch, without what may follow it and is no batch. Raises ApiError unless there is one,
+    of a format that this version of Produce has.
+    """
+    records = records or b""
+    size = _next_size(records, 0)
+    if size is None:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"no whole batch in {len(records)} bytes")
+    if records[_MAGIC_AT] != _NEWEST_MAGIC:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"batch of magic {records[_MAGIC_AT]}, expected {_NEWEST_MAGIC}",
+        )
+    if size < HEADER_SIZE:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE, f"batch of {size} bytes, expected {HEADER_SIZE} up"
+        )
+    if version < _ZSTD_SINCE and records[22] & CODEC_MASK == Compression.ZSTD:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd in Produce v{version}, expected v{_ZSTD_SINCE} or newer",
+        )
+    if size == len(records):
+        return records
+    if _next_size(records, size) is not None:
+        raise ApiError(ErrorCode.INVALID_RECORD, "several batches for one partition, expected one")
+    return records[:size]
+
+
+def _next_size(records: bytes, at: int) -> int | None:
+    """The size of the whole batch that begins there; None where there is none. Raises ApiError for
+    bytes that cannot be the beginning of one.
+    """
+    left = len(records) - at
+    if left < PREFIX_SIZE:
+        return None
+    size = int.from_bytes(records[at + 8 : at + 12], signed=True)
+    if size < _LEAST_SIZE:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE, f"batch of {size} bytes, expected {_LEAST_SIZE} up"
+        )
+    if left <= _MAGIC_AT:
+        return None
+    magic = records[at + _MAGIC_AT]
+    if magic > _NEWEST_MAGIC:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE, f"batch of magic {magic}, expected {_NEWEST_MAGIC}"
+        )
+    return size + PREFIX_SIZE if size + PREFIX_SIZE <= left else None
+
+
+def check(batch: bytes, config: TopicConfig, where: str, now: Millis) -> BatchHeader:
+    """The header of a batch that may be written. Raises ApiError. `where` is for its words."""
+    try:
+        header = batches.header_at(batch)
+    except WireError as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{where}: {error}") from error
+    if header.length != len(batch):
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"{len(batch) - header.length} bytes follow the batch for {where}, expected none",
+        )
+    if header.base_offset:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"batch for {where} begins at offset {header.base_offset}, expected 0",
+        )
+    if header.length > config.max_message_bytes:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"batch for {where} is {header.length} bytes long, "
+            f"expected at most {config.max_message_bytes}",
+        )
+    try:
+        batches.check(batch, 0, header)
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{where}: {error}") from error
+    _check_shape(header, where)
+    try:
+        batches.check_contents(batch, header)
+    except WireError as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{where}: {error}") from error
+    if config.compacted:
+        _check_keys(batch, where)
+    if not config.log_append_time:
+        _check_times(batch, header, config, where, now)
+    return header
+
+
+def _check_shape(header: BatchHeader, where: str) -> None:
+    if header.compression > max(Compression):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"batch for {where} is compressed by {header.compression}, expected 0 to 4",
+        )
+    if header.count < 1 or header.count != header.last_offset_delta + 1:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"batch for {where} has {header.count} records up to offset delta "
+            f"{header.last_offset_delta}, expected them to agree",
+        )
+    if header.is_control:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"control batch for {where} from a client")
+    if header.is_transactional:
+        raise ApiError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"transactional batch for {where}: transactions are not supported yet",
+        )
+    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"batch for {where} of producer {header.producer_id} has epoch "
+            f"{header.producer_epoch} and sequence {header.base_sequence}, expected both",
+        )
+
+
+def _check_keys(batch: bytes, where: str) -> None:
+    """A compacted topic keeps the last value of a key, so a record must have one."""
+    try:
+        entries = batches.entries(batch)
+    except WireError as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{where}: {error}") from error
+    text = f"record without a key for {where}, which is compacted"
+    bad = [(place, text) for place, (_, _, key, _) in enumerate(entries) if key is None]
+    if bad:
+        raise _refused(ErrorCode.INVALID_RECORD, bad)
+
+
+def _check_times(
+    batch: bytes, header: BatchHeader, config: TopicConfig, where: str, now: Millis
+) -> None:
+    """The producer's clock may differ only so much."""
+    earliest = now - config.timestamp_before_max_ms
+    latest = now + config.timestamp_after_max_ms
+
+    def fits(timestamp: int) -> bool:
+        return timestamp == _NO_TIMESTAMP or earliest <= timestamp <= latest
+
+    if header.max_timestamp <= latest and fits(header.base_timestamp):
+        return
+    bad = [
+        (place, f"time {timestamp} for {where}, expected it within {earliest} to {latest}")
+        for place, (_, timestamp, _, _) in enumerate(batches.entries(batch))
+        if not fits(timestamp)
+    ]
+    raise _refused(ErrorCode.INVALID_TIMESTAMP, bad)
+
+
+def _refused(code: ErrorCode, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
+    return RefusedRecords(code, f"{len(bad)} records are refused: {bad[0][1] if bad else ''}", bad)

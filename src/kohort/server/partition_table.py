@@ -1,0 +1,200 @@
+"""Which partitions there are, which of them are open, and what the disk has still to do about it.
+
+Topics change one write of the catalog at a time, and everything that has come meanwhile is the next
+one. A partition that cannot be opened is tried again, one that is damaged is left alone until
+somebody has mended it; neither concerns another partition.
+"""
+
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import Protocol
+
+from kohort.config import BrokerConfig
+from kohort.errors import Broken, StorageError
+from kohort.runtime.observers import Observer
+from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Draft, Topic
+from kohort.server.disk_work import OPEN_SLICE_LOGS, Change, Finish, Opened, Place, Work
+from kohort.server.logs import Logs
+from kohort.server.partitions import Partition
+from kohort.terms import Millis, PartitionIndex, TopicId
+
+
+class Listener(Protocol):
+    """Who is told of partitions and topics, in the turns of the loop."""
+
+    def opened(self, partition: Partition, now: Millis) -> None: ...
+    def dropped(self, partition: Partition, now: Millis) -> None: ...
+    def topics_changed(self, now: Millis) -> None: ...
+
+
+class PartitionTable:
+    """The partitions of one cluster by topic and index. Work for the disk is handed out by `begin`,
+    one piece at a time, and taken back by `end`.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        catalog: Catalog,
+        logs: Logs,
+        observe: Observer,
+        listener: Listener,
+    ) -> None:
+        self.open: dict[Place, Partition] = {}
+        self.damaged: dict[Place, str] = {}  # out of service until somebody has mended it
+        self._config = config
+        self._catalog = catalog
+        self._logs = logs
+        self._observe = observe
+        self._listener = listener
+        self._to_open: dict[Place, None] = {}
+        self._wanted: dict[Place, None] = {}  # those of them that somebody has asked for
+        self._refused: dict[Place, str] = {}  # by the disk: tried again and again
+        self._not_deleted: set[TopicId] = set()
+        self._changes: list[Change] = []
+        self._work: Work | None = None
+
+    def get(self, name: str, index: int) -> Partition | None:
+        return self.open.get((name, PartitionIndex(index)))
+
+    def why_closed(self, name: str, index: int) -> str:
+        """Why a partition of a topic is not open. One that nothing stands against is opened next,
+        since somebody has asked for it.
+        """
+        place = name, PartitionIndex(index)
+        known = self.damaged.get(place) or self._refused.get(place)
+        if known is None and place in self._to_open:
+            self._wanted[place] = None
+        return known or "it is about to be opened"
+
+    def change(self, change: Change) -> None:
+        """Judge a change of the topics when its turn has come, and make it. All changes that wait
+        are one write of the catalog.
+        """
+        self._changes.append(change)
+
+    def open_missing(self) -> None:
+        """Open what is not open and delete what is still to be deleted, from the first on."""
+        self._not_deleted.clear()
+        self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
+
+    def begin(self, now: Millis) -> Work | None:
+        """The next piece; None when there is nothing to do, or a piece is out already."""
+        if self._work is not None:
+            return None
+        draft, finishes = self._judged()
+        to_open = self._next_to_open(draft)
+        leaving = [one for one in self._catalog.deleting if one.topic_id not in self._not_deleted]
+        if draft is None and not to_open and not leaving:
+            for finish in finishes:
+                finish(None)
+            return None
+        self._work = Work(
+            self._catalog,
+            self._logs,
+            self._config,
+            draft=draft,
+            finishes=finishes,
+            to_open=to_open,
+            leaving=leaving,
+            now=now,
+        )
+        return self._work
+
+    def end(self, work: Work, now: Millis) -> None:
+        """Let what was done count, then answer who waits for it."""
+        self._work = None
+        changed = work.draft is not None and work.error is None
+        if work.draft is not None and work.error is None:
+            self._catalog.become(work.draft)
+            self._drop_and_reconfigure(now)
+            self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
+        for opened in work.opened:
+            self._take(opened, now)
+        for topic, error in work.not_deleted:
+            self._not_deleted.add(topic.topic_id)
+            self._observe.warning(f"{topic.name} is deleted, its logs are not yet: {error}")
+        if work.deleted:
+            self.change(_forget(work.deleted))
+        if changed:
+            self._listener.topics_changed(now)
+        for finish in work.finishes:
+            finish(work.error)
+
+    def _judged(self) -> tuple[Draft | None, list[Finish]]:
+        """All changes that wait, made in one draft; None when none of them changes anything."""
+        if not self._changes:
+            return None, []
+        draft = self._catalog.draft()
+        changes, self._changes = self._changes, []
+        finishes = [change(draft) for change in changes]
+        return (draft if draft.changed else None), finishes
+
+    def _next_to_open(self, draft: Draft | None) -> list[Place]:
+        """A slice of what is not open; the first partitions of new topics come first."""
+        new = [] if draft is None else self._places_without(draft.by_name.values())
+        in_order = dict.fromkeys(chain(new, self._wanted, self._to_open))
+        some = list(islice(in_order, OPEN_SLICE_LOGS))
+        for place in some:
+            self._to_open.pop(place, None)
+            self._wanted.pop(place, None)
+        return some
+
+    def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
+        """The partitions of these topics that are neither open nor damaged, those of groups first,
+        then those that have not been refused.
+        """
+        in_order = sorted(topics, key=lambda topic: topic.name != OFFSETS_TOPIC)
+        places = [
+            place
+            for topic in in_order
+            for index in range(topic.partitions)
+            if (place := (topic.name, PartitionIndex(index))) not in self.open
+            and place not in self.damaged
+        ]
+        return sorted(places, key=self._refused.__contains__) if self._refused else places
+
+    def _drop_and_reconfigure(self, now: Millis) -> None:
+        """Let go of partitions whose topic is gone, or has been made anew; bring others its
+        settings.
+        """
+        by_id = self._catalog.by_id
+        for place, partition in list(self.open.items()):
+            topic = by_id.get(partition.topic.topic_id)
+            if topic is None:
+                del self.open[place]
+                self._listener.dropped(partition, now)
+            elif topic is not partition.topic:
+                partition.reconfigure(topic, self._config)
+        for known in (self.damaged, self._refused):
+            for place in [one for one in known if one[0] not in self._catalog.by_name]:
+                del known[place]
+
+    def _take(self, opened: Opened, now: Millis) -> None:
+        place, outcome = opened.place, opened.outcome
+        name = f"{opened.topic.name}-{opened.index}"
+        topic = self._catalog.by_id.get(opened.topic.topic_id)
+        if isinstance(outcome, StorageError):
+            # It is tried again every few seconds, and told once.
+            if self._refused.get(place) != str(outcome):
+                self._refused[place] = str(outcome)
+                self._observe.warning(f"{name} is not there yet: {outcome}")
+        elif isinstance(outcome, Broken):
+            self.damaged[place] = str(outcome)
+            self._observe.error(f"{name} is damaged and out of service: {outcome}")
+        elif topic is None:
+            outcome.close()  # it was deleted meanwhile
+        else:
+            if self._refused.pop(place, None) is not None:
+                self._observe.warning(f"{name} is there now")
+            partition = Partition(topic, opened.index, outcome, self._config)
+            self.open[place] = partition
+            self._listener.opened(partition, now)
+
+
+def _forget(deleted: list[Topic]) -> Change:
+    def change(draft: Draft) -> Finish:
+        draft.deleted(*deleted)
+        return lambda _error: None
+
+    return change

@@ -1,0 +1,79 @@
+"""Ctrl-C ends a command at once, whatever it is busy with, with the exit code of SIGINT."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from tests.cli.conftest import started
+from tests.serve.talk import Talk
+
+from kohort.testing import Broker
+
+ENDLESS = """
+import sys
+from kohort.cli import main, render
+
+def endless(self, *_, **__):
+    while True:
+        self._stream.write("a row that is followed by others\\n")
+
+render.Output.table = render.Output.json = endless
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with Broker(in_memory=True) as broker:
+        with Talk(broker.bootstrap) as client:
+            client.create_topic("t")
+            assert client.commit("g", "t", 0) == 0
+        yield broker
+
+
+@pytest.mark.parametrize("fmt", ["table", "json"])
+@pytest.mark.parametrize(
+    "command",
+    [("groups", "list"), ("groups", "describe", "--all"), ("topics", "list")],
+    ids=" ".join,
+)
+def test_a_long_answer_is_interrupted(broker, command, fmt):
+    """Nobody reads on, as when a pager is left: then not even the rest may be written."""
+    argv = [*command, "--format", fmt, "--bootstrap-server", broker.bootstrap]
+    with started(
+        [sys.executable, "-c", ENDLESS, *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+
+
+def test_a_broker_that_is_silent_is_not_waited_for():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        started(
+            [
+                *(sys.executable, "-m", "kohort", "groups", "list", "--timeout", "600"),
+                *("--bootstrap-server", f"127.0.0.1:{server.getsockname()[1]}"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        try:
+            server.accept()[0].recv(1)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+            assert (process.stdout.read(), process.stderr.read()) == ("", "")
+        finally:
+            process.kill()

@@ -1,0 +1,72 @@
+"""Which columns a terminal has room for. No word and no number is ever broken."""
+
+import pytest
+
+from kohort.cli.layout import Column, fitting
+
+STORY = "a member left, and nothing says whether it was told to go or was lost"
+TABLE = [
+    Column("GROUP", ["team-0-service-00000", "b"], is_numeric=False),
+    Column("STATE", ["Stable", "Empty"], is_numeric=False),
+    Column("LAG", ["12345678", "-"], is_numeric=True),
+    Column("EVIDENCE", [STORY, "-"], is_numeric=False),
+]
+
+
+def table():
+    return [Column(one.header, one.cells, is_numeric=one.is_numeric) for one in TABLE]
+
+
+def headers(room, spare=None):
+    found = fitting(table(), room, 3, spare)
+    return None if found is None else [one.header for one in found]
+
+
+def test_all_columns_where_there_is_room():
+    found = fitting(table(), 200, 3, None)
+    assert [one.width for one in found] == [20, 6, 8, len(STORY)]
+    assert not any(one.wraps for one in found)
+
+
+def test_prose_gives_way_first_and_not_below_its_words():
+    found = fitting(table(), 90, 3, ("STATE",))
+    assert [one.header for one in found] == ["GROUP", "STATE", "LAG", "EVIDENCE"]
+    assert [one.width for one in found] == [20, 6, 8, 90 - 20 - 6 - 8 - 3 * 3]
+    assert [one.wraps for one in found] == [False, False, False, True]
+    assert fitting(table(), 67, 3, ())[-1].width == 24
+
+
+@pytest.mark.parametrize(
+    ("room", "spare", "left"),
+    [
+        (66, ("STATE", "EVIDENCE"), ["GROUP", "LAG", "EVIDENCE"]),
+        (50, ("STATE", "EVIDENCE"), ["GROUP", "LAG"]),
+        (31, ("STATE", "EVIDENCE"), ["GROUP", "LAG"]),
+        (30, ("STATE", "EVIDENCE"), None),
+        (66, ("NO-SUCH", "EVIDENCE"), ["GROUP", "STATE", "LAG"]),
+        (66, None, ["GROUP", "STATE", "LAG"]),
+        (39, None, ["GROUP", "STATE"]),
+        (28, None, None),
+        (66, (), None),
+    ],
+)
+def test_columns_go_in_the_order_of_the_caller(room, spare, left):
+    assert headers(room, spare) == left
+
+
+@pytest.mark.parametrize("room", range(20, 120))
+def test_what_is_shown_fits_and_every_word_is_whole(room):
+    found = fitting(table(), room, 3, ("EVIDENCE", "STATE"))
+    if found is None:
+        assert room < 31
+        return
+    assert sum(one.width for one in found) + 3 * (len(found) - 1) <= room
+    for one in found:
+        words = [word for cell in one.cells for word in (cell.split() if one.wraps else [cell])]
+        assert max(map(len, [one.header, *words])) <= one.width
+
+
+def test_a_time_is_one_word_and_wide_letters_are_wide():
+    times = Column("AT", ["2026-11-21 07:00:00.000"], is_numeric=False)
+    assert times.least == times.width == 23
+    assert Column("T", ["日本"], is_numeric=False).width == 4

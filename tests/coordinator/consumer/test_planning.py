@@ -1,0 +1,133 @@
+"""When a target is computed, by whom, and what of it is written."""
+
+from typing import Any
+
+import pytest
+from tests.coordinator.consumers import beat, kinds, settled
+from tests.coordinator.desk import Desk, topic_id, topics
+
+from kohort.assignors import AssignorError
+from kohort.coordinator.consumer import planning
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Member
+from kohort.coordinator.consumer.target import NOTHING
+from kohort.errors import ErrorCode
+from kohort.terms import Millis
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "made_at", "epoch", "now", "due"),
+    [
+        (0, 100, 3, 100, True),
+        (0, 100, 2, 100, False),
+        (1000, 0, 3, 100, True),
+        (1000, 100, 3, 1099, False),
+        (1000, 100, 3, 1100, True),
+        (1000, 100, 2, 9999, False),
+    ],
+)
+def test_when_it_is_due(interval_ms: int, made_at: int, epoch: int, now: int, due: bool) -> None:  # noqa: FBT001
+    shard = Desk(group_consumer_assignment_interval_ms=interval_ms).shard
+    group = ConsumerGroup("g", shard.consumer_settings)
+    group.target_epoch, group.target_time = 2, Millis(made_at)
+    planned = planning.plan(shard, group, Member("a"), epoch, Millis(now))
+    assert (planned is not None) is due
+
+
+def test_only_changed_targets_are_written() -> None:
+    desk = Desk(known=topics(orders=2, payments=2))
+    settled(desk, "a", "b")
+    desk.written()
+    beat(desk, "c", 0, names=["payments"])
+    assert kinds(desk.written()) == ["member", "epoch", "target", "target epoch", "current"]
+
+
+def test_a_target_of_nothing_is_written_once() -> None:
+    desk = Desk(known=topics(orders=1))
+    settled(desk, "a")
+    beat(desk, "b", 0)
+    assert desk.shard.groups.consumer("g").targets["b"] == NOTHING
+    desk.written()
+    beat(desk, "c", 0)
+    assert kinds(desk.written()).count("target") == 1
+
+
+def test_the_assignor_sees_the_member_as_it_is_after_the_heartbeat() -> None:
+    desk = Desk()
+    seen: list[Any] = []
+
+    def spy(members: Any, partitions: Any) -> Any:
+        seen.append((dict(members), dict(partitions)))
+        return {member: {} for member in members}
+
+    desk.shard.assignors["uniform"] = spy
+    beat(desk, "a", 0, names=["orders", "nowhere"], rack_id="r")
+    beat(desk, "b", 0, names=["payments"])
+    members, partitions = seen[-1]
+    assert list(members) == ["a", "b"]
+    assert members["a"].topics == (topic_id("orders"),)
+    assert (members["a"].rack, members["b"].rack) == ("r", None)
+    assert partitions == {topic_id("orders"): 4, topic_id("payments"): 2}
+
+
+def test_a_plan_that_cannot_be_made_refuses_the_heartbeat_and_writes_nothing() -> None:
+    desk = Desk()
+
+    def fails(members: Any, partitions: Any) -> Any:
+        raise AssignorError("no room")
+
+    desk.shard.assignors["uniform"] = fails
+    answer = beat(desk, "a", 0)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert answer.error_message == "assignor uniform has no assignment for group g: no room"
+    assert desk.log == []
+    assert len(desk.shard.groups) == 0
+
+
+def test_partitions_that_no_longer_exist_are_not_kept() -> None:
+    """A log may come from a cluster where the topic was larger."""
+    desk = Desk(known=topics(orders=4))
+    settled(desk, "a")
+    desk.shard.topics = topics(orders=2)
+    answer = beat(desk, "b", 0)
+    assert answer.error_code == 0
+    held = desk.shard.groups.consumer("g").targets
+    assert sorted(one for plan in held.values() for one in plan.partitions[topic_id("orders")]) == [
+        0,
+        1,
+    ]
+
+
+def test_the_assignor_sees_members_in_the_order_of_upstreams_hash_table() -> None:
+    """Uniform deals in that order, so it decides who gets the odd partition."""
+    desk = Desk(known=topics(orders=1))
+    order = []
+
+    def spy(members: Any, partitions: Any) -> Any:
+        order.append(list(members))
+        return {name: {} for name in members}
+
+    desk.shard.assignors["uniform"] = spy
+    for name in ("member-a", "x", "member-b", "b"):
+        beat(desk, name, 0)
+    assert order[-1] == ["b", "member-a", "member-b", "x"]
+
+
+@pytest.mark.parametrize(
+    ("names", "alike"),
+    [(["orders"], True), (["orders", "none"], False)],
+)
+def test_the_assignor_knows_whether_all_subscribe_alike(names: list[str], alike: bool) -> None:  # noqa: FBT001
+    """What counts are the names, also of topics that do not exist."""
+    desk = Desk(known=topics(orders=1))
+    seen = []
+
+    def spy(members: Any, partitions: Any) -> Any:
+        seen.append([one.alike for one in members.values()])
+        return {name: {} for name in members}
+
+    desk.shard.assignors["uniform"] = spy
+    beat(desk, "a", 0)
+    beat(desk, "b", 0, names=names)
+    beat(desk, "a", 2, names=["orders"], owned={})
+    assert set(seen[-1]) == {alike}

@@ -1,0 +1,309 @@
+"""Differences that are known, each with its reason and as narrow as can be.
+
+An explanation is about one field of one API under a condition. `goes_on` says that the state of
+both brokers is still the same behind it; otherwise the sequence ends there, so that nothing that
+follows from a difference is mistaken for another one. What matches nothing in the pinned seeds of
+`test_smoke` any more is told there: take it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.prove.differential.comparing import Difference
+from tests.prove.differential.steps import RESTART, Step
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """All that an explanation may look at. The answers have been made alike."""
+
+    step: Step
+    request: dict[str, Any]
+    kafka: Any
+    kohort: Any
+    difference: Difference
+    before: Sequence[Any] = ()  # what was told of the steps before
+
+
+@dataclass(frozen=True)
+class Explanation:
+    name: str
+    reason: str
+    apis: tuple[str, ...]
+    paths: tuple[str, ...]
+    when: Callable[[Occasion], bool]
+    goes_on: bool = False
+
+    def covers(self, occasion: Occasion) -> bool:
+        return (
+            occasion.step.api in self.apis
+            and occasion.difference.path in self.paths
+            and self.when(occasion)
+        )
+
+
+def explanation_of(occasion: Occasion) -> Explanation | None:
+    return next((one for one in EXPLANATIONS if one.covers(occasion)), None)
+
+
+def _codes(one: Occasion) -> tuple[Any, Any]:
+    return one.difference.kafka, one.difference.kohort
+
+
+def _batches(one: Occasion) -> set[str]:
+    """What kinds of batches a Produce has sent."""
+    return {
+        data["records"].make
+        for topic in one.step.fields["topic_data"]
+        for data in topic["partition_data"]
+    }
+
+
+def _overtaken(one: Occasion) -> bool:
+    """Kafka forgets the older call, so that it waits for ever."""
+    return (
+        _codes(one) == ("waits", "answered")
+        and bool(one.request["member_id"])
+        and one.kohort["error_code"] == REBALANCE_IN_PROGRESS
+    )
+
+
+def _only_refused(one: Occasion) -> bool:
+    """Whether a group was only ever asked to take offsets whose metadata is too long."""
+    codes = {
+        partition["error_code"]
+        for told in one.before
+        if told.step.api == "OffsetCommit" and isinstance(told.answers[0], dict)
+        for topic in told.answers[0]["topics"]
+        for partition in topic["partitions"]
+    }
+    return OFFSET_METADATA_TOO_LARGE in codes
+
+
+_PICKS = tuple(
+    path + part
+    for path in (
+        *("assignment", "groups[].members[].assignment"),
+        "groups[].members[].target_assignment",
+    )
+    for part in (
+        *(".topic_partitions[]", ".topic_partitions[].topic_id"),
+        *(".topic_partitions[].topic_name", ".topic_partitions[].partitions[]"),
+    )
+)
+
+
+def _without_topics(one: Occasion) -> bool:
+    """Somebody subscribes to nothing."""
+    return any(
+        told.requests[0].get("subscribed_topic_names") == []
+        for told in one.before
+        if told.step.api == "ConsumerGroupHeartbeat" and told.requests
+    )
+
+
+def _lost(one: Occasion) -> bool:
+    """A member of a consumer group, now empty, has sent a JoinGroup."""
+    joined = {
+        told.requests[0]["group_id"]
+        for told in one.before
+        if told.step.api == "JoinGroup"
+        and told.requests
+        and told.requests[0]["member_id"]
+        and isinstance(told.answers[0], dict)
+        and told.answers[0]["error_code"] == UNKNOWN_MEMBER_ID
+    }
+    return any(
+        told.requests[0]["group_id"] in joined
+        for told in one.before
+        if told.step.api == "ConsumerGroupHeartbeat" and told.requests
+    )
+
+
+def _several_assignors(one: Occasion) -> bool:
+    """Members of the sequence have asked for both assignors, so that there may be a tie."""
+    return {"range", "uniform"} <= {
+        told.requests[0].get("server_assignor")
+        for told in one.before
+        if told.step.api == "ConsumerGroupHeartbeat" and told.requests
+    }
+
+
+def _mixed_uniform(one: Occasion) -> bool:
+    """Members of one group have named different topics, and nobody has asked for range."""
+    subscribed, assignors = set(), set()
+    for told in one.before:
+        if told.step.api == "ConsumerGroupHeartbeat" and told.requests:
+            request = told.requests[0]
+            assignors.add(request.get("server_assignor"))
+            names = request.get("subscribed_topic_names")
+            if names is not None:
+                subscribed.add((request["group_id"], frozenset(names)))
+    groups = [group for group, _ in subscribed]
+    return len(groups) > len(set(groups)) and "range" not in assignors
+
+
+UNKNOWN_SERVER_ERROR = -1
+OFFSET_METADATA_TOO_LARGE = 12
+UNKNOWN_MEMBER_ID = 25
+REBALANCE_IN_PROGRESS = 27
+INVALID_CONFIG, INVALID_REQUEST = 40, 42
+UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD = 76, 87
+_PRODUCED = "responses[].partition_responses[].error_code"
+
+_SYNONYMS = ("results[].configs[].synonyms[].value",)
+
+EXPLANATIONS: tuple[Explanation, ...] = (
+    Explanation(
+        "older call",
+        "a member that joins or syncs again has its older call answered with 27; Kafka never"
+        " answers that one",
+        ("JoinGroup", "SyncGroup"),
+        ("(when)",),
+        _overtaken,
+        goes_on=True,
+    ),
+    Explanation(
+        "emptied group",
+        "an emptied group gets a new, empty target at its epoch (KAFKA-20442, later than 4.3.1)",
+        ("ConsumerGroupDescribe",),
+        ("groups[].assignment_epoch",),
+        lambda one: one.difference.kohort > one.difference.kafka,
+        goes_on=True,
+    ),
+    Explanation(
+        "effective assignor",
+        "a change of the effective assignor raises the epoch (KAFKA-20434, later than 4.3.1)",
+        ("ConsumerGroupHeartbeat",),
+        ("member_epoch",),
+        lambda one: (
+            one.request.get("server_assignor") is not None
+            and one.kohort["member_epoch"] == one.kafka["member_epoch"] + 1
+        ),
+    ),
+    Explanation(
+        "code of an unknown operation",
+        "Kafka fails with -1, or finds another fault first, in the order of a hash table; Kohort"
+        " says that the request is invalid",
+        ("IncrementalAlterConfigs",),
+        ("responses[].error_code",),
+        lambda one: (
+            one.difference.kafka in (UNKNOWN_SERVER_ERROR, INVALID_CONFIG)
+            and one.difference.kohort == INVALID_REQUEST
+            and any(
+                not 0 <= config["config_operation"] <= 3
+                for resource in one.request["resources"]
+                for config in resource["configs"]
+            )
+        ),
+        goes_on=True,
+    ),
+    Explanation(
+        "code of unreadable records",
+        "Kafka fails with -1, Kohort says what is wrong with the batch",
+        ("Produce",),
+        (_PRODUCED,),
+        lambda one: (
+            one.difference.kafka == UNKNOWN_SERVER_ERROR
+            and one.difference.kohort in (UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD)
+        ),
+        goes_on=True,
+    ),
+    Explanation(
+        "offset deltas",
+        "Kafka takes records whose offset deltas do not count up: consumers see other offsets than"
+        " were acknowledged",
+        ("Produce",),
+        (_PRODUCED, "responses[].partition_responses[].base_offset"),
+        lambda one: (
+            "deltas" in _batches(one)
+            and (
+                _codes(one) == (0, INVALID_RECORD)
+                or 0 <= one.difference.kafka > one.difference.kohort
+            )
+        ),
+    ),
+    Explanation(
+        "leader by hash",
+        "which of the members that have joined leads depends on the hashes of random member ids",
+        ("JoinGroup",),
+        ("leader", "members[]"),
+        lambda one: (
+            one.kafka["error_code"] == one.kohort["error_code"] == 0
+            and one.kafka["leader"] != one.kohort["leader"]
+        ),
+    ),
+    Explanation(
+        "group of nothing",
+        "a commit whose every offset was refused with 12 leaves an empty group in Kafka's memory,"
+        " which is told by some requests and forgotten at the next start; Kohort makes none",
+        (
+            *("DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete"),
+            *("ConsumerGroupDescribe", "OffsetCommit"),
+        ),
+        (
+            *("groups[].group_state", "groups[].error_code", "groups[]"),
+            *("results[].error_code", "error_code", "topics[]"),
+            "topics[].partitions[].error_code",
+        ),
+        _only_refused,
+    ),
+    Explanation(
+        "uniform over mixed subscriptions",
+        "where subscriptions differ, uniform fills whole topics at once, and so its picks are"
+        " others; loads are the same",
+        ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+        _PICKS,
+        _mixed_uniform,
+    ),
+    Explanation(
+        "tied assignors",
+        "where as many members want one assignor as the other, Kohort takes the first of"
+        " group.consumer.assignors, Kafka the first of a hash table",
+        ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+        (*_PICKS, "groups[].assignor_name"),
+        _several_assignors,
+    ),
+    Explanation(
+        "member without topics",
+        "Kafka gives partitions to a member that reads nothing, where it joins without raising the"
+        " epoch: they are in its target and in nobody's hands",
+        ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+        (*_PICKS, "assignment", "groups[].group_state"),
+        _without_topics,
+    ),
+    Explanation(
+        "group lost by a refused join",
+        "an empty consumer group that refuses a JoinGroup for its member id is hidden by Kafka, and"
+        " begins anew with the next member; in Kohort it stays",
+        (
+            *("ListGroups", "ConsumerGroupDescribe", "DescribeGroups", "DeleteGroups"),
+            *("OffsetDelete", "ConsumerGroupHeartbeat"),
+        ),
+        (
+            "member_epoch",
+            *("groups[]", "groups[].error_code", "groups[].group_state"),
+            *("results[].error_code", "error_code", "topics[]"),
+        ),
+        _lost,
+    ),
+    Explanation(
+        "leader epoch after a restart",
+        "Kafka raises the epochs of leaders when its broker comes back, Kohort has no elections",
+        ("Metadata",),
+        ("topics[].partitions[].leader_epoch",),
+        lambda one: any(told.step is RESTART for told in one.before),
+        goes_on=True,
+    ),
+    Explanation(
+        "white space of settings",
+        "Kafka keeps and shows a setting as it was written, Kohort as it understands it",
+        ("CreateTopics", "DescribeConfigs"),
+        ("topics[].configs[].value", "results[].configs[].value", *_SYNONYMS),
+        lambda one: str(one.difference.kafka).strip() == one.difference.kohort,
+        goes_on=True,
+    ),
+)

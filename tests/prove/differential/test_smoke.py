@@ -1,0 +1,49 @@
+"""A few pinned seeds beside a real Apache Kafka: less than a minute, with every test run."""
+
+import asyncio
+
+import pytest
+from tests.peers.kafka import unavailable
+from tests.prove.differential.campaign import campaign, seeds
+from tests.prove.differential.explained import EXPLANATIONS
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+# A seed in which each explanation is needed. One that does not show it any more is stale.
+SHOWN_BY: dict[str, tuple[str, int]] = {
+    "code of an unknown operation": ("admin", 9002),
+    "code of unreadable records": ("records", 9001),
+    "emptied group": ("mixed", 9069),
+    "group lost by a refused join": ("mixed", 9040),
+    "group of nothing": ("mixed", 9124),
+    "offset deltas": ("records", 9004),
+    "older call": ("classic", 9001),
+    "tied assignors": ("consumer", 7043),
+    "uniform over mixed subscriptions": ("consumer", 9064),
+    "white space of settings": ("mixed", 9053),
+}
+NOT_PINNED = {
+    "effective assignor": "too rare to be pinned",
+    "leader by hash": "drawn by chance in each run",
+    "leader epoch after a restart": "a restart would take half of the time",
+    "member without topics": "too rare to be pinned",
+}
+
+
+def test_pinned_seeds_are_answered_alike():
+    if reason := unavailable():
+        pytest.skip(reason)
+    todo = list(dict.fromkeys([*SHOWN_BY.values(), *seeds(MODES, 1, 15)]))
+    report = asyncio.run(campaign(todo))
+    assert not report.differing, f"{report}"
+    assert not report.unsteady, f"{report}"
+    assert report.pairs > 300
+    stale = SHOWN_BY.keys() - report.explained.keys()
+    assert not stale, f"explained, and not needed by {[SHOWN_BY[name] for name in stale]}: {stale}"
+
+
+MODES = ("classic", "consumer", "mixed", "admin", "records")
+
+
+def test_every_explanation_is_pinned():
+    assert {one.name for one in EXPLANATIONS} == SHOWN_BY.keys() | NOT_PINNED.keys()

@@ -1,0 +1,250 @@
+"""Step, append, sync, reply: with a machine that is no group coordinator."""
+
+import errno
+from typing import Any
+
+import pytest
+from tests.observer import Told
+from tests.runtime.counter import Add, Ask, Counter, call
+from tests.storage.disk import MemoryFiles
+
+from kohort.coordinator.effects import Call, Effects, Marker, Note, Producer
+from kohort.coordinator.topics import Topics
+from kohort.errors import ApiError, ErrorCode, StorageError, WireError
+from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
+from kohort.storage.memory import MemoryLog
+from kohort.storage.segments import SegmentLog
+from kohort.terms import GroupId, Millis
+from kohort.wire import batch
+
+NOW = Millis(1000)
+
+
+class Desk:
+    """A driver on a log in memory; `ask` takes a turn and what it has earned."""
+
+    def __init__(self, log: Any = None, limit_bytes: int = 1 << 20) -> None:
+        self.log = MemoryLog() if log is None else log
+        self.told = Told()
+        self.driver = PartitionDriver(
+            self.log, Counter, self.told, name="the counter", limit_bytes=lambda: limit_bytes
+        )
+        self.load()
+
+    def load(self) -> None:
+        self.driver.start_loading()
+        while self.driver.load_some(NOW, 10):
+            pass
+
+    @property
+    def machine(self) -> Counter:
+        return self.driver.machine
+
+    def turn(self, *calls: Call[Ask], sync: bool = True, now: Millis = NOW) -> None:
+        for one in calls:
+            self.driver.submit(one)
+        self.driver.turn(now)
+        if sync:
+            for reply in self.driver.synced(self.log.sync()):
+                assert reply.token.answer is None, "answered twice"
+                reply.token.answer = reply.response
+
+    def ask(self, *adds: Add, **more: Any) -> Any:
+        asked = call(Ask(*adds, **more))
+        self.turn(asked)
+        return asked.token.answer
+
+    def batches(self) -> list[batch.BatchHeader]:
+        return [batch.header_at(data) for data in self.log.read(self.log.start, 1 << 30)]
+
+
+def test_what_a_step_writes_is_true_for_the_next_and_answered_when_durable() -> None:
+    desk = Desk()
+    first, second = call(Ask(Add("a", 1))), call(Ask())
+    desk.turn(first, second, sync=False)
+
+    assert (first.token.answer, second.token.answer) == (None, None)
+    assert desk.driver.waits_for_sync
+    desk.turn()
+    assert (first.token.answer, second.token.answer) == ({}, {"a": 1})
+    assert len(desk.batches()) == 1
+
+
+def test_live_and_loaded_replay_get_the_same_arguments() -> None:
+    """Offset and producer, also where several batches and markers lie between."""
+    desk = Desk(limit_bytes=300)
+    producer, other = Producer(7, 1), Producer(8, 0)
+    desk.turn(
+        call(Ask(Add("a", 1), Add("b", 2))),
+        call(Ask(Add("a", 3), producer=producer)),
+        call(Ask(*(Add(f"many-{number}", 1) for number in range(20)))),
+    )
+    desk.turn(
+        call(Ask(Add("b", 1), producer=other)),
+        call(Ask(producer=producer, marker=Marker(commit=True, coordinator_epoch=3))),
+        call(Ask(Add("c", 1))),
+        call(Ask(producer=other, marker=Marker(commit=False, coordinator_epoch=3))),
+    )
+
+    live = desk.machine
+    assert [offset for _, offset, _ in live.places] == [*range(24), 25]
+    assert live.ended == [(producer, True), (other, False)]
+    desk.load()
+    assert desk.machine is not live
+    assert (desk.machine.places, desk.machine.ended) == (live.places, live.ended)
+    assert desk.machine.counts == live.counts
+    headers = desk.batches()
+    assert [one.is_control for one in headers[-4:]] == [False, True, False, True]
+    assert all(one.length <= 300 for one in headers)
+    assert {one.producer_id for one in headers if one.is_transactional} == {7, 8}
+
+
+def test_a_record_larger_than_a_batch_may_be_refuses_its_call_alone() -> None:
+    desk = Desk(limit_bytes=300)
+    bad, good = call(Ask(Add("x", 1), Add("y" * 300, 1))), call(Ask(Add("a", 1)))
+    desk.turn(bad, good)
+
+    assert (bad.token.answer, good.token.answer) == ("MESSAGE_TOO_LARGE", {})
+    assert desk.machine.counts == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "code"),
+    [
+        ({}, "größe", "INVALID_REQUEST"),
+        ({"fails": ZeroDivisionError("a bug")}, "a", "UNKNOWN_SERVER_ERROR"),
+        ({"fails": ApiError(ErrorCode.NOT_CONTROLLER)}, "a", "NOT_CONTROLLER"),
+        ({"fails": WireError("lies")}, "a", "INVALID_REQUEST"),
+    ],
+)
+def test_a_call_that_fails_fails_alone(more: dict[str, Any], name: str, code: str) -> None:
+    desk = Desk()
+    before, bad, after = call(Ask(Add("a", 1))), call(Ask(Add(name, 1), **more)), call(Ask())
+    desk.turn(before, bad, after)
+
+    assert (before.token.answer, bad.token.answer) == ({}, code)
+    assert after.token.answer == {"a": 1}
+    assert desk.driver.active
+    assert len(desk.told.errors) == (code == "UNKNOWN_SERVER_ERROR")
+    assert all("a bug" in one and "the counter" in one for one in desk.told.errors)
+
+
+def test_those_whom_a_failed_call_would_have_answered_are_refused_with_it() -> None:
+    desk = Desk()
+    waiting = call(Ask(parks=True))
+    desk.turn(waiting)
+    assert waiting.token.answer is None
+    assert desk.ask(Add("größe", 1), releases=True) == "INVALID_REQUEST"
+    assert waiting.token.answer == "INVALID_REQUEST"
+
+
+def test_a_call_is_taken_again_when_what_it_needs_is_true() -> None:
+    desk = Desk()
+    assert desk.ask(Add("b", 2), first=Add("a", 1)) == {"a": 1}
+    assert [record for record, _, _ in desk.machine.places] == [Add("a", 1), Add("b", 2)]
+    assert len(desk.batches()) == 1
+
+
+def test_a_call_that_asks_for_ever_fails_the_machine() -> None:
+    desk = Desk()
+    assert desk.ask(Add("a", 1), again=True) == "UNKNOWN_SERVER_ERROR"
+    assert len(desk.batches()) == 0
+    assert desk.driver.condition is Condition.FAILED
+    assert AGAIN_MAX > 1
+
+
+def test_a_deadline_that_fails_is_told_and_the_others_are_met() -> None:
+    desk = Desk()
+    desk.machine.due = [Effects([Add("a", 1)]), ZeroDivisionError("a bug"), Effects([Add("b", 1)])]
+    desk.turn()
+
+    assert desk.machine.counts == {"a": 1, "b": 1}
+    assert len(desk.told.errors) == 1
+    assert desk.driver.active
+
+
+def test_many_deadlines_are_met_in_several_turns() -> None:
+    desk = Desk()
+    desk.machine.due = [Effects([Add("a", 1)]) for _ in range(STEPS_DUE + 5)]
+    desk.turn()
+    assert desk.machine.counts == {"a": STEPS_DUE}
+    assert desk.driver.wake_at() == 0
+    desk.turn()
+    assert desk.machine.counts == {"a": STEPS_DUE + 5}
+
+
+def test_what_follows_from_a_change_of_topics_lets_others_in_between() -> None:
+    desk = Desk()
+    desk.machine.chores = [Effects([Add("a", 1)]), Effects([Add("a", 1)])]
+    desk.driver.topics_changed(Topics(), NOW)
+    assert desk.driver.wake_at() == 0
+    assert desk.ask() == {"a": 1}
+    assert desk.ask() == {"a": 2}
+    desk.turn()
+    assert desk.driver.wake_at() is None
+
+
+def test_a_task_that_fails_ends_alone() -> None:
+    desk = Desk()
+    desk.machine.chores = [ZeroDivisionError("a bug"), Effects([Add("a", 1)])]
+    desk.driver.topics_changed(Topics(), NOW)
+    desk.turn()
+    desk.turn()
+    assert (desk.driver.active, desk.driver.wake_at()) == (True, None)
+    assert len(desk.told.errors) == 1
+
+
+def test_what_happened_is_told() -> None:
+    desk = Desk()
+    desk.ask(notes=[Note(GroupId("g"), "something")])
+    assert desk.told.lines == ["1 calls", "something"]
+
+
+def test_a_full_disk_refuses_the_turn_and_the_machine_is_read_anew() -> None:
+    files = MemoryFiles()
+    desk = Desk(SegmentLog("/log-0", files))
+    desk.ask(Add("a", 1))
+    waiting = call(Ask(parks=True))
+    desk.turn(waiting)
+    files.room_bytes = 0
+    assert desk.ask(Add("a", 5)) == "NOT_COORDINATOR"
+    assert waiting.token.answer == "NOT_COORDINATOR"
+    assert desk.ask() == "NOT_COORDINATOR"
+    files.room_bytes = None
+    desk.turn(now=desk.driver.wake_at())
+    assert desk.ask() == "COORDINATOR_LOAD_IN_PROGRESS"
+    while desk.driver.load_some(NOW, 1):
+        pass
+    assert desk.ask() == {"a": 1}
+
+
+class Unreadable(MemoryLog):
+    """A log that cannot be read a few times."""
+
+    failures = 0
+
+    def read(self, start: Any, limit_bytes: int) -> Any:
+        if self.failures:
+            self.failures -= 1
+            raise StorageError(f"{errno.EIO}")
+        return super().read(start, limit_bytes)
+
+
+def test_a_log_that_cannot_be_read_now_is_read_later() -> None:
+    log = Unreadable()
+    log.failures = 1
+    desk = Desk(log)
+    assert desk.ask() == "NOT_COORDINATOR"
+    assert "refused until it can" in desk.told.errors[0]
+    desk.turn(now=desk.driver.wake_at())
+    desk.load()
+    assert desk.ask() == {}
+
+
+def test_a_log_that_is_damaged_is_not_tried_again() -> None:
+    log = MemoryLog()
+    log.append(batch.build([(b"a", b"not a number")], 0), 1)
+    desk = Desk(log)
+    assert desk.driver.condition is Condition.FAILED
+    assert desk.driver.wake_at() is None
+    assert desk.ask() == "NOT_COORDINATOR"

@@ -1,0 +1,423 @@
+"""Produce and the other requests about records."""
+
+import pytest
+from tests.server.desk import START, Desk
+
+from kohort.errors import ErrorCode
+from kohort.wire.batch import build
+from kohort.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest
+from kohort.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kohort.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+def produce_by_id(topic_id, **more):
+    data = PartitionProduceData(index=0, records=build([(b"k", b"v")], START))
+    return ProduceRequest(
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(topic_id=topic_id, partition_data=[data])],
+        **more,
+    )
+
+
+def test_records_get_their_offsets(desk):
+    desk.create(partitions=2)
+
+    assert desk.produce(records=3).base_offset == 0
+    second = desk.produce(records=2)
+    assert (second.base_offset, second.log_append_time_ms, second.log_start_offset) == (3, -1, 0)
+    assert desk.produce(partition=1).base_offset == 0
+
+
+def test_nothing_is_acknowledged_before_it_is_durable(desk):
+    desk.create()
+    asked = desk.send_batch()
+    desk.settle(sync=False)
+    assert asked.answer is None
+    desk.settle()
+
+    assert asked.answer.responses[0].partition_responses[0].base_offset == 0
+
+
+def test_a_batch_that_is_sent_again_waits_for_the_first(desk):
+    desk.create()
+    first = desk.send_batch(producer_id=7, producer_epoch=0)
+    desk.settle(sync=False)
+    again = desk.send_batch(producer_id=7, producer_epoch=0)
+    desk.settle(sync=False)
+    assert (first.answer, again.answer) == (None, None)
+    desk.settle()
+
+    for asked in (first, again):
+        assert asked.answer.responses[0].partition_responses[0].base_offset == 0
+    third = desk.send_batch(producer_id=7, producer_epoch=0)
+    desk.settle(sync=False)
+    assert third.answer is not None
+
+
+def test_without_acks_nothing_is_answered_and_nobody_waits(desk):
+    desk.create()
+    asked = desk.send_batch(acks=0)
+    desk.settle()
+
+    assert asked.answer is None
+    assert desk.produce().base_offset == 1
+
+
+def test_a_refusal_without_acks_closes_the_connection(desk):
+    desk.send_batch("nothing", acks=0)
+    desk.settle()
+
+    (connection,) = desk.connections
+    assert "acks=0" in str(connection.error)
+    assert connection.finished
+
+
+def test_a_producer_may_have_several_requests_on_the_way(desk):
+    """They share one sync, and are answered in order."""
+    desk.create()
+    asked = [desk.send_batch() for _ in range(3)]
+    desk.settle(sync=False)
+    assert [one.answer for one in asked] == [None, None, None]
+    (one,) = desk.cluster.begin_sync()
+    desk.cluster.end_sync(one, one.log.sync())
+    desk.settle()
+
+    offsets = [one.answer.responses[0].partition_responses[0].base_offset for one in asked]
+    assert offsets == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "acks", "code"),
+    [
+        ("nothing", 0, 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("orders", 5, 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("orders", -1, 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("orders", 0, 2, ErrorCode.INVALID_REQUIRED_ACKS),
+        ("__consumer_offsets", 0, 1, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_refusals(desk, topic, partition, acks, code):
+    desk.create()
+    refused = desk.produce(topic, partition, acks=acks)
+
+    assert (refused.error_code, refused.base_offset) == (code, -1)
+
+
+def test_topics_go_by_id_from_v13_on(desk):
+    topic_id = desk.create()
+
+    (answer,) = desk.ask(produce_by_id(topic_id), 13).responses
+    assert (answer.topic_id, answer.partition_responses[0].error_code) == (topic_id, 0)
+    (answer,) = desk.ask(produce_by_id(b"?" * 16), 13).responses
+    assert answer.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_transactions_are_refused_in_words(desk):
+    topic_id = desk.create()
+
+    (answer,) = desk.ask(produce_by_id(topic_id, transactional_id="t-1"), 13).responses
+    (one,) = answer.partition_responses
+    assert one.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert "transactions are not supported yet" in one.error_message
+    refused = desk.ask(InitProducerIdRequest(transactional_id="t-1", transaction_timeout_ms=1), 4)
+    assert (refused.error_code, refused.producer_id) == (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        -1,
+    )
+
+
+def test_an_idempotent_producer(desk):
+    desk.create()
+    given = desk.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 4)
+    other = desk.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 0)
+    assert given.producer_id != other.producer_id
+
+    def send(sequence):
+        return desk.produce(producer_id=given.producer_id, producer_epoch=0, base_sequence=sequence)
+
+    assert send(0).base_offset == 0
+    assert send(1).base_offset == 1
+    assert send(1).base_offset == 1
+    gap = send(5)
+    assert (gap.error_code, gap.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+
+
+def list_offsets(desk, timestamp, *, version=11, partition=0, **more):
+    wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
+    topics = [ListOffsetsTopic(name="orders", partitions=[wanted])]
+    (answer,) = desk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
+    (one,) = answer.partitions
+    return one
+
+
+def test_offsets_by_time_and_by_special_point(desk):
+    desk.create()
+    desk.produce(records=2)
+    desk.wait(100)
+    desk.produce()
+
+    assert list_offsets(desk, -1).offset == 3
+    assert list_offsets(desk, -2).offset == 0
+    assert list_offsets(desk, START + 1).offset == 2
+    found = list_offsets(desk, -3)
+    assert (found.timestamp, found.offset, found.leader_epoch) == (START + 100, 2, 0)
+    assert list_offsets(desk, START + 101).offset == -1
+
+
+@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
+def test_special_points_belong_to_versions(desk, timestamp, since):
+    desk.create()
+
+    before = list_offsets(desk, timestamp, version=since - 1)
+    assert before.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert list_offsets(desk, timestamp, version=since).error_code == 0
+
+
+def test_offsets_of_what_is_not_there(desk):
+    desk.create()
+
+    assert list_offsets(desk, -9).error_code == ErrorCode.UNSUPPORTED_VERSION
+    missing = list_offsets(desk, -1, partition=4)
+    assert (missing.error_code, missing.offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    unsaid = list_offsets(desk, -1, current_leader_epoch=-2)
+    assert unsaid.error_code == ErrorCode.FENCED_LEADER_EPOCH  # only -1 says nothing
+    fenced = list_offsets(desk, -1, current_leader_epoch=3)
+    assert fenced.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_partition_that_is_named_twice_is_refused_once(desk):
+    desk.create(partitions=2)
+    wanted = [
+        ListOffsetsPartition(partition_index=index, timestamp=stamp)
+        for index, stamp in ((0, -1), (1, -1), (1, -2))
+    ]
+    topics = [ListOffsetsTopic(name="orders", partitions=wanted)]
+    (answer,) = desk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 7).topics
+
+    assert [(one.partition_index, one.error_code) for one in answer.partitions] == [
+        (1, ErrorCode.INVALID_REQUEST),
+        (0, 0),
+    ]
+
+
+def test_entries_of_one_topic_are_answered_as_one(desk):
+    """Also when one partition is in several of them: then it is named twice all the same."""
+    desk.create(partitions=3)
+
+    def entry(*indexes):
+        partitions = [ListOffsetsPartition(partition_index=one, timestamp=-1) for one in indexes]
+        return ListOffsetsTopic(name="orders", partitions=partitions)
+
+    request = ListOffsetsRequest(replica_id=-1, topics=[entry(0), entry(), entry(0, 1), entry(2)])
+    (answer,) = desk.ask(request, 7).topics
+    assert [(one.partition_index, one.error_code) for one in answer.partitions] == [
+        (0, ErrorCode.INVALID_REQUEST),
+        (1, 0),
+        (2, 0),
+    ]
+    assert desk.ask(ListOffsetsRequest(replica_id=-1, topics=[entry()]), 7).topics == []
+
+
+def test_an_isolation_level_that_nobody_knows(desk):
+    desk.create()
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topics = [ListOffsetsTopic(name="orders", partitions=[wanted])]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=2, topics=topics)
+    (answer,) = desk.ask(request, 7).topics
+    assert answer.partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_batches_for_one_topic_in_several_entries_are_all_written(desk):
+    """One entry in the answer, as upstream; upstream keeps only the last batch of a partition."""
+    desk.create(partitions=2)
+
+    def entry(*indexes):
+        data = [
+            PartitionProduceData(index=one, records=build([(b"k", b"v")], START)) for one in indexes
+        ]
+        return TopicProduceData(name="orders", partition_data=data)
+
+    topics = [entry(0), entry(1, 0), entry()]
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
+    (answer,) = desk.ask(request, 9).responses
+    assert [(one.index, one.base_offset) for one in answer.partition_responses] == [
+        (0, 0),
+        (1, 0),
+        (0, 1),
+    ]
+
+
+def test_records_of_one_topic_in_several_entries_are_deleted(desk):
+    desk.create(partitions=2)
+    desk.produce(records=3)
+
+    def entry(*partitions):
+        return DeleteRecordsTopic(
+            name="orders",
+            partitions=[
+                DeleteRecordsPartition(partition_index=index, offset=offset)
+                for index, offset in partitions
+            ],
+        )
+
+    topics = [entry((0, 1)), entry(), entry((1, 0))]
+    (answer,) = desk.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2).topics
+    assert [(one.partition_index, one.low_watermark) for one in answer.partitions] == [
+        (0, 1),
+        (1, 0),
+    ]
+
+
+def test_without_valid_acks_what_is_not_there_is_still_told(desk):
+    desk.create()
+    assert desk.produce("orders", 0, acks=-2).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert desk.produce("none", 0, acks=-2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert desk.produce("orders", 7, acks=2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("current", "asked", "expected"),
+    [
+        (0, 0, (0, 0, 1)),
+        (-1, 0, (0, 0, 1)),
+        (-1, 5, (0, -1, -1)),
+        (-1, -1, (0, -1, -1)),
+        (-1, -2, (0, -2, 0)),  # before all that are known: where the first of these began
+        (9, 0, (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)),
+    ],
+)
+def test_where_an_epoch_ended(desk, current, asked, expected):
+    desk.create()
+    desk.produce()
+    wanted = OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=asked)
+    topics = [OffsetForLeaderTopic(topic="orders", partitions=[wanted])]
+    (answer,) = desk.ask(OffsetForLeaderEpochRequest(topics=topics), 4).topics
+
+    (one,) = answer.partitions
+    assert (one.error_code, one.leader_epoch, one.end_offset) == expected
+
+
+@pytest.mark.parametrize(
+    ("topic", "offset", "expected"),
+    [
+        ("orders", 2, (0, 2)),
+        ("orders", -1, (0, 3)),
+        ("orders", 0, (0, 0)),
+        ("orders", 4, (ErrorCode.OFFSET_OUT_OF_RANGE, -1)),
+        ("nothing", 0, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)),
+        ("compacted", 0, (ErrorCode.POLICY_VIOLATION, -1)),
+        ("__consumer_offsets", 0, (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)),
+    ],
+)
+def test_records_are_deleted(desk, topic, offset, expected):
+    desk.create()
+    desk.create("compacted", cleanup_policy="compact")
+    desk.produce(records=3)
+    topics = [
+        DeleteRecordsTopic(
+            name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
+        )
+    ]
+    (answer,) = desk.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1), 2).topics
+
+    (one,) = answer.partitions
+    assert (one.error_code, one.low_watermark) == expected
+    if not one.error_code:
+        assert list_offsets(desk, -2).offset == one.low_watermark
+
+
+def test_only_the_leader_takes_records():
+    desk = Desk(nodes=3)
+    desk.create(partitions=3)
+
+    codes = [desk.produce(partition=index, node=0).error_code for index in range(3)]
+
+    assert sorted(codes) == [0, 6, 6]
+
+
+def batches_for(*records):
+    """One request with a batch for each partition from 0 on."""
+    data = [PartitionProduceData(index=index, records=one) for index, one in enumerate(records)]
+    return ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="orders", partition_data=data)]
+    )
+
+
+def test_damage_in_one_partition_refuses_the_whole_request(desk):
+    """As upstream, which cannot read on then: nothing is written anywhere."""
+    desk.create(partitions=3)
+    good = build([(b"k", b"v")], START)
+    for damage in (bytes(20), good[:16] + b"\x03" + good[17:]):
+        (answer,) = desk.ask(batches_for(good, damage, good), 9).responses
+        assert [one.error_code for one in answer.partition_responses] == [
+            ErrorCode.CORRUPT_MESSAGE
+        ] * 3
+    assert [desk.produce(partition=index).base_offset for index in range(3)] == [0, 0, 0]
+
+
+def test_a_topic_without_partitions_is_in_no_answer(desk):
+    desk.create()
+    nothing = TopicProduceData(name="orders", partition_data=[])
+    for data in (build([(b"k", b"v")], START), bytes(20)):
+        request = batches_for(data)
+        request.topic_data.append(nothing)
+        assert len(desk.ask(request, 9).responses) == 1
+    assert desk.ask(ProduceRequest(acks=5, timeout_ms=1, topic_data=[nothing]), 9).responses == []
+
+
+def test_what_is_only_wrong_in_one_partition_leaves_the_others_alone(desk):
+    desk.create(partitions=3)
+    good = build([(b"k", b"v")], START)
+    (answer,) = desk.ask(batches_for(good, good[:-1], good), 9).responses
+    assert [one.error_code for one in answer.partition_responses] == [
+        0,
+        ErrorCode.INVALID_RECORD,
+        0,
+    ]
+    assert answer.partition_responses[1].log_start_offset == -1
+
+
+def test_bad_records_are_named(desk):
+    """KIP-467: a client tells which of its records were bad, and which only stood beside them."""
+    desk.create(partitions=2, cleanup_policy="compact")
+    mixed = build([(b"k", b"v"), (None, b"v"), (b"k", b"v"), (None, b"v")], START)
+    good = build([(b"k", b"v")], START)
+    (answer,) = desk.ask(batches_for(mixed, good), 9).responses
+    refused, written = answer.partition_responses
+    assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, 0)
+    assert [one.batch_index for one in refused.record_errors] == [1, 3]
+    assert "without a key" in refused.record_errors[0].batch_index_error_message
+    assert (written.error_code, written.record_errors) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("producer_id", "epoch", "code"), [(-1, -1, 0), (-1, 0, 42), (7, -1, 42), (7, 3, 0)]
+)
+def test_an_id_without_an_epoch_is_no_producer(desk, producer_id, epoch, code):
+    asked = InitProducerIdRequest(
+        transactional_id=None,
+        transaction_timeout_ms=1000,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+    )
+    assert desk.ask(asked, 4).error_code == code

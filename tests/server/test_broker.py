@@ -1,0 +1,129 @@
+"""`kohort.Broker`: the life of a broker inside an event loop, which may be lived more than once."""
+
+import asyncio
+import contextlib
+
+import pytest
+from tests.client.members import commit, coordinator
+from tests.client.scripted import asynchronous
+
+from kohort import AdminClient, Broker, BrokerConfig, NewTopic
+from kohort.errors import KohortError
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+CONFIG = BrokerConfig(group_initial_rebalance_delay_ms=0)
+
+
+async def committed(bootstrap):
+    async with AdminClient(bootstrap, timeout=10) as admin:
+        found = (await admin.list_group_offsets("g")).all()["g"]
+    return {tuple(place): one.offset for place, one in found.items()}
+
+
+async def commit_once(bootstrap, offset):
+    async with AdminClient(bootstrap, timeout=10) as admin:
+        await admin.create_topics([NewTopic("t", 1, 1)])
+    async with coordinator(bootstrap, "g") as connection:
+        assert await commit(connection, "g", {("t", 0): offset}) == [0]
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+@asynchronous
+async def test_a_second_life_has_the_address_and_the_log_of_the_first(tmp_path, nodes):
+    broker = Broker(CONFIG, data_dir=tmp_path / "data", nodes=nodes)
+    await broker.start()
+    before = broker.bootstrap
+    await commit_once(before, 7)
+    await broker.stop()
+
+    await broker.start()
+    assert broker.bootstrap == before
+    assert len(broker.addresses) == nodes
+    assert await committed(before) == {("t", 0): 7}
+    await commit_once(before, 8)
+    await broker.stop()
+    await broker.stop()  # twice is fine
+
+    async with Broker(CONFIG, data_dir=tmp_path / "data", nodes=nodes) as other:
+        assert await committed(other.bootstrap) == {("t", 0): 8}
+
+
+@asynchronous
+async def test_in_memory_a_second_life_begins_empty():
+    broker = Broker(CONFIG)
+    for _ in range(3):
+        async with broker:
+            assert not broker.stopped.is_set()
+            assert await committed(broker.bootstrap) == {}
+            await commit_once(broker.bootstrap, 1)
+        assert broker.stopped.is_set()
+
+
+@asynchronous
+async def test_one_that_runs_is_not_started_again():
+    async with Broker(CONFIG) as broker:
+        before = broker.bootstrap
+        with pytest.raises(KohortError, match="already"):
+            await broker.start()
+        assert broker.bootstrap == before
+        await commit_once(before, 1)
+
+
+@asynchronous
+async def test_one_that_could_not_start_may_be_started_later(tmp_path):
+    (tmp_path / "data").write_text("a file in the way")
+    broker = Broker(CONFIG, data_dir=tmp_path / "data")
+    with pytest.raises(KohortError):
+        await broker.start()
+    (tmp_path / "data").unlink()
+    async with broker:
+        await commit_once(broker.bootstrap, 1)
+        assert await committed(broker.bootstrap) == {("t", 0): 1}
+
+
+def test_each_life_may_have_an_event_loop_of_its_own():
+    broker = Broker(CONFIG)
+
+    async def live():
+        async with broker:
+            await commit_once(broker.bootstrap, 3)
+            return broker.bootstrap, await committed(broker.bootstrap)
+
+    first = asyncio.run(live())
+    assert asyncio.run(live()) == first
+
+
+@asynchronous
+async def test_a_timer_of_the_first_life_does_not_stand_for_those_of_the_second():
+    """A join waits for others: only a timer answers it."""
+    broker = Broker(BrokerConfig(group_initial_rebalance_delay_ms=300))
+
+    async def join():
+        async with coordinator(broker.bootstrap, "g") as connection:
+            request = JoinGroupRequest(
+                group_id="g",
+                session_timeout_ms=30_000,
+                rebalance_timeout_ms=30_000,
+                member_id="",
+                protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            )
+            deadline = asyncio.get_running_loop().time() + 20
+            return await connection.ask(request, deadline=deadline, at_most=3)
+
+    async with broker:
+        waiting = asyncio.create_task(join())
+        while not broker._timer:  # noqa: ASYNC110  (nobody tells)
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+    with contextlib.suppress(KohortError):
+        await waiting
+    async with broker:
+        waiting = asyncio.create_task(join())
+        for _ in range(500):
+            if broker._timer is not None and not broker._timer.cancelled():
+                break
+            await asyncio.sleep(0.01)
+        else:
+            pytest.fail("no timer is set: only housekeeping would wake the broker, seconds later")
+        assert (await waiting).error_code == 0

@@ -1,0 +1,159 @@
+"""A broker without sockets, on a clock that only moves when a test moves it, and on the disk that
+the test gives it.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.observer import Told
+
+from kohort.config import BrokerConfig
+from kohort.errors import Broken
+from kohort.server.catalog import Catalog
+from kohort.server.connection import Connection
+from kohort.server.door import Door
+from kohort.server.node import Node
+from kohort.server.opening import open_cluster
+from kohort.server.placement import Endpoint
+from kohort.terms import Millis, Offset
+from kohort.wire.frames import FrameReader
+
+START = Millis(1_700_000_000_000)
+
+
+class Client:
+    """One connection: what is sent goes in at once, what comes back is kept as frames."""
+
+    def __init__(self, world: "World", node: int = 0) -> None:
+        self.world = world
+        self.closed = False
+        self.answers: list[bytes] = []
+        self._reader = FrameReader(1 << 30)
+        self.connection = Connection(
+            world.doors[node],
+            "127.0.0.1",
+            world.config.socket_request_max_bytes,
+            lambda: world.ready.append(self),
+        )
+
+    def put(self, data: bytes) -> None:
+        """Bytes that have arrived; nothing else happens yet."""
+        self.connection.receive(data, self.world.now)
+
+    def send(self, data: bytes) -> None:
+        self.put(data)
+        self.world.settle()
+        if self.connection.finished:
+            self.closed = True
+            self.connection.close()
+
+    def flush(self, now: Millis) -> None:
+        """Fetch the answers that may leave, and let in what was held back behind them."""
+        if not self.connection.closed:
+            self.answers += self._reader.feed(b"".join(self.connection.output()))
+            self.connection.go_on(now)
+
+
+class World:
+    """A cluster and the time. Every step is taken until nothing moves any more.
+
+    `files` is the disk, and nothing is kept without one. `prepare` may change the catalog before
+    the broker starts.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, str] | None = None,
+        *,
+        files: Any = None,
+        path: str = "/data",
+        nodes: int = 1,
+        now: int = START,
+        prepare: Callable[[Catalog], None] | None = None,
+        seed: int = 7,
+    ) -> None:
+        self.now = Millis(now)
+        self.told = Told()
+        self.ready: list[Client] = []
+        self.config = BrokerConfig.of(settings or {})
+        self.files = files
+        random = Random(seed)
+        self.cluster = open_cluster(
+            self.config,
+            self.told,
+            data_dir=None if files is None else path,
+            files=files,
+            new_id=lambda: random.randbytes(16),
+        )
+        if prepare is not None:
+            prepare(self.cluster.catalog)
+        first = self.config.node_id
+        brokers = [Endpoint(first + one, "127.0.0.1", 9092 + one) for one in range(nodes)]
+        self.cluster.start(brokers, self.now)
+        self.doors = [Door(Node(self.cluster, one.id)) for one in brokers]
+        while self.cluster.load_some(self.now):
+            pass
+        self.settle()
+
+    def connect(self, node: int = 0) -> Client:
+        return Client(self, node)
+
+    def settle(self, *, sync: bool = True) -> None:
+        """Take turns until there is nothing to do at this moment. Without `sync` the disk is still
+        busy when this returns.
+        """
+        cluster = self.cluster
+        while True:
+            cluster.turn(self.now)
+            moved = bool(self.ready)
+            while self.ready:
+                self.ready.pop(0).flush(self.now)
+            if sync:
+                moved = self._sync() or moved
+            work = cluster.begin_work()
+            if work is not None:
+                work.run()
+                cluster.end_work(work, self.now)
+                moved = True
+            moved = moved or bool(self.ready)
+            wake = cluster.wake_at()
+            if not moved and (wake is None or wake > self.now):
+                return
+
+    def _sync(self) -> bool:
+        """Sync what has been written; whether there was anything."""
+        written = self.cluster.begin_sync()
+        for one in written:
+            try:
+                outcome: Offset | Broken = one.log.sync()
+            except Broken as error:
+                outcome = error
+            self.cluster.end_sync(one, outcome)
+        return bool(written)
+
+    def housekeep(self) -> None:
+        """What the broker does now and then, to its end."""
+        while self.cluster.housekeep(self.now):
+            self.settle()
+        self.settle()
+        while self.cluster.load_some(self.now):
+            self.settle()
+        self.settle()
+
+    def jump(self, ms: int) -> None:
+        """The wall clock is set; no time passes."""
+        self.now = Millis(self.now + ms)
+        self.cluster.clock_jumped(ms)
+
+    def advance(self, ms: int, until: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass, stopping wherever the cluster wants to be woken, or when `until` holds."""
+        end = self.now + ms
+        while not until():
+            wake = self.cluster.wake_at()
+            if wake is None or wake > end:
+                self.now = Millis(end)
+                self.settle()
+                return
+            self.now = Millis(max(wake, self.now))
+            self.settle()
