@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+pytest_plugins = ["tests.shared_fixtures"]
+
 ROOT = Path(__file__).parents[1]
 
 # A property test draws the same examples in every run, so that `make test` never depends on luck:
