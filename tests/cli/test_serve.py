@@ -180,7 +180,15 @@ def test_the_first_listener_for_clients(settings, address):
 
 
 def test_listening_beyond_this_machine_is_warned_of(tmp_path):
-    process, ready = start("--listen", "0.0.0.0:0", "--in-memory", "-X", "background.threads=4")
+    process, ready = start(
+        "--listen",
+        "0.0.0.0:0",
+        "--in-memory",
+        "-X",
+        "background.threads=4",
+        "-X",
+        "log.preallocate=true",
+    )
     with process:
         assert ready.startswith("kohort ready on")
         process.terminate()
@@ -188,3 +196,4 @@ def test_listening_beyond_this_machine_is_warned_of(tmp_path):
         said = process.stderr.read()
     assert "listening on 0.0.0.0, beyond this machine, without encryption" in said
     assert "settings that mean nothing here: background.threads" in said
+    assert "settings that have no effect yet: log.preallocate" in said

@@ -220,3 +220,9 @@ def test_the_finest_unit_of_retention_decides(texts, expected):
 def test_segments_roll_by_the_finest_unit():
     assert TopicConfig.of(BrokerConfig(), {}).segment_ms == 168 * 3_600_000
     assert TopicConfig.of(BrokerConfig.of({"log.roll.ms": "5"}), {}).segment_ms == 5
+
+
+def test_settings_without_effect_are_known_when_they_were_set_to_something():
+    given = {"log.preallocate": "true", "min.insync.replicas": "1", "num.partitions": "3"}
+    assert BrokerConfig.of(given).without_effect() == ["log.preallocate"]
+    assert BrokerConfig().without_effect() == []
