@@ -41,7 +41,7 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
 
 
 def _judged(draft: Draft, wanted: Sequence[DeleteTopicState]) -> dict[Asked, Topic | ApiError]:
-    """A topic that is named twice is deleted by neither."""
+    """What becomes of each topic. A topic that is named twice is not deleted."""
     judged: dict[Asked, Topic | ApiError] = {}
     for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
         try:

@@ -37,7 +37,9 @@ def find_coordinator(
 
 
 def _coordinator(node: Node, key_type: int, key: str, *, fine: str) -> Coordinator:
-    """One key. `fine` is the error message of no error, which differs from version to version."""
+    """The answer for one key. `fine` is the text for no error, which differs
+    from version to version.
+    """
     if key_type == _GROUP:
         found = node.cluster.placement.coordinator_of(GroupId(key))
         return Coordinator(

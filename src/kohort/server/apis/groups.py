@@ -1,6 +1,7 @@
-"""Requests about groups: which shards they belong to, and how the shards' answers become one.
+"""Requests about groups: find the shards they belong to, and make one answer
+of the shards' answers.
 
-What this release does not have yet is refused here, before a coordinator is asked.
+What this release cannot do yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ DELETED_AT_ONCE = 8
 
 
 def one_group(node: Node, call: Call[Any]) -> None:
-    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
+    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: pass on to the group's shard."""
     if getattr(call.request, "group_instance_id", None) is not None:
         raise unsupported.static_membership(call.request.group_instance_id)
     _submit(node, call.request.group_id, call)
@@ -47,10 +48,10 @@ def _submit(node: Node, group_id: str, call: Call[Any]) -> None:
 
 
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
-    """Every shard of this node; one that is still loading makes the whole answer wait.
+    """Ask every shard of this node. While one of them is loading, its error is the answer.
 
-    The groups of a shard that cannot be loaded are left out, as upstream does: who lists the groups
-    of a cluster shall see those that work. Any other error is the answer.
+    The groups of a shard that cannot be loaded are left out, as upstream does, so that the others
+    can be listed. Any other error is the answer.
     """
     _every(node, node.drivers(), call, _merge_listings)
 
@@ -110,8 +111,8 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
-    """A group named twice is deleted, and answered, once. Each may have very many offsets, so a few
-    are deleted at a time, and others are served in between.
+    """Delete groups; one named twice is deleted, and answered, once. Each may have very many
+    offsets, so a few groups are deleted at a time and other requests are served in between.
     """
 
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
@@ -131,7 +132,7 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
 
 
 def _add_operations(groups: list[Any]) -> None:
-    """What the caller may do with each group that is there, or that a group of that id may be."""
+    """Add what the caller may do with each group, whether it exists or not."""
     for group in groups:
         if not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
@@ -144,9 +145,7 @@ def _split(
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
 ) -> None:
-    """One call per shard, with its groups; groups that this node cannot ask for are refused one by
-    one.
-    """
+    """One call per shard, with its groups. A group of another node is refused by itself."""
     by_driver: dict[Driver, list[str]] = {}
     refused: list[tuple[str, ApiError]] = []
     for group_id in ids:

@@ -15,7 +15,7 @@ NOT_SAID = -1  # as a leader epoch
 def topic_named(
     node: Node, name: str, topic_id: TopicId = NO_TOPIC_ID, *, by_id: bool = False
 ) -> Topic | ApiError:
-    """The topic, or why there is none: an answer for each of its partitions."""
+    """The topic, or the error that each of its partitions gets."""
     if by_id:
         topic = node.cluster.catalog.by_id.get(topic_id)
         return topic or ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -52,7 +52,7 @@ def _without_partition(node: Node, topic: Topic, index: int) -> ApiError:
 
 
 def check_leader_epoch(partition: Partition, current: int) -> None:
-    """Raises ApiError for a client that knows of another leader than this one (KIP-320)."""
+    """Raises ApiError where the client knows another leader epoch than this one (KIP-320)."""
     if current in (NOT_SAID, partition.leader_epoch):
         return
     code = (
@@ -66,7 +66,7 @@ def check_leader_epoch(partition: Partition, current: int) -> None:
 
 
 class PartitionState(NamedTuple):
-    """What clients are told of a partition."""
+    """What clients are told about a partition."""
 
     error_code: ErrorCode
     leader_id: int
@@ -75,7 +75,9 @@ class PartitionState(NamedTuple):
 
 
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
-    """A partition whose log is not open has no leader, as long as that lasts: clients ask again."""
+    """The state of a partition. While its log is not open it has no leader,
+    and clients ask again.
+    """
     cluster = node.cluster
     replicas = topic.replicas(index, cluster.placement.node_ids)
     partition = cluster.partition(topic.name, index)

@@ -18,7 +18,9 @@ from kohort.wire.messages.metadata import (
 
 
 def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataResponse:
-    """Nodes, topics and leaders. A missing topic is made, and there when the client asks again."""
+    """Nodes, topics and leaders. A missing topic is created, and found when
+    the client asks again.
+    """
     request = call.request
     cluster = node.cluster
     wanted = request.topics
@@ -31,7 +33,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
     if wanted is None or (call.version == 0 and not wanted):
         answers = [_topic(node, topic, operations) for topic in cluster.catalog.by_name.values()]
     else:
-        # What is named twice is told once, as upstream does.
+        # A topic that is named twice is told once, as upstream does.
         distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
         answers = [
             _topic_by_id(node, topic_id, operations)
@@ -54,7 +56,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
 
 
 def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
-    """v10 and v11 carry topic ids in requests, and upstream does not look at them (KIP-516)."""
+    """Requests of v10 and v11 carry topic ids, which upstream ignores (KIP-516)."""
     return MetadataResponse(
         brokers=[],
         topics=[

@@ -1,5 +1,5 @@
-"""Topics that requests about offsets name. The broker, not the coordinator, knows which there are:
-unknown ones are answered here, and only the rest is passed on.
+"""Topics that requests about offsets name. The broker knows which topics exist and the coordinator
+does not: unknown ones are answered here, and the rest is passed on.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,9 @@ TOPIC_IDS_FROM = 10  # the version of OffsetCommit and OffsetFetch that names to
 
 
 def name_topics(requested: list[Any], topics: Topics) -> None:
-    """Version 10 names topics by id; the coordinator keeps offsets by name."""
+    """Replace topic ids by names. Version 10 names topics by id; the coordinator
+    keeps offsets by name.
+    """
     for topic in requested:
         known = topics.by_id.get(TopicId(topic.topic_id))
         topic.name = known.name if known is not None else ""
@@ -21,8 +23,8 @@ def name_topics(requested: list[Any], topics: Topics) -> None:
 def take_unknown(
     requested: list[Any], topics: Topics, refusal: Callable[[Any, list[int]], Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The topics that exist, with their partitions that do; and the answers to all others, one for
-    each topic. Of a topic without partitions it is told only when it does not exist.
+    """The topics that exist, with those of their partitions that exist, and the answers to all
+    others, one for each topic. A topic without partitions is answered only when it does not exist.
     """
     accepted: list[Any] = []
     refused: dict[tuple[str, bytes], Any] = {}
@@ -45,7 +47,7 @@ def take_unknown(
 
 
 def put_back(refused: list[Any], response: Any) -> Any:
-    """Merge by topic: what was refused stands first."""
+    """Merge the answers by topic: what was refused here comes first."""
     if not refused:
         return response
     merged = {_identity(topic): topic for topic in refused}
@@ -58,5 +60,5 @@ def put_back(refused: list[Any], response: Any) -> Any:
 
 
 def _identity(topic: Any) -> tuple[str, bytes]:
-    """Ids that nobody knows have no name, and OffsetDelete has no ids."""
+    """The fields that name a topic. An unknown id has no name, and OffsetDelete has no ids."""
     return topic.name, bytes(getattr(topic, "topic_id", NO_TOPIC_ID))

@@ -15,7 +15,7 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 
 
 def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
-    """Topics that do not exist are refused; what is left goes to the group's shard."""
+    """Refuse topics that do not exist; pass the rest on to the group's shard."""
     request = call.request
     if request.group_instance_id is not None:
         raise unsupported.static_membership(request.group_instance_id)

@@ -13,7 +13,7 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDelete
 
 
 def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
-    """Topics that do not exist are refused; an error of the group is told before that."""
+    """Refuse topics that do not exist, unless the group itself is refused."""
     request = call.request
 
     def refusal(topic: Any, indexes: list[int]) -> delete_wire.OffsetDeleteResponseTopic:
