@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests import golden_logs
 from tests.storage.contract import ALL
@@ -400,7 +400,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(STEPS)
 def test_replaying_the_cleaned_log_equals_replaying_the_original(steps):
     disk, naive = MemoryFiles(), MemoryFiles()
