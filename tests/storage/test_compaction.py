@@ -7,7 +7,7 @@ from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import Broken, StorageError
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
-from kohort.storage.files import DiskFiles
+from kohort.storage.files import DiskFiles, make_durable_directory
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog
 from kohort.wire import batch as batches
@@ -17,6 +17,7 @@ DAY = 24 * 60 * 60 * 1000
 
 
 def opened(disk, segment_bytes=400):
+    make_durable_directory(disk, FOLDER)
     return SegmentLog(FOLDER, disk, LogConfig(segment_bytes, index_interval_bytes=100))
 
 

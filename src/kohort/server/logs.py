@@ -2,7 +2,7 @@
 them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
@@ -26,7 +26,16 @@ class Logs(Protocol):
     def open(
         self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis
     ) -> Log: ...
-    def delete(self, topic: Topic, index: PartitionIndex) -> None: ...
+    def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
+        """Remove logs of a topic that nobody holds: for good when this returns. Those that are
+        still there, and why.
+        """
+
+    def sync_names(self) -> None:
+        """Make it durable which logs there are: one that was opened counts only then. Raises
+        StorageError.
+        """
+
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Begin to clean a log that needs it: a slice at each step. None when it does not."""
 
@@ -40,8 +49,13 @@ class MemoryLogs:
         del topic, index, config, now
         return MemoryLog()
 
-    def delete(self, topic: Topic, index: PartitionIndex) -> None:
+    def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
         """There is nothing left of a log that nobody holds."""
+        del topic, indexes
+        return {}
+
+    def sync_names(self) -> None:
+        """Nothing is durable here."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Memory is not compacted: such a broker does not live long enough to need it."""
@@ -70,8 +84,21 @@ class DirectoryLogs:
         )
         return self._directory.open_log(topic.name, index, topic.topic_id, cut)
 
-    def delete(self, topic: Topic, index: PartitionIndex) -> None:
-        self._directory.delete(topic.name, index)
+    def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
+        left = {}
+        for index in indexes:
+            try:
+                self._directory.delete(topic.name, index, topic.topic_id)
+            except StorageError as error:
+                left[index] = str(error)
+        try:
+            self.sync_names()
+        except StorageError as error:
+            return dict.fromkeys(indexes, str(error))
+        return left
+
+    def sync_names(self) -> None:
+        self._directory.sync_names()
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         if not isinstance(log, SegmentLog) or not log.closed:

@@ -7,9 +7,9 @@ of lock that Kafka uses, so the two keep each other out as well.
 from collections.abc import Callable
 
 from kohort.config import read_properties
-from kohort.errors import StorageError
+from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
-from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
 from kohort.terms import Offset, TopicId, uuid_text
@@ -35,8 +35,9 @@ class LogDirectory:
         self.path = path.rstrip("/") or "/"
         self._files = files
         self._new_uuid = new_uuid
+        self._names_changed = False  # since they were last made durable
         try:
-            files.make_directory(self.path)
+            make_durable_directory(files, self.path)
             self._lock = files.lock(f"{self.path}/{LOCK}")
         except BlockingIOError as error:
             raise StorageError(f"{self.path} is in use by another broker") from error
@@ -117,14 +118,15 @@ class LogDirectory:
     def open_log(
         self, topic: str, index: int, topic_id: TopicId, config: LogConfig | None = None
     ) -> SegmentLog:
-        """The log of a partition, made when it is missing.
+        """The log of a partition, made when it is missing: for good only after `sync_names`.
 
         Raises StorageError when the folder belongs to another topic of that name, or cannot be
         read or written, and Broken when it is damaged.
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
-            self._files.make_directory(folder)
+            if self._files.make_directory(folder):
+                self._names_changed = True
             found = checkpoints.topic_id(self._files, folder)
             if found is None:
                 checkpoints.write_topic_id(self._files, folder, topic_id)
@@ -138,15 +140,32 @@ class LogDirectory:
         known_start = self._starts.get((topic, index), Offset(0))
         return SegmentLog(folder, self._files, config, known_start=known_start)
 
-    def delete(self, topic: str, index: int) -> None:
+    def delete(self, topic: str, index: int, topic_id: TopicId) -> None:
         """Remove a partition whose log is closed; fine when there is none. Raises StorageError.
 
-        A loss of power may bring its folder back until names in the directory are next made
-        durable, as the catalog's next save does: ask again as long as that has not happened.
+        A folder of another topic of that name is left alone: it was made anew meanwhile. A loss
+        of power may bring the folder back until `sync_names`.
         """
         folder = f"{self.path}/{topic}-{index}"
-        self._forget_start(topic, index)
-        delete_partition(self._files, folder, self._new_uuid().hex())
+        try:
+            found = self.topic_id(topic, index)
+        except Broken as error:
+            raise StorageError(f"{folder} may belong to another topic: {error}") from error
+        # A folder without an id holds nothing of another topic: the id is written first.
+        if found is None or found == topic_id:
+            self._forget_start(topic, index)
+            self._names_changed = True
+            delete_partition(self._files, folder, self._new_uuid().hex())
+
+    def sync_names(self) -> None:
+        """Make it durable which folders there are, where that has changed. Raises StorageError."""
+        if not self._names_changed:
+            return
+        try:
+            self._files.sync_directory(self.path)
+            self._names_changed = False
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be synced: {error}") from error
 
     def _forget_start(self, topic: str, index: int) -> None:
         """The next topic of that name begins at 0, also after a restart."""
