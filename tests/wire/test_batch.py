@@ -173,6 +173,13 @@ def test_reading_in_the_middle_of_a_buffer():
     assert [record.key for record in batches.records(data, 3)] == [b"k"]
 
 
+def test_times_are_those_of_the_records():
+    many = [Record(number, 1000 - number, b"k" * number, None) for number in range(0, 300, 3)]
+    for codec in range(5):
+        data = batches.build_records(many, attributes=codec)
+        assert list(batches.times(data)) == [(one.offset, one.timestamp) for one in many]
+
+
 # ---- hostile bytes
 
 
@@ -180,7 +187,13 @@ def test_truncation_at_each_byte_is_refused():
     record = Record(3, 5, b"key", b"value", [("name", b"item"), ("null", None)])
     data = batches.build_records([record, Record(4, 5, None, None)])
     for length in range(len(data)):
-        for read in (batches.header_at, batches.entries, lambda cut: list(batches.records(cut))):
+        readers = (
+            batches.header_at,
+            batches.entries,
+            lambda cut: list(batches.records(cut)),
+            lambda cut: list(batches.times(cut)),
+        )
+        for read in readers:
             with pytest.raises(WireError):
                 read(data[:length])
 

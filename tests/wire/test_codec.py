@@ -1,6 +1,7 @@
 """Round trips of every message in every version, and what hostile bytes may not do."""
 
 import contextlib
+import linecache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -147,3 +148,11 @@ def test_varints(value):
     encoded = uvarint(value)
 
     assert read_uvarint(encoded + b"rest", 0) == (value, len(encoded))
+
+
+def test_a_bounded_decoder_keeps_its_source_apart():
+    """Tracebacks and `kohort inspect codec` show the function that was asked for."""
+    plain = codec.decoder(OffsetCommitRequest, 8)
+    bounded = codec.decoder(OffsetCommitRequest, 8, 7)
+    sources = ["".join(linecache.getlines(one.__code__.co_filename)) for one in (plain, bounded)]
+    assert ["refuse_many" in source for source in sources] == [False, True]

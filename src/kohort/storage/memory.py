@@ -74,7 +74,7 @@ class MemoryLog:
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
         for index in range(bisect_right(self._next, self.start), len(self._batches)):
             if self._times[index] >= timestamp:
-                for offset, time, _, _ in batches.entries(self._batches[index]):
+                for offset, time in batches.times(self._batches[index]):
                     if time >= timestamp and offset >= self.start:
                         return time, Offset(offset)
         return None

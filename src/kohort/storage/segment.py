@@ -288,7 +288,7 @@ class Segment:
                 offset = Offset(header.last_offset + 1)
                 if header.max_timestamp < timestamp:
                     continue
-                for found, time, _, _ in batches.entries(data, at):
+                for found, time in batches.times(data, at):
                     if time >= timestamp and found >= start:
                         return time, Offset(found)
         return None

@@ -35,7 +35,8 @@ def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
     """
     _check(cls, version)
     source, constants = decoder_source(cls, version, most=most)
-    function: Decoder = compile_function("decode", cls, version, source, constants)
+    verb = "decode" if most is None else f"at most {most}: decode"
+    function: Decoder = compile_function(verb, cls, version, source, constants)
     return function
 
 

@@ -56,6 +56,11 @@ def compress(codec: int, data: bytes) -> bytes:
 
 def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
     """The plain body of a batch. Raises WireError for damage and for more than `limit` bytes."""
+    return bytes(unpacked(codec, data, limit))
+
+
+def unpacked(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes | bytearray:
+    """The same, without the copy that makes it immutable: for who only reads a large one."""
     if codec == Compression.NONE:
         return data
     if codec == Compression.SNAPPY:
@@ -66,7 +71,7 @@ def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
     return _decompress_framed(framed, Compression(codec).name.lower(), data, limit)
 
 
-def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> bytes:
+def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> bytearray:
     """Grows the output until it holds everything: frames need not say how long they are."""
     if not data:
         raise WireError(f"{name}: the compressed part of the batch is empty")
@@ -84,7 +89,7 @@ def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> by
             size = min(limit, 4 * size)
             continue
         del output[length:]
-        return bytes(output)
+        return output
 
 
 def _compress_xerial(data: bytes) -> bytes:

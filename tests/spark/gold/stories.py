@@ -29,16 +29,16 @@ class Story(Desk):
         super().__init__(**settings)
         self.began = self.now
 
-    def _take(self, effects):
-        self.times += [self.now] * len(effects.records)
-        super()._take(effects)
+    def _step(self):
+        super()._step()
+        self.times += [self.now] * (len(self.log) - len(self.times))
 
     @property
     def at(self):
         return (self.now - self.began) / 1000
 
     def grow(self, **partitions):
-        self._take(self.shard.topics_changed(topics(**partitions), self.now))
+        self.topics_changed(topics(**partitions))
 
     def rows(self, partition):
         return rows.raw(list(zip(self.times, self.log, strict=True)), partition)

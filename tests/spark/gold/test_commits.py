@@ -139,7 +139,7 @@ def replayed(steps):
     for position, (kind, index, producer, offset, commits_it) in enumerate(steps):
         match kind:
             case "plain":
-                store.put("g", ("t", index), value_of(offset))
+                store.put("g", ("t", index), value_of(offset), position)
             case "in":
                 place = ("t", index)
                 store.put_pending(

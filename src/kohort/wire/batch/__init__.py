@@ -17,7 +17,7 @@ from kohort.wire.batch.header import (
     stamp,
     walk,
 )
-from kohort.wire.batch.reading import Entry, Record, entries, marker_commits, records
+from kohort.wire.batch.reading import Entry, Record, entries, marker_commits, records, times
 
 __all__ = [
     "APPEND_TIME",
@@ -41,6 +41,7 @@ __all__ = [
     "peek",
     "records",
     "stamp",
+    "times",
     "walk",
     "with_append_time",
 ]
