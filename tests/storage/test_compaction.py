@@ -310,6 +310,26 @@ def test_the_log_may_be_used_between_two_slices(disk):
     assert replayed(opened(disk)) == replayed(log)
 
 
+def test_what_is_closed_during_a_cleaning_is_not_taken_for_clean(disk):
+    """K229-24: else what was deleted meanwhile keeps its room until the next start."""
+    log = opened(disk, segment_bytes=100_000)
+    for number in range(20):
+        put(log, (f"{number}", "x" * 50))
+    first = log.end
+    log.roll()
+    steps = compact(log, disk, CleaningRules(now=2000))
+    next(steps)
+    for number in range(20):
+        put(log, (f"{number}", "y" * 50))
+    log.roll()
+    list(steps)
+    assert log.cleaned_end == first
+    assert dirty_ratio(log) > 0.4
+    clean(log, disk)
+    assert dirty_ratio(log) == 0
+    assert log.size_bytes < 20 * 150
+
+
 def test_retention_may_be_quicker(disk):
     log = opened(disk)
     for number in range(30):
