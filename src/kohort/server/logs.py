@@ -3,11 +3,13 @@ them.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import StorageError
-from kohort.server.catalog import Topic
+from kohort.runtime.observers import Observer
+from kohort.server.catalog import Copy, Topic
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import Files, read_whole, replace_whole
@@ -17,6 +19,8 @@ from kohort.storage.segments import SegmentLog
 from kohort.terms import Millis, PartitionIndex
 
 CATALOG_FILE = "kohort.catalog.json"
+CATALOG_COPY = CATALOG_FILE + ".former"
+_DAMAGED_SUFFIX = ".damaged"
 _LEAST_DIRTY = 1e-9  # a log without anything new is not cleaned again, whatever the ratio says
 
 
@@ -117,18 +121,43 @@ class DirectoryLogs:
 
 
 class DirectoryStore:
-    """The catalog's file in a data directory, replaced as a whole."""
+    """The catalog's file in a data directory, replaced as a whole, and the copy beside it. The copy
+    is the same, or one change older when a crash came between the two.
+    """
 
-    def __init__(self, path: str, files: Files) -> None:
+    def __init__(self, path: str, files: Files, observe: Observer) -> None:
         self._path = path
         self._files = files
+        self._observe = observe
 
-    def load(self) -> bytes | None:
-        return read_whole(self._files, self._path, CATALOG_FILE)
+    def load(self) -> list[Copy]:
+        copies = [self._copy(CATALOG_FILE), self._copy(CATALOG_COPY)]
+        if copies[1] is None:
+            return [copy for copy in copies if copy is not None]
+        missing = StorageError(f"{self._path}/{CATALOG_FILE} is missing")
+        return [copies[0] or Copy(f"{self._path}/{CATALOG_FILE}", missing), copies[1]]
+
+    def _copy(self, name: str) -> Copy | None:
+        path = f"{self._path}/{name}"
+        try:
+            content = read_whole(self._files, self._path, name)
+        except OSError as error:
+            return Copy(path, StorageError(f"{path} cannot be read: {error}"))
+        return None if content is None else Copy(path, content)
 
     def save(self, content: bytes) -> None:
-        """Raises StorageError; the old file is then still whole."""
         try:
             replace_whole(self._files, self._path, CATALOG_FILE, content)
         except OSError as error:
             raise StorageError(f"{self._path}/{CATALOG_FILE} cannot be written: {error}") from error
+        try:
+            replace_whole(self._files, self._path, CATALOG_COPY, content)
+        except OSError as error:
+            self._observe.warning(f"{self._path}/{CATALOG_COPY} is older now: {error}")
+
+    def set_aside(self, copy: Copy) -> None:
+        try:
+            with suppress(FileNotFoundError):
+                self._files.rename(copy.name, copy.name + _DAMAGED_SUFFIX)
+        except OSError as error:
+            raise StorageError(f"{copy.name} cannot be set aside: {error}") from error

@@ -219,6 +219,7 @@ class PartitionTable:
         else:
             if self._refused.pop(place, None) is not None:
                 self._observe.warning(f"{name} is there now")
+            self._catalog.note_producer_id(outcome.highest_producer_id)
             partition = Partition(topic, opened.index, outcome, self._config)
             self.open[place] = partition
             self._listener.opened(partition, now)

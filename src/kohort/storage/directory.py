@@ -4,6 +4,7 @@
 of lock that Kafka uses, so the two keep each other out as well.
 """
 
+import re
 from collections.abc import Callable
 
 from kohort.config import read_properties
@@ -11,13 +12,14 @@ from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
 from kohort.storage.log import LogConfig
+from kohort.storage.segment import Segment, segment_bases
 from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
 from kohort.terms import Offset, TopicId, uuid_text
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-_DELETE_SUFFIX = "-delete"
+_DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 _KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
 
 
@@ -36,6 +38,7 @@ class LogDirectory:
         self._files = files
         self._new_uuid = new_uuid
         self._names_changed = False  # since they were last made durable
+        self.notices: list[str] = []  # what was skipped when the directory was opened
         try:
             make_durable_directory(files, self.path)
             self._lock = files.lock(f"{self.path}/{LOCK}")
@@ -93,17 +96,49 @@ class LogDirectory:
         """Finish deletions, and take Kafka's word of a clean stop away: we are about to write."""
         self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN}")
         for name in self._files.names(self.path):
-            if name.endswith(_DELETE_SUFFIX):
-                remove_folder(self._files, f"{self.path}/{name}")
+            if _DELETED.fullmatch(name):
+                try:
+                    remove_folder(self._files, f"{self.path}/{name}")
+                except OSError as error:
+                    self.notices.append(f"{self.path}/{name} is not removed: {error}")
 
     def partitions(self) -> dict[str, list[int]]:
-        """The topics that have folders, and the partitions of each."""
+        """The topics that have folders, and the partitions of each. What only has the name of a
+        partition is somebody else's.
+        """
         found: dict[str, list[int]] = {}
         for name in self._files.names(self.path):
             place = checkpoints.split_name(name)
-            if place is not None and place[0] != _KAFKA_METADATA:
+            if place is not None and place[0] != _KAFKA_METADATA and self._is_partition(name):
                 found.setdefault(place[0], []).append(place[1])
         return {topic: sorted(found[topic]) for topic in sorted(found)}
+
+    def _is_partition(self, name: str) -> bool:
+        try:
+            inside = self._files.names(f"{self.path}/{name}")
+        except NotADirectoryError:
+            return False
+        except OSError as error:
+            self.notices.append(f"{self.path}/{name} is left alone: {error}")
+            return False
+        return checkpoints.PARTITION_METADATA in inside or bool(segment_bases(inside))
+
+    def highest_producer_id(self, topic: str, index: int) -> int:
+        """The highest producer id in all the batches of a partition, or -1. Raises StorageError.
+
+        What stands behind damage is not seen; the partition is not served then either.
+        """
+        folder = f"{self.path}/{topic}-{index}"
+        highest = -1
+        try:
+            for base in segment_bases(self._files.names(folder)):
+                segment = Segment(self._files, folder, base, interval=1 << 30)
+                segment.scan(check=False)
+                segment.file.close()
+                highest = max(highest, segment.highest_producer_id)
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be read: {error}") from error
+        return highest
 
     def topic_id(self, topic: str, index: int) -> TopicId | None:
         """The topic id that a partition's folder names, if it names one. Raises StorageError for a
