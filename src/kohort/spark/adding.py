@@ -43,6 +43,8 @@ class Summary(NamedTuple):
     """What happened to the log: gaps, cut tails."""
     as_of: datetime
     seconds: float
+    log_end: datetime | None = None
+    """Where the log ends, if that is long before `as_of` and it may be a copy."""
 
 
 class Options(NamedTuple):

@@ -20,7 +20,8 @@ from kohort.spark import report as page
 from kohort.spark.adding import Batch, Options, Summary, add, append_samples, ends_now, tidy
 from kohort.spark.gold import Context
 from kohort.spark.late import late
-from kohort.spark.manifest import BusyError, TablesError, Writer, load
+from kohort.spark.log_end import log_end
+from kohort.spark.manifest import BusyError, TablesError, Writer, load, local
 from kohort.spark.plain import Tables
 from kohort.spark.progress import Doing, Progress
 from kohort.spark.session import (
@@ -89,8 +90,8 @@ def run(
             added = add(active, writer, log, batch, options, progress)
             context = Context(added.as_of, *writer.manifest.settings)
             tidy(active, writer, context, keep_days, progress)
-        gold = writer.manifest.gold_rows()
-    return added._replace(gold=gold, seconds=time.monotonic() - began)
+        gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
+    return added._replace(gold=gold, seconds=time.monotonic() - began, log_end=ended)
 
 
 def stream(
@@ -143,6 +144,7 @@ def stream(
         after.notes[len(before.notes) :],
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
         time.monotonic() - began,
+        log_end(Tables(writer.directory)),
     )
 
 
@@ -150,8 +152,10 @@ def report(out: str | Path, groups: Sequence[str] | None = None) -> Path:
     """Write `report.html` into the directory of tables, of these groups or of those that there is
     most to tell of; returns where it is. Raises KohortError.
     """
-    directory = Path(out)
-    return page.write(Tables(directory), directory / REPORT, groups)
+    tables = Tables(out)
+    if groups is not None:
+        tables.check_groups(groups)
+    return page.write(tables, Path(out) / REPORT, groups, log_end=log_end(tables))
 
 
 def snapshot(
@@ -171,7 +175,7 @@ def snapshot(
     again the next time, and `failed` gets the error. Raises KohortError: it did not answer the
     first time, the tables are those of another cluster.
     """
-    directory, taken, waiting = Path(out), 0, []
+    directory, taken, waiting = local(out), 0, []
     identity = Identity(cluster_id(bootstrap), None)
     due = time.monotonic()
     while True:
