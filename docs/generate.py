@@ -122,7 +122,15 @@ def table_page(table: Table) -> str:
     )
 
 
+def conformance() -> str:
+    """docs/conformance.md"""
+    from tests.house.requirements import page  # noqa: PLC0415  (it lies beside, not on the path)
+
+    return page()
+
+
 PAGES = {
+    "conformance.md": conformance,
     "protocol.md": protocol,
     "settings.md": settings,
     "tables/README.md": tables,
@@ -130,6 +138,7 @@ PAGES = {
 }
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent))  # the folder of the tests
     (HERE / "tables").mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (HERE / name).write_text(page(), encoding="utf-8")

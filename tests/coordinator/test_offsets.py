@@ -31,6 +31,7 @@ from kohort.records.schemas import (
     OffsetCommitValue,
 )
 from kohort.terms import NO_TOPIC_ID, GroupId, GroupState, GroupType, TopicId
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -169,6 +170,7 @@ def test_a_commit_keeps_a_session():
     ],
 )
 def test_a_consumer_group(member_id, epoch, version, code):
+    """K848-100, K848-102, K848-105."""
     desk = Desk()
     beat(desk, "m", 0)
     caller = {"member_id": member_id, "generation_id_or_member_epoch": epoch}
@@ -176,7 +178,7 @@ def test_a_consumer_group(member_id, epoch, version, code):
 
 
 def test_an_older_epoch_will_do_for_partitions_held_since_then():
-    """KIP-1251: the commit was on its way while the epoch moved on."""
+    """K848-099: KIP-1251: the commit was on its way while the epoch moved on."""
     desk = Desk()
     beat(desk, "a", 0)
     beat(desk, "b", 0)
@@ -310,6 +312,7 @@ def test_what_was_committed_is_read_back_also_after_a_restart():
 
 
 def test_what_was_never_committed_is_no_error():
+    """K709-17."""
     desk = Desk()
     commit(desk, {("orders", 2): 7})
     wanted = [FIRST, ("orders", 2), ("orders", 99), ("orders", -1), ("unknown", 0)]
@@ -325,6 +328,7 @@ def test_what_was_never_committed_is_no_error():
 
 
 def test_many_groups_in_one_request():
+    """K709-03, K709-13, K709-16."""
     desk = Desk()
     for number in range(3):
         commit(desk, {FIRST: number}, group_id=f"g{number}")
@@ -337,6 +341,32 @@ def test_many_groups_in_one_request():
     assert [group.group_id for group in answer.groups] == ["g2", "none", "g0"]
     assert [len(group.topics) for group in answer.groups] == [1, 0, 1]
     assert answer.groups[0].topics[0].topic_id == topic_id("orders")
+    assert desk.told(OffsetFetchRequest(groups=[]), 10).groups == []
+
+
+def test_one_request_may_ask_for_all_of_one_group_and_for_some_of_another():
+    """K709-03, K709-18: the empty id is an id."""
+    desk = Desk()
+    for group_id in ("", "g", "h"):
+        commit(desk, {FIRST: 5, ("orders", 1): 6}, group_id=group_id)
+    some = [OffsetFetchRequestTopics(name="orders", partition_indexes=[1, 3])]
+    request = OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup(group_id="h", topics=None),
+            OffsetFetchRequestGroup(group_id="", topics=some),
+            OffsetFetchRequestGroup(group_id="g", topics=[]),
+        ]
+    )
+    groups = desk.told(request, 10).groups
+    assert [(group.group_id, group.error_code) for group in groups] == [("h", 0), ("", 0), ("g", 0)]
+    assert [
+        [
+            (one.partition_index, one.committed_offset)
+            for topic in group.topics
+            for one in topic.partitions
+        ]
+        for group in groups
+    ] == [[(0, 5), (1, 6)], [(1, 6), (3, -1)], []]
 
 
 def test_members_of_classic_groups_are_not_checked():
@@ -358,6 +388,7 @@ def test_members_of_classic_groups_are_not_checked():
     ],
 )
 def test_members_of_consumer_groups_are_checked(caller, code):
+    """K848-103."""
     desk = Desk()
     beat(desk, "m", 0)
     commit(desk, {FIRST: 5}, member_id="m", generation_id_or_member_epoch=2)
@@ -555,6 +586,7 @@ class Log:
 
 
 def test_an_offset_in_a_transaction_waits_for_its_end():
+    """K709-12."""
     log = Log()
     log.put(5)
     log.put(9, producer_id=1)
@@ -624,6 +656,18 @@ def test_a_marker_of_nobody():
     log = Log()
     log.marker(77)
     assert log.committed == -1
+
+
+def test_a_group_of_the_same_id_begins_anew():
+    """K229-14: what ends later brings nothing back."""
+    log = Log()
+    log.put(5)
+    log.put(9, producer_id=1)
+    deletion = DeleteGroupsRequest(groups_names=["g"])
+    assert [one.error_code for one in log.desk.told(deletion, 2).results] == [0]
+    assert beat(log.desk, "m", 0).member_epoch == 2
+    log.marker(1)
+    assert (log.committed, log.unstable) == (-1, False)
 
 
 def test_pending_offsets_are_deleted_with_the_others():

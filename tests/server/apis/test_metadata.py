@@ -280,6 +280,7 @@ def versions(desk, version, name="a", number="1"):
 
 
 def test_what_is_served(desk):
+    """K848-031."""
     answer = versions(desk, 4)
 
     offered = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
@@ -290,6 +291,7 @@ def test_what_is_served(desk):
 
 
 def test_without_the_consumer_protocol_its_feature_is_off():
+    """K848-029, K848-031."""
     answer = versions(Desk(group_coordinator_rebalance_protocols="classic"), 3)
 
     assert answer.finalized_features == []
