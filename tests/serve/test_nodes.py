@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from tests.serve.talk import serving
+from tests.waiting import SOON_S
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -104,4 +105,4 @@ def test_what_is_kept_survives_with_all_nodes(tmp_path):
                     else:
                         assert client.commit(group, "t", 5) == 0
             broker.process.kill()
-            broker.process.wait(10)
+            broker.process.wait(SOON_S)

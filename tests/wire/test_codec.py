@@ -29,7 +29,7 @@ VERSIONED = [
 @pytest.mark.parametrize(
     ("cls", "version"), VERSIONED, ids=lambda one: getattr(one, "__name__", f"v{one}")
 )
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_message_survives_its_own_bytes(cls, version, data):
     """decode(encode(m)) is m, and takes exactly what encode gave."""
@@ -77,7 +77,7 @@ def test_a_message_cut_at_any_byte_is_refused(frame):
                 codec.decode(cls, version, data[:stop], first)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(VERSIONED),
     st.binary(max_size=200) | st.binary(max_size=30).map(lambda head: head + b"\xff" * 40),
@@ -88,7 +88,7 @@ def test_any_bytes_are_a_message_or_a_wire_error(versioned, data):
         codec.decode(cls, version, data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(shortest_frames()), st.data())
 def test_a_damaged_message_is_a_message_or_a_wire_error(frame, data):
     """Real frames with some bytes changed reach further than random ones."""
