@@ -4,11 +4,11 @@ import asyncio
 import json
 
 import pytest
+from tests.client.admin.test_groups import listing
+from tests.client.admin.test_offsets import COMMITTED, saying
+from tests.client.admin.test_topics import found
 from tests.client.members import ConsumerMember, commit, coordinator, join_classic
 from tests.client.scripted import Scripted, asynchronous
-from tests.client.test_admin_groups import listing
-from tests.client.test_admin_offsets import COMMITTED, saying
-from tests.client.test_admin_topics import found
 
 from kohort.cli.main import main
 from kohort.client.admin import AdminClient, NewTopic
