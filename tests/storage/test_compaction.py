@@ -423,6 +423,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_replaying_the_cleaned_log_equals_replaying_the_original(steps):
+    """K229-13."""
     disk, naive = MemoryFiles(), MemoryFiles()
     log, original = opened(disk), opened(naive, 1 << 20)
     now = 1000
