@@ -72,9 +72,11 @@ def test_a_broker_that_is_silent_is_not_waited_for():
         ) as process,
     ):
         try:
-            server.accept()[0].recv(1)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(SOON_S) == 130
+            connection, _ = server.accept()  # it stays open: a closed one would be an answer
+            with connection:
+                connection.recv(1)
+                process.send_signal(signal.SIGINT)
+                assert process.wait(SOON_S) == 130
             assert (process.stdout.read(), process.stderr.read()) == ("", "")
         finally:
             process.kill()

@@ -180,6 +180,7 @@ def test_the_first_listener_for_clients(settings, address):
 
 
 def test_listening_beyond_this_machine_is_warned_of(tmp_path):
+    """K848-193: and so are settings that mean nothing."""
     process, ready = start(
         "--listen",
         "0.0.0.0:0",

@@ -12,7 +12,10 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_grows_and_shrinks(kind, broker, crew):
-    """Four members come one after the other, one leaves, one is killed; every record is seen."""
+    """Four members come one after the other, one leaves, one is killed; every record is seen.
+
+    Holds K848-003, K848-167, K848-169.
+    """
     create_topic(broker.bootstrap, "orders", 6)
     produce(broker.bootstrap, "orders", range(500))
     members = []

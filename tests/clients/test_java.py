@@ -1,4 +1,4 @@
-"""The Java client as a member of a group on our broker, under both protocols."""
+"""The Java client as a member of a group on our broker, under both protocols (K848-169)."""
 
 import asyncio
 import time

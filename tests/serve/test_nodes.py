@@ -54,6 +54,7 @@ def test_more_copies_than_nodes_are_refused(cluster):
 
 
 def test_groups_are_spread_and_each_is_served_by_its_own_node(cluster):
+    """K40-03."""
     groups = [f"group-{number}" for number in range(60)]
     with cluster.talk() as client:
         client.create_topic("t", 3)

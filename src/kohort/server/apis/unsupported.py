@@ -3,7 +3,9 @@
 Clients take these codes for final; with most others they would ask again for ever.
 """
 
+from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Kind, May, Operation, check
 
 
 class NotBuiltError(ApiError):
@@ -45,8 +47,9 @@ def group_configs(name: str) -> NotBuiltError:
     )
 
 
-def transactional(transactional_id: str) -> ApiError:
+def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
     """Refuse a request that names a transactional id; an empty one is an error of its own."""
+    check(may, client, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     return transactions(transactional_id)
