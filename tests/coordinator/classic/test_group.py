@@ -1,5 +1,5 @@
-"""A classic group by itself: who supports what, the vote, what may follow what, what the log
-restores.
+"""A classic group by itself: who supports what, the vote, what may follow what,
+what the log restores.
 """
 
 import pytest
