@@ -100,6 +100,11 @@ class Stage:
         self.broker.close()
         self.errors.close()
 
+    def words_of_clients(self) -> str:
+        """What producers and consumers have written to stderr, and who of them has ended."""
+        ended = [part.name for part in self.parts if part.process.poll() is not None]
+        return f"{Path(self.errors.name).read_text(encoding='utf-8')}ended: {', '.join(ended)}"
+
     def kohort(self, *words: str) -> str:
         """Run the command line, as a user would."""
         return run(*words, "--bootstrap-server", self.broker.bootstrap)
@@ -310,6 +315,7 @@ def main() -> int:
         except (Failed, subprocess.SubprocessError) as error:
             print(f"\n{BOLD}The demo has failed:{PLAIN} {error}", file=sys.stderr)
             print(stage.broker.log()[-3000:], file=sys.stderr)
+            print(stage.words_of_clients()[-3000:], file=sys.stderr)
             return 1
         finally:
             stage.clear()

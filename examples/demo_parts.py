@@ -134,7 +134,11 @@ def classic(bootstrap: str, topic: str, group: str, name: str, journal_path: str
         heartbeat_interval_ms=500,
     )
     while not ending.asked:
-        batches = consumer.poll(timeout_ms=200)
+        try:
+            batches = consumer.poll(timeout_ms=200)
+        except KafkaError as error:  # the broker is away: ask again
+            journal.note(refused=str(error))
+            continue
         for partition, messages in batches.items():
             for one in messages:
                 journal.note(read=[partition.partition, one.offset, int(one.value)])
