@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
 from kohort.errors import ApiError
-from kohort.server.access import Operation
+from kohort.server.access import READ
 from kohort.server.connection import Connection
 from kohort.server.node import Driver, Node
 from kohort.terms import GroupId, Millis
@@ -74,9 +74,7 @@ class Heartbeats:
     ) -> None:
         """Keep what this heartbeat will be answered next time, when it changes nothing."""
         try:
-            driver = self._node.driver_for(
-                connection.client, Operation.READ, GroupId(request.group_id)
-            )
+            driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:
             return
         quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None

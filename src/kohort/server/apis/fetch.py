@@ -6,7 +6,7 @@ once more when it is woken or when its time is over.
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Operation
+from kohort.server.access import READ
 from kohort.server.apis.leaders import (
     NOT_SAID,
     check_leader_epoch,
@@ -124,7 +124,7 @@ class _Reading:
         for (name, topic_id), partitions in self.wanted:
             if not partitions:
                 continue
-            topic = topic_named(self.node, self.client, Operation.READ, name, topic_id, by_id=by_id)
+            topic = topic_named(self.node, self.client, READ, name, topic_id, by_id=by_id)
             answers = []
             for wanted in partitions:
                 try:

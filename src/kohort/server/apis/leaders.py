@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation, refusal
+from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
@@ -34,8 +34,8 @@ def topic_named(
         name = topic.name
     else:
         topic = cluster.catalog.by_name.get(name)
-    if not cluster.may(client, operation, Kind.TOPIC, name):
-        return refusal(Kind.TOPIC)
+    if not cluster.may(client, operation, TOPIC, name):
+        return refusal(TOPIC)
     return topic or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

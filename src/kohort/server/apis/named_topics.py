@@ -8,7 +8,7 @@ from typing import Any
 from kohort.coordinator.effects import Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
-from kohort.server.access import Kind, Operation
+from kohort.server.access import TOPIC, Operation
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, TopicId
 
@@ -32,7 +32,7 @@ def why_not(
     known = topic.name in node.cluster.topics.by_name
     if by_id and not known:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if not node.cluster.may(client, operation, Kind.TOPIC, topic.name):
+    if not node.cluster.may(client, operation, TOPIC, topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return None if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -7,7 +7,7 @@ partition upstream writes the last and says nothing of the others; here each is 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server import incoming
-from kohort.server.access import Operation
+from kohort.server.access import WRITE
 from kohort.server.apis import unsupported
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
 from kohort.server.catalog import Topic
@@ -75,7 +75,7 @@ def _produced(
         topic = topic_named(
             node,
             call.client,
-            Operation.WRITE,
+            WRITE,
             wanted.name,
             TopicId(wanted.topic_id),
             by_id=version >= 13,

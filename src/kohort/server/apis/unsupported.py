@@ -5,7 +5,7 @@ The codes are those that clients take for final; on most others they would ask a
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, May, Operation, check
+from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
@@ -49,7 +49,7 @@ def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
     """A request that names a transactional id, which may be wrong in itself. Raises ApiError for
     somebody else's.
     """
-    check(may, client, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
+    check(may, client, WRITE, TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     return transactions(transactional_id)
