@@ -60,7 +60,7 @@ CLUSTER_NAME = "kafka-cluster"
 ANY = "*"
 NOT_ASKED = -2147483648  # a bit field that nobody wanted
 
-# Where upstream has a kind of resource with fewer operations than all, so does a bit field.
+# The operations that upstream knows for each kind: no bit field shows another.
 _OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
     TOPIC: (
         READ,
