@@ -4,14 +4,13 @@ from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, TOPIC, check
 from kohort.server.apis.judging import (
-    PARTITIONS_MAX,
     change_topics,
     check_room,
     check_time,
     checked_assignment,
     judged_topics,
 )
-from kohort.server.catalog import Draft, Topic
+from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.create_partitions import (

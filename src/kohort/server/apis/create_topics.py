@@ -8,14 +8,13 @@ from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.server.access import CREATE, DESCRIBE_CONFIGS, TOPIC, check_everywhere
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.judging import (
-    PARTITIONS_MAX,
     change_topics,
     check_room,
     check_time,
     checked_assignment,
     judged_topics,
 )
-from kohort.server.catalog import Draft, Topic, check_topic_name
+from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic, check_topic_name
 from kohort.server.disk_work import Finish
 from kohort.server.node import Node
 from kohort.terms import Millis, TopicId

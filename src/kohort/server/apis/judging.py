@@ -17,8 +17,6 @@ from kohort.wire.messages.create_topics import CreatableTopic
 Asked = TypeVar("Asked", CreatableTopic, CreatePartitionsTopic)
 Key = TypeVar("Key", bound=Hashable)
 
-PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
-
 
 def change_topics(
     node: Node,
