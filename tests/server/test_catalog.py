@@ -1,9 +1,13 @@
 """Topics that survive, names that are refused, and who leads what."""
 
 import pytest
+from tests.observer import Told
+from tests.storage.disk import MemoryFiles
 
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server.catalog import Catalog, MemoryStore, Topic, check_topic_name
+from kohort.server.logs import CATALOG_COPY, CATALOG_FILE, DirectoryStore
+from kohort.storage.files import replace_whole
 from kohort.terms import TopicId
 
 
@@ -18,7 +22,7 @@ def topic(name="orders", partitions=3, **more):
 
 
 def opened(store=None):
-    return Catalog(store or MemoryStore(), lambda: "cluster-1")
+    return Catalog(store or MemoryStore(), lambda: "cluster-1", Told())
 
 
 def change(catalog, changes):
@@ -45,7 +49,7 @@ def test_what_was_changed_is_there_after_a_restart():
     catalog.create(topic("b"))
     change(catalog, lambda draft: draft.put(topic("b", partitions=9)))
 
-    again = Catalog(store, lambda: "another")
+    again = Catalog(store, lambda: "another", Told())
 
     assert again.cluster_id == "cluster-1"
     assert again.by_name == catalog.by_name
@@ -126,13 +130,108 @@ def test_a_block_that_cannot_be_reserved_gives_no_id():
     assert producer_id(catalog) == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 2, "cluster_id": "x"}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 3, "cluster_id": "x"}', b"\xff"])
 def test_a_damaged_catalog_is_an_error(content):
     store = MemoryStore()
     store.content = content
 
     with pytest.raises(Broken, match="catalog of topics"):
         opened(store)
+
+
+def test_ids_that_a_log_holds_are_not_given_out():
+    store = MemoryStore()
+    catalog = opened(store)
+    catalog.note_producer_id(4711)
+    catalog.note_producer_id(7)
+    catalog.note_producer_id(1 << 62)  # some client's invention
+    assert producer_id(catalog) == 4712
+    assert producer_id(opened(store)) == 5712
+
+
+@pytest.fixture
+def kept():
+    """A catalog on a disk; opening it again is a restart."""
+    disk = MemoryFiles()
+    disk.make_directory("/data")
+
+    def open_one():
+        told = Told()
+        return Catalog(DirectoryStore("/data", disk, told), lambda: "cluster-1", told), told
+
+    catalog, _ = open_one()
+    catalog.create(topic("a", configs={"cleanup.policy": "compact"}))
+    assert producer_id(catalog) == 0
+    return disk, open_one
+
+
+def test_every_flipped_bit_of_the_catalog_is_seen(kept):
+    disk, open_one = kept
+    before, _ = open_one()
+    whole = bytes(disk.files[f"/data/{CATALOG_FILE}"].now)
+    for position in range(len(whole)):
+        disk.flip(f"/data/{CATALOG_FILE}", position, bit=position % 7)
+        catalog, told = open_one()
+        assert catalog.by_name == before.by_name
+        assert catalog.cluster_id == before.cluster_id
+        if whole[position : position + 1].strip():
+            assert len(told.warnings) == 1, position
+            assert f"/data/{CATALOG_FILE}" in told.warnings[0]
+            assert f"/data/{CATALOG_COPY} is used instead" in told.warnings[0]
+        replace_whole(disk, "/data", CATALOG_FILE, whole)
+        replace_whole(disk, "/data", CATALOG_COPY, whole)
+
+
+def test_the_copy_stands_in_for_a_catalog_that_is_gone(kept):
+    disk, open_one = kept
+    disk.unlink(f"/data/{CATALOG_FILE}")
+    catalog, told = open_one()
+    assert catalog.by_name["a"].configs == {"cleanup.policy": "compact"}
+    assert told.warnings[0].startswith(f"/data/{CATALOG_FILE} is missing; /data/{CATALOG_COPY} is")
+    assert producer_id(catalog) > 2000, "the copy may be older than what was given out last"
+    _, told = open_one()
+    assert not told.warnings
+
+
+def test_what_is_damaged_is_set_aside(kept):
+    disk, open_one = kept
+    replace_whole(disk, "/data", CATALOG_FILE, b"{}")
+    open_one()
+    assert bytes(disk.files[f"/data/{CATALOG_FILE}.damaged"].now) == b"{}"
+
+
+def test_without_any_copy_the_error_names_the_files(kept):
+    disk, open_one = kept
+    for name in (CATALOG_FILE, CATALOG_COPY):
+        replace_whole(disk, "/data", name, b"{}")
+    with pytest.raises(Broken) as caught:
+        open_one()
+    assert f"/data/{CATALOG_FILE} cannot be read" in str(caught.value)
+    assert f"/data/{CATALOG_COPY} cannot be read" in str(caught.value)
+
+
+def test_a_catalog_without_checksum_or_copy_is_taken_and_gets_both(kept):
+    disk, open_one = kept
+    text = bytes(disk.files[f"/data/{CATALOG_FILE}"].now).decode()
+    older = "\n".join(line for line in text.splitlines() if "checksum" not in line)
+    older = older.replace('"version": 2', '"version": 1')
+    replace_whole(disk, "/data", CATALOG_FILE, older.encode())
+    disk.unlink(f"/data/{CATALOG_COPY}")
+    catalog, told = open_one()
+    assert list(catalog.by_name) == ["a"]
+    assert not told.warnings
+    assert "checksum" in text
+    assert disk.files[f"/data/{CATALOG_COPY}"].now == disk.files[f"/data/{CATALOG_FILE}"].now
+
+
+def test_a_copy_that_cannot_be_written_is_told_and_hinders_nothing(kept):
+    disk, open_one = kept
+    catalog, told = open_one()
+    disk.faults["open", f"/data/{CATALOG_COPY}"] = 28
+    catalog.create(topic("b"))
+    assert "is older now" in told.warnings[0]
+    again, _ = open_one()
+    assert list(again.by_name) == ["a", "b"]
 
 
 def test_to_make_a_topic_of_a_name_that_is_taken_is_a_bug():

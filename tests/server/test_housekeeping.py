@@ -12,6 +12,12 @@ from kohort.storage.files import DiskFiles
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis
 from kohort.wire.batch import entries, header_at
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 MEGABYTE = 1 << 20
 
@@ -93,6 +99,45 @@ def test_a_compacted_topic_keeps_the_last_value_of_a_key(open_desk):
     assert kept[-1] == (5, b"\x05")
     assert len(kept) < 6
     assert housekeep(desk, 20_000) <= 2
+
+
+def test_deleted_groups_give_their_room_back(open_desk):
+    """K229-24, also where the log rolls while it is cleaned."""
+    desk = open_desk(
+        offsets_topic_num_partitions="1",
+        log_cleaner_delete_retention_ms="0",
+        log_cleaner_min_cleanable_ratio="0.01",
+        log_cleaner_backoff_ms="1000",
+    )
+    desk.create()
+    log = desk.cluster.partition("__consumer_offsets", 0).log
+    names = [f"group-{number}" for number in range(300)]
+    for name in names:
+        commit(desk, name)
+        if name.endswith("00"):
+            log.roll()
+    full = log.size_bytes
+    assert len(log.closed) >= 2
+
+    desk.wait(1000)
+    assert desk.cluster.housekeep(desk.now), "it is being cleaned"
+    deleted = desk.ask(DeleteGroupsRequest(groups_names=names), 2).results
+    assert {one.error_code for one in deleted} == {0}
+    commit(desk, "last")
+    log.roll()
+    for _ in range(4):
+        housekeep(desk, 20_000)
+        commit(desk, "last")
+        log.roll()
+
+    assert log.size_bytes < full / 20
+
+
+def commit(desk, group_id):
+    place = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[place])
+    answer = desk.ask(OffsetCommitRequest(group_id=group_id, topics=[topic]), 8)
+    assert answer.topics[0].partitions[0].error_code == 0
 
 
 def test_cleaning_can_be_switched_off_and_the_young_are_left_alone(open_desk):

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark import report_tables
 from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
+from tests.waiting import SOON_S
 
 from kohort.spark import report
 from kohort.spark.report import charts, lag, members, page, picks, rebalances
@@ -350,7 +351,7 @@ def browse(tmp_path, *flags, width=1400, height=1000):
             (tmp_path / "seen.html").as_uri(),
         ],
         capture_output=True,
-        timeout=100,
+        timeout=SOON_S,
         check=True,
         encoding="utf-8",
         errors="replace",

@@ -1,12 +1,18 @@
-"""A disk in memory that fills up, refuses, and crashes at any of its steps.
+"""A disk in memory that fills up, refuses, decays, and crashes at any of its steps.
 
-After a crash of the process everything written is still there; after a loss of power only what was
-synced, and any part of the rest. A step is whatever changes the disk.
+After a crash of the process everything written is still there. After a loss of power only what was
+synced is promised: of a file its bytes, of a directory the names in it. Of the rest any part may be
+there: pages of a file in any order, names one without the other. A step is whatever changes the
+disk.
+
+Faults concern one path of many: `refused`, `immovable` and `faults` name what refuses, and how.
 """
 
 import errno
 import os
 from dataclasses import dataclass, field
+
+PAGE_BYTES = 4096
 
 
 class Crashed(BaseException):
@@ -21,13 +27,23 @@ class Content:
     synced: bytes = b""
 
 
+@dataclass
+class Directory:
+    """Names and what they stand for: as they are, and as of the last sync of the directory."""
+
+    now: dict[str, "Content | Directory"] = field(default_factory=dict)
+    synced: dict[str, "Content | Directory"] = field(default_factory=dict)
+
+
 class MemoryFile:
-    def __init__(self, disk, content, locked=None):
+    def __init__(self, disk, content, path, locked=None):
         self._disk = disk
         self._content = content
+        self._path = path
         self._locked = locked
 
     def read(self, position, count):
+        self._disk.refuse("read", self._path)
         if self._disk.refuses_read:
             raise OSError(errno.EIO, "Input/output error")
         data = bytes(self._content.now[position : position + count])
@@ -38,6 +54,7 @@ class MemoryFile:
         return len(self._content.now)
 
     def write(self, position, data):
+        self._disk.refuse("write", self._path)
         content = self._content.now
         room = self._disk.room_bytes
         if self._disk.step():
@@ -57,6 +74,7 @@ class MemoryFile:
             self._disk.room_bytes -= len(content) - before
 
     def truncate(self, size):
+        self._disk.refuse("truncate", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_truncate:
             raise OSError(errno.EIO, "Input/output error")
@@ -65,6 +83,7 @@ class MemoryFile:
         del self._content.now[size:]
 
     def sync(self):
+        self._disk.refuse("sync", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_sync:
             raise OSError(errno.EIO, "Input/output error")
@@ -78,9 +97,7 @@ class MemoryFiles:
     """The `Files` of a machine that the test owns."""
 
     def __init__(self):
-        self.files = {}  # path -> Content
-        self.synced_names = {}  # the same, as of the last sync of each directory
-        self.directories = {"": None}
+        self.root = Directory()
         self.locked = {}
         self.listed = {}  # how often each directory was
         self.steps = 0
@@ -91,11 +108,37 @@ class MemoryFiles:
         self.refuses_sync = False
         self.refuses_truncate = False
         self.refused = {}  # beginnings of paths that cannot be opened or renamed: errno
+        self.immovable = {}  # paths that cannot be renamed: errno, as of a mount point
+        self.faults = {}  # an operation and the beginning of a path: errno
 
-    def refuse(self, path):
-        for beginning, number in self.refused.items():
-            if path.startswith(beginning):
+    @property
+    def files(self):
+        """Every file by its path."""
+        return dict(_walk(self.root, "", Content))
+
+    @property
+    def directories(self):
+        return {"": self.root, **dict(_walk(self.root, "", Directory))}
+
+    def flip(self, path, position, bit=0):
+        """Let a bit that lies on the disk be another one."""
+        content = self._at(path)
+        content.now[position] ^= 1 << bit
+        if position < len(content.synced):
+            synced = bytearray(content.synced)
+            synced[position] ^= 1 << bit
+            content.synced = bytes(synced)
+
+    def refuse(self, operation, path):
+        for (refused, beginning), number in self.faults.items():
+            if refused == operation and path.startswith(beginning):
                 raise OSError(number, os.strerror(number), path)
+        if operation in ("open", "rename"):
+            for beginning, number in self.refused.items():
+                if path.startswith(beginning):
+                    raise OSError(number, os.strerror(number), path)
+        if operation == "rename" and path in self.immovable:
+            raise OSError(self.immovable[path], os.strerror(self.immovable[path]), path)
 
     def step(self):
         """Count a step; true when the machine stops in it."""
@@ -106,93 +149,187 @@ class MemoryFiles:
         if self.step():
             raise Crashed
 
+    def _at(self, path):
+        """What a path leads to, or None."""
+        node = self.root
+        for name in filter(None, path.split("/")):
+            if not isinstance(node, Directory):
+                return None
+            node = node.now.get(name)
+        return node
+
+    def _directory(self, path):
+        node = self._at(path)
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if not isinstance(node, Directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return node
+
     def open(self, path):
-        self.refuse(path)
-        assert path.rpartition("/")[0] in self.directories, f"{path} is in no directory"
-        if path not in self.files:
+        self.refuse("open", path)
+        parent, _, name = path.rpartition("/")
+        inside = self._directory(parent).now
+        if name not in inside:
             self.crash_or_go()
-            self.files[path] = Content()
-        return MemoryFile(self, self.files[path])
+            inside[name] = Content()
+        if isinstance(inside[name], Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return MemoryFile(self, inside[name], path)
 
     def names(self, directory):
+        self.refuse("names", directory)
         self.listed[directory] = self.listed.get(directory, 0) + 1
-        paths = [*self.files, *self.directories]
-        inside = [path for path in paths if path.rpartition("/")[0] == directory and path]
-        return sorted(path.rpartition("/")[2] for path in inside)
+        try:
+            return sorted(self._directory(directory).now)
+        except FileNotFoundError:
+            return []
 
     def make_directory(self, path):
-        while path not in self.directories:
-            self.directories[path] = None
-            path = path.rpartition("/")[0]
+        made = []
+        node = self.root
+        names = path.split("/")[1:]
+        for depth, name in enumerate(names, 1):
+            if name not in node.now:
+                self.refuse("make_directory", path)
+                self.crash_or_go()
+                node.now[name] = Directory()
+                made.append("/" + "/".join(names[:depth]))
+            node = node.now[name]
+            if not isinstance(node, Directory):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return made
 
     def remove_directory(self, path):
-        if path not in self.directories:
-            raise FileNotFoundError(path)
+        inside = self._directory(path)
+        self.refuse("remove_directory", path)
         self.crash_or_go()
-        if self.names(path):
+        if inside.now:
             raise OSError(errno.ENOTEMPTY, "Directory not empty")
-        del self.directories[path]
+        parent, _, name = path.rpartition("/")
+        del self._directory(parent).now[name]
 
     def rename(self, old, new):
-        if old not in self.directories and old not in self.files:
+        node = self._at(old)
+        if node is None:
             raise FileNotFoundError(old)
-        self.refuse(old)
+        self.refuse("rename", old)
         self.crash_or_go()
-        if old in self.directories:
-            moved = {new + path[len(old) :]: path for path in self.directories if path == old}
-            for name, path in moved.items():
-                self.directories[name] = self.directories.pop(path)
-            for path in [path for path in self.files if path.startswith(f"{old}/")]:
-                self.files[new + path[len(old) :]] = self.files.pop(path)
-        else:
-            self.files[new] = self.files.pop(old)
+        for path in (old, new):
+            parent, _, name = path.rpartition("/")
+            inside = self._directory(parent).now
+            if path == old:
+                del inside[name]
+            else:
+                inside[name] = node
 
     def unlink(self, path):
-        if path in self.files:
-            self.crash_or_go()
-            content = self.files.pop(path)
-            if self.room_bytes is not None:
-                self.room_bytes += len(content.now)
+        content = self._at(path)
+        if content is None:
+            return
+        self.refuse("unlink", path)
+        if isinstance(content, Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        self.crash_or_go()
+        parent, _, name = path.rpartition("/")
+        del self._directory(parent).now[name]
+        if self.room_bytes is not None:
+            self.room_bytes += len(content.now)
 
     def sync_directory(self, path):
+        self.refuse("sync_directory", path)
         self.crash_or_go()
-        inside = [name for name in {**self.files, **self.synced_names} if _parent(name) == path]
-        for name in inside:
-            if name in self.files:
-                self.synced_names[name] = self.files[name]
-            else:
-                self.synced_names.pop(name)
+        directory = self._directory(path)
+        directory.synced = dict(directory.now)
 
     def lock(self, path):
         if path in self.locked:
             raise BlockingIOError(path)
         self.locked[path] = None
-        self.files.setdefault(path, Content())
-        return MemoryFile(self, self.files[path], locked=path)
+        parent, _, name = path.rpartition("/")
+        content = self._directory(parent).now.setdefault(name, Content())
+        return MemoryFile(self, content, path, locked=path)
 
     def after_crash(self):
         """The disk as the next process finds it."""
-        return self._survivor(self.files, lambda content: bytes(content.now))
+        return self._survivor(lambda directory: directory.now, lambda content: bytes(content.now))
 
-    def after_power_loss(self, kept=0.0):
-        """What was synced, and of each file's unsynced rest the given part."""
+    def after_power_loss(self, kept=0.0, *, random=None, page_bytes=PAGE_BYTES):
+        """What was synced, and of each file's unsynced rest the given part, from its begin.
+
+        With `random` each page that was not synced is there or not for itself, and so is each
+        name.
+        """
 
         def rest(content):
+            if random is not None:
+                return _some_pages(content, random, page_bytes)
             extra = content.now[len(content.synced) :]
             if content.now[: len(content.synced)] != content.synced:
                 return content.synced  # it was cut back and written anew since
-            return content.synced + extra[: int(len(extra) * kept)]
+            return content.synced + bytes(extra[: int(len(extra) * kept)])
 
-        return self._survivor(self.synced_names, rest)
+        def names(directory):
+            if random is None:
+                return directory.synced
+            return _some_names(directory, random)
 
-    def _survivor(self, names, content_of):
+        return self._survivor(names, rest)
+
+    def _survivor(self, names_of, content_of):
+        def survive(node):
+            if isinstance(node, Content):
+                data = content_of(node)
+                return Content(bytearray(data), bytes(data))
+            inside = {name: survive(one) for name, one in names_of(node).items()}
+            return Directory(inside, dict(inside))
+
         disk = MemoryFiles()
-        disk.directories = dict(self.directories)
-        for path, content in names.items():
-            data = content_of(content)
-            disk.files[path] = disk.synced_names[path] = Content(bytearray(data), data)
+        disk.root = survive(self.root)
         return disk
 
 
-def _parent(path):
-    return path.rpartition("/")[0]
+def _some_pages(content, random, page_bytes):
+    """The synced bytes, with the pages that have changed since where chance wants them."""
+    old, new = content.synced, bytes(content.now)
+    if old == new:
+        return old
+    result = bytearray(old if len(new) >= len(old) or random.random() < 0.5 else old[: len(new)])
+    for at in range(0, len(new), page_bytes):
+        page = new[at : at + page_bytes]
+        if page != old[at : at + page_bytes] and random.random() < 0.6:
+            if len(result) < at:
+                result += bytes(at - len(result))
+            result[at : at + len(page)] = page
+    return bytes(result)
+
+
+def _some_names(directory, random):
+    """A rename is two names: the new one may be there without the old one having gone, as on no
+    file system that keeps a journal, but a file is never there under neither of them.
+    """
+    names = dict(directory.synced)
+    changed = {
+        name: node for name, node in directory.now.items() if directory.synced.get(name) is not node
+    }
+    gone = [name for name in directory.synced if name not in directory.now]
+    arrived = set()
+    for name, node in changed.items():
+        if random.random() < 0.5:
+            names[name] = node
+            arrived.add(id(node))
+    moved = {id(node) for node in changed.values()}
+    for name in gone:
+        node = directory.synced[name]
+        may_go = id(node) not in moved or id(node) in arrived
+        if may_go and random.random() < 0.5:
+            del names[name]
+    return names
+
+
+def _walk(directory, path, kind):
+    for name, node in directory.now.items():
+        if isinstance(node, kind):
+            yield f"{path}/{name}", node
+        if isinstance(node, Directory):
+            yield from _walk(node, f"{path}/{name}", kind)

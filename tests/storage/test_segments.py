@@ -7,7 +7,7 @@ from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
-from kohort.storage.files import DiskFiles
+from kohort.storage.files import DiskFiles, make_durable_directory
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.segments import SegmentLog, delete_partition
 from kohort.wire import batch as batches
@@ -17,6 +17,7 @@ SMALL = LogConfig(segment_bytes=700, index_interval_bytes=150)
 
 
 def opened(disk, config=SMALL, **options):
+    make_durable_directory(disk, FOLDER)
     return SegmentLog(FOLDER, disk, config, **options)
 
 

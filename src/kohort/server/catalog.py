@@ -2,18 +2,23 @@
 
 A change is on the disk before anybody sees it. A topic that is being deleted is remembered until
 its logs are gone, so that a crash cannot bring old records back under a new topic of that name.
+
+The file has a checksum, and a copy beside it. A catalog that is lost without being noticed would
+give producer ids out again and take all settings away.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from contextlib import suppress
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 import msgspec
 
 from kohort.coordinator.topics import Topic as TopicImage
 from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError
+from kohort.runtime.observers import Observer
 from kohort.terms import TopicId, uuid_bytes, uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -21,7 +26,11 @@ INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_grou
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME = 249
+PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 _PRODUCER_ID_BLOCK = 1000
+_VERSION = 2
+_WITHOUT_CHECKSUM = 1  # of an older broker, or written by hand
+_FOREIGN_PRODUCER_ID = 1 << 62  # a client's own invention: nobody gets near it by counting
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -57,11 +66,24 @@ class Topic(msgspec.Struct, frozen=True):
         return self.replicas(partition, nodes)[0]
 
 
+class Copy(NamedTuple):
+    """One of the texts that a store has kept, or why it cannot be read."""
+
+    name: str
+    content: bytes | StorageError
+
+
 class Store(Protocol):
     """Where the catalog is kept: one text, replaced as a whole and durable when `save` returns."""
 
-    def load(self) -> bytes | None: ...
-    def save(self, content: bytes) -> None: ...
+    def load(self) -> list[Copy]:
+        """What was saved last, then an older one; those that are there."""
+
+    def save(self, content: bytes) -> None:
+        """Raises StorageError: then what was saved before still stands."""
+
+    def set_aside(self, copy: Copy) -> None:
+        """Keep one that is damaged for whoever wants to look at it. Raises StorageError."""
 
 
 class MemoryStore:
@@ -70,11 +92,14 @@ class MemoryStore:
     def __init__(self) -> None:
         self.content: bytes | None = None
 
-    def load(self) -> bytes | None:
-        return self.content
+    def load(self) -> list[Copy]:
+        return [] if self.content is None else [Copy("memory", self.content)]
 
     def save(self, content: bytes) -> None:
         self.content = content
+
+    def set_aside(self, copy: Copy) -> None:
+        """There is only one."""
 
 
 class _Entry(msgspec.Struct, omit_defaults=True):
@@ -88,9 +113,10 @@ class _Entry(msgspec.Struct, omit_defaults=True):
     assignments: dict[int, list[int]] = msgspec.field(default_factory=dict)
 
 
-class _Content(msgspec.Struct):
+class _Content(msgspec.Struct, omit_defaults=True):
     version: int
     cluster_id: str
+    checksum: str = ""  # of everything else
     next_producer_id: int = 0
     topics: list[_Entry] = msgspec.field(default_factory=list)
     deleting: list[_Entry] = msgspec.field(default_factory=list)
@@ -174,7 +200,8 @@ class Catalog:
     `become` on.
     """
 
-    def __init__(self, store: Store, new_cluster_id: Callable[[], str]) -> None:
+    def __init__(self, store: Store, new_cluster_id: Callable[[], str], observe: Observer) -> None:
+        """Raises Broken when a catalog is there and no copy of it can be read."""
         self._store = store
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[TopicId, Topic] = {}
@@ -182,12 +209,12 @@ class Catalog:
         self._image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
-        content = store.load()
-        if content is None:
+        copies = store.load()
+        if not copies:
             self.cluster_id = new_cluster_id()
             self.save(self.draft())
         else:
-            self._read(content)
+            self._read_first_whole(copies, observe)
 
     def image(self) -> Topics:
         """The topics as the coordinator needs them: the same object until something changes."""
@@ -200,17 +227,19 @@ class Catalog:
 
     def draft(self) -> Draft:
         """What is, for changes to be made in. There must be one at a time."""
-        return Draft(self.by_name, self.deleting, self._reserved_producer_id)
+        reserved = max(self._reserved_producer_id, self._next_producer_id)
+        return Draft(self.by_name, self.deleting, reserved)
 
     def save(self, draft: Draft) -> None:
         """Make a draft durable. Raises StorageError: then what was before still stands."""
         content = _Content(
-            version=1,
+            version=_VERSION,
             cluster_id=self.cluster_id,
             next_producer_id=draft.reserved_producer_id,
             topics=[_entry(topic) for topic in draft.by_name.values()],
             deleting=[_entry(topic) for topic in draft.deleting],
         )
+        content.checksum = _checksum(content)
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
 
     def become(self, draft: Draft) -> None:
@@ -241,15 +270,54 @@ class Catalog:
         self._next_producer_id += 1
         return producer_id
 
-    def _read(self, data: bytes) -> None:
+    def note_producer_id(self, producer_id: int) -> None:
+        """A log holds this id: those that are given from now on are above it. Whoever got it a
+        second time would see new records thrown away as written before.
+        """
+        if producer_id < _FOREIGN_PRODUCER_ID:
+            self._next_producer_id = max(self._next_producer_id, producer_id + 1)
+
+    def _read_first_whole(self, copies: list[Copy], observe: Observer) -> None:
+        reasons = []
+        for copy in copies:
+            try:
+                self._read(copy)
+            except (Broken, StorageError) as error:
+                reasons.append(str(error))
+            else:
+                break
+        else:
+            raise Broken(f"the catalog of topics is damaged: {'; '.join(reasons)}")
+        if not reasons:
+            if len(copies) < 2 or copies[1].content != copy.content:
+                with suppress(StorageError):  # the disk is full, and the broker starts all the same
+                    self.save(self.draft())
+            return
+        observe.warning(
+            f"{'; '.join(reasons)}; {copy.name} is used instead: "
+            "what was changed about topics just before the damage may be missing"
+        )
+        self._store.set_aside(copies[0])
+        # It may be of before the last block.
+        self.note_producer_id(self._reserved_producer_id + _PRODUCER_ID_BLOCK)
+        draft = self.draft()
+        self.save(draft)
+        self.become(draft)
+
+    def _read(self, copy: Copy) -> None:
+        if isinstance(copy.content, StorageError):
+            raise copy.content
         try:
-            content = msgspec.json.decode(data, type=_Content)
+            content = msgspec.json.decode(copy.content, type=_Content)
             topics = {one.name: _topic(one) for one in content.topics}
             deleting = [_topic(one) for one in content.deleting]
         except ValueError as error:
-            raise Broken(f"the catalog of topics cannot be read: {error}") from error
-        if content.version != 1:
-            raise Broken(f"the catalog of topics has version {content.version}, expected 1")
+            raise Broken(f"{copy.name} cannot be read: {error}") from error
+        if content.version not in (_WITHOUT_CHECKSUM, _VERSION):
+            raise Broken(f"{copy.name} has version {content.version}, expected {_VERSION}")
+        expected = _checksum(content)
+        if content.version == _VERSION and content.checksum != expected:
+            raise Broken(f"{copy.name} has checksum {content.checksum}, its content {expected}")
         self.cluster_id = content.cluster_id
         self._next_producer_id = content.next_producer_id
         self.become(Draft(topics, deleting, content.next_producer_id))
@@ -271,6 +339,11 @@ def check_topic_name(name: str) -> None:
     else:
         return
     raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def _checksum(content: _Content) -> str:
+    """CRC-32 of everything that means something, 8 digits: how the text is laid out does not."""
+    return f"{crc32(msgspec.json.encode(msgspec.structs.replace(content, checksum=''))):08x}"
 
 
 def _plain(name: str) -> str:

@@ -7,6 +7,7 @@ change is durable and the first of its logs are open.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kohort.config import BrokerConfig
 from kohort.errors import Broken, StorageError
@@ -25,6 +26,13 @@ Finish = Callable[[StorageError | None], None]
 
 Change = Callable[[Draft], Finish]
 """Judges a change against a draft, and makes it there as far as it passes."""
+
+
+class Leaving(NamedTuple):
+    """A deleted topic, and those of its partitions whose folders may still be there."""
+
+    topic: Topic
+    indexes: list[PartitionIndex]
 
 
 class Opened:
@@ -54,7 +62,7 @@ class Work:
         draft: Draft | None,
         finishes: list[Finish],
         to_open: list[Place],
-        leaving: list[Topic],
+        leaving: list[Leaving],
         now: Millis,
     ) -> None:
         self.draft = draft
@@ -63,7 +71,7 @@ class Work:
         self.error: StorageError | None = None
         self.opened: list[Opened] = []
         self.deleted: list[Topic] = []
-        self.not_deleted: list[tuple[Topic, StorageError]] = []
+        self.not_deleted: list[tuple[Topic, dict[PartitionIndex, str]]] = []
         self._catalog = catalog
         self._logs = logs
         self._config = config
@@ -79,8 +87,23 @@ class Work:
                 self.error = error
                 return
         self._delete()
-        for topic, index in self._to_open:
-            self.opened.append(Opened(topic, index, self._open(topic, index)))
+        self.opened = self._open_all()
+
+    def _open_all(self) -> list[Opened]:
+        opened = [Opened(topic, index, self._open(topic, index)) for topic, index in self._to_open]
+        try:
+            self._logs.sync_names()
+        except StorageError as error:
+            return [self._closed(one, error) for one in opened]
+        return opened
+
+    @staticmethod
+    def _closed(opened: Opened, error: StorageError) -> Opened:
+        """A log whose folder a loss of power could take away must not be written to."""
+        if isinstance(opened.outcome, StorageError | Broken):
+            return opened
+        opened.outcome.close()
+        return Opened(opened.topic, opened.index, error)
 
     def _open(self, topic: Topic, index: PartitionIndex) -> Log | StorageError | Broken:
         try:
@@ -89,10 +112,9 @@ class Work:
             return error
 
     def _delete(self) -> None:
-        for topic in self.leaving:
-            try:
-                for index in range(topic.partitions):
-                    self._logs.delete(topic, PartitionIndex(index))
+        for topic, indexes in self.leaving:
+            left = self._logs.delete(topic, indexes)
+            if left:
+                self.not_deleted.append((topic, left))
+            else:
                 self.deleted.append(topic)
-            except StorageError as error:
-                self.not_deleted.append((topic, error))

@@ -2,12 +2,14 @@
 them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import StorageError
-from kohort.server.catalog import Topic
+from kohort.runtime.observers import Observer
+from kohort.server.catalog import Copy, Topic
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import Files, read_whole, replace_whole
@@ -17,6 +19,8 @@ from kohort.storage.segments import SegmentLog
 from kohort.terms import Millis, PartitionIndex
 
 CATALOG_FILE = "kohort.catalog.json"
+CATALOG_COPY = CATALOG_FILE + ".former"
+_DAMAGED_SUFFIX = ".damaged"
 _LEAST_DIRTY = 1e-9  # a log without anything new is not cleaned again, whatever the ratio says
 
 
@@ -26,7 +30,16 @@ class Logs(Protocol):
     def open(
         self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis
     ) -> Log: ...
-    def delete(self, topic: Topic, index: PartitionIndex) -> None: ...
+    def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
+        """Remove logs of a topic that nobody holds: for good when this returns. Those that are
+        still there, and why.
+        """
+
+    def sync_names(self) -> None:
+        """Make it durable which logs there are: one that was opened counts only then. Raises
+        StorageError.
+        """
+
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Begin to clean a log that needs it: a slice at each step. None when it does not."""
 
@@ -40,8 +53,13 @@ class MemoryLogs:
         del topic, index, config, now
         return MemoryLog()
 
-    def delete(self, topic: Topic, index: PartitionIndex) -> None:
+    def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
         """There is nothing left of a log that nobody holds."""
+        del topic, indexes
+        return {}
+
+    def sync_names(self) -> None:
+        """Nothing is durable here."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Memory is not compacted: such a broker does not live long enough to need it."""
@@ -70,8 +88,21 @@ class DirectoryLogs:
         )
         return self._directory.open_log(topic.name, index, topic.topic_id, cut)
 
-    def delete(self, topic: Topic, index: PartitionIndex) -> None:
-        self._directory.delete(topic.name, index)
+    def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
+        left = {}
+        for index in indexes:
+            try:
+                self._directory.delete(topic.name, index, topic.topic_id)
+            except StorageError as error:
+                left[index] = str(error)
+        try:
+            self.sync_names()
+        except StorageError as error:
+            return dict.fromkeys(indexes, str(error))
+        return left
+
+    def sync_names(self) -> None:
+        self._directory.sync_names()
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         if not isinstance(log, SegmentLog) or not log.closed:
@@ -90,18 +121,43 @@ class DirectoryLogs:
 
 
 class DirectoryStore:
-    """The catalog's file in a data directory, replaced as a whole."""
+    """The catalog's file in a data directory, replaced as a whole, and the copy beside it. The copy
+    is the same, or one change older when a crash came between the two.
+    """
 
-    def __init__(self, path: str, files: Files) -> None:
+    def __init__(self, path: str, files: Files, observe: Observer) -> None:
         self._path = path
         self._files = files
+        self._observe = observe
 
-    def load(self) -> bytes | None:
-        return read_whole(self._files, self._path, CATALOG_FILE)
+    def load(self) -> list[Copy]:
+        copies = [self._copy(CATALOG_FILE), self._copy(CATALOG_COPY)]
+        if copies[1] is None:
+            return [copy for copy in copies if copy is not None]
+        missing = StorageError(f"{self._path}/{CATALOG_FILE} is missing")
+        return [copies[0] or Copy(f"{self._path}/{CATALOG_FILE}", missing), copies[1]]
+
+    def _copy(self, name: str) -> Copy | None:
+        path = f"{self._path}/{name}"
+        try:
+            content = read_whole(self._files, self._path, name)
+        except OSError as error:
+            return Copy(path, StorageError(f"{path} cannot be read: {error}"))
+        return None if content is None else Copy(path, content)
 
     def save(self, content: bytes) -> None:
-        """Raises StorageError; the old file is then still whole."""
         try:
             replace_whole(self._files, self._path, CATALOG_FILE, content)
         except OSError as error:
             raise StorageError(f"{self._path}/{CATALOG_FILE} cannot be written: {error}") from error
+        try:
+            replace_whole(self._files, self._path, CATALOG_COPY, content)
+        except OSError as error:
+            self._observe.warning(f"{self._path}/{CATALOG_COPY} is older now: {error}")
+
+    def set_aside(self, copy: Copy) -> None:
+        try:
+            with suppress(FileNotFoundError):
+                self._files.rename(copy.name, copy.name + _DAMAGED_SUFFIX)
+        except OSError as error:
+            raise StorageError(f"{copy.name} cannot be set aside: {error}") from error

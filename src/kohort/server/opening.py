@@ -8,9 +8,16 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from kohort.config import BrokerConfig
-from kohort.errors import KohortError
+from kohort.errors import KohortError, StorageError
 from kohort.runtime.observers import Observer
-from kohort.server.catalog import OFFSETS_TOPIC, Catalog, MemoryStore, Topic
+from kohort.server.access import May, everyone_may
+from kohort.server.catalog import (
+    OFFSETS_TOPIC,
+    PARTITIONS_MAX,
+    Catalog,
+    MemoryStore,
+    Topic,
+)
 from kohort.server.cluster import Cluster
 from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
 from kohort.storage.directory import LogDirectory
@@ -35,39 +42,50 @@ def open_cluster(
     data_dir: str | None = None,
     files: Files | None = None,
     new_id: Callable[[], bytes] = new_uuid,
+    may: May = everyone_may,
 ) -> Cluster:
     """Open what is there and make what is missing; `start` it then. Nothing is kept without a
-    `data_dir`. Disk and ids are the caller's, and so is the time of every call that follows.
+    `data_dir`. Disk and ids are the caller's, and so are the time of every call that follows and
+    the answer to who may do what.
 
     Raises StorageError when the directory cannot be used.
     """
     if data_dir is None:
-        catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()))
+        catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()), observe)
         create_offsets_topic(catalog, config, new_id)
-        return Cluster(config, catalog, MemoryLogs(), new_id, observe)
+        return Cluster(config, catalog, MemoryLogs(), new_id, observe, may)
     files = files or DiskFiles()
     directory = LogDirectory(data_dir, files, node_id=config.node_id, new_uuid=new_id)
     try:
-        store = DirectoryStore(directory.path, files)
-        catalog = Catalog(store, lambda: directory.cluster_id)
-        adopt_folders(catalog, directory, new_id, observe)
+        store = DirectoryStore(directory.path, files, observe)
+        catalog = Catalog(store, lambda: directory.cluster_id, observe)
+        adopt_folders(catalog, directory, config, new_id, observe)
+        for notice in directory.notices:
+            observe.warning(notice)
         create_offsets_topic(catalog, config, new_id)
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory, files), new_id, observe)
+    return Cluster(config, catalog, DirectoryLogs(directory, files), new_id, observe, may)
 
 
 def adopt_folders(
-    catalog: Catalog, directory: LogDirectory, new_id: Callable[[], bytes], observe: Observer
+    catalog: Catalog,
+    directory: LogDirectory,
+    config: BrokerConfig,
+    new_id: Callable[[], bytes],
+    observe: Observer,
 ) -> None:
-    """Make topics of folders that the catalog has never heard of."""
+    """Make topics of folders that the catalog has never heard of, where they may be a topic's."""
     leaving = {topic.name for topic in catalog.deleting}
     for name, indexes in directory.partitions().items():
         if name in catalog.by_name or name in leaving:
             continue
         try:
+            _check_adoption(catalog, config, name, max(indexes) + 1)
             named = [directory.topic_id(name, index) for index in indexes]
+            for index in indexes:
+                catalog.note_producer_id(directory.highest_producer_id(name, index))
         except KohortError as error:
             observe.warning(f"the folders of {name} are left alone: {error}")
             continue
@@ -80,6 +98,20 @@ def adopt_folders(
                 replication_factor=1,
                 configs=offsets_topic_configs(None) if name == OFFSETS_TOPIC else {},
             )
+        )
+        observe.warning(f"{name} is taken in from its folders, with the settings of a new topic")
+
+
+def _check_adoption(catalog: Catalog, config: BrokerConfig, name: str, partitions: int) -> None:
+    """Raises KohortError where folders of this name make no topic that anybody could have made."""
+    draft = catalog.draft()
+    draft.refuse_name(name)
+    if partitions > PARTITIONS_MAX:
+        raise StorageError(f"{partitions} partitions, expected {PARTITIONS_MAX} at most")
+    if draft.partitions + partitions > config.max_partitions:
+        raise StorageError(
+            f"{partitions} partitions beside {draft.partitions} others, "
+            f"expected {config.max_partitions} at most"
         )
 
 

@@ -13,7 +13,15 @@ from kohort.config import BrokerConfig
 from kohort.errors import Broken, StorageError
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Draft, Topic
-from kohort.server.disk_work import OPEN_SLICE_LOGS, Change, Finish, Opened, Place, Work
+from kohort.server.disk_work import (
+    OPEN_SLICE_LOGS,
+    Change,
+    Finish,
+    Leaving,
+    Opened,
+    Place,
+    Work,
+)
 from kohort.server.logs import Logs
 from kohort.server.partitions import Partition
 from kohort.terms import Millis, PartitionIndex, TopicId
@@ -50,7 +58,8 @@ class PartitionTable:
         self._to_open: dict[Place, None] = {}
         self._wanted: dict[Place, None] = {}  # those of them that somebody has asked for
         self._refused: dict[Place, str] = {}  # by the disk: tried again and again
-        self._not_deleted: set[TopicId] = set()
+        self._left: dict[TopicId, dict[PartitionIndex, str]] = {}  # not deleted, and why
+        self._left_alone: set[TopicId] = set()  # until housekeeping comes again
         self._changes: list[Change] = []
         self._work: Work | None = None
 
@@ -75,7 +84,7 @@ class PartitionTable:
 
     def open_missing(self) -> None:
         """Open what is not open and delete what is still to be deleted, from the first on."""
-        self._not_deleted.clear()
+        self._left_alone.clear()
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
 
     def begin(self, now: Millis) -> Work | None:
@@ -84,7 +93,11 @@ class PartitionTable:
             return None
         draft, finishes = self._judged()
         to_open = self._next_to_open(draft)
-        leaving = [one for one in self._catalog.deleting if one.topic_id not in self._not_deleted]
+        leaving = [
+            Leaving(topic, self._leaving(topic))
+            for topic in self._catalog.deleting
+            if topic.topic_id not in self._left_alone
+        ]
         if draft is None and not to_open and not leaving:
             for finish in finishes:
                 finish(None)
@@ -111,9 +124,11 @@ class PartitionTable:
             self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
         for opened in work.opened:
             self._take(opened, now)
-        for topic, error in work.not_deleted:
-            self._not_deleted.add(topic.topic_id)
-            self._observe.warning(f"{topic.name} is deleted, its logs are not yet: {error}")
+        for topic, left in work.not_deleted:
+            self._take_left(topic, left)
+        for topic in work.deleted:
+            if self._left.pop(topic.topic_id, None) is not None:
+                self._observe.warning(f"the logs of the deleted topic {topic.name} are gone now")
         if work.deleted:
             self.change(_forget(work.deleted))
         if changed:
@@ -170,6 +185,23 @@ class PartitionTable:
             for place in [one for one in known if one[0] not in self._catalog.by_name]:
                 del known[place]
 
+    def _leaving(self, topic: Topic) -> list[PartitionIndex]:
+        left = self._left.get(topic.topic_id)
+        if left is not None:
+            return list(left)
+        return [PartitionIndex(index) for index in range(topic.partitions)]
+
+    def _take_left(self, topic: Topic, left: dict[PartitionIndex, str]) -> None:
+        """What is left of a deleted topic is told once, and tried again every few seconds."""
+        if self._left.get(topic.topic_id) != left:
+            reason = next(iter(left.values()))
+            self._observe.warning(
+                f"{topic.name} is deleted, {len(left)} of its {topic.partitions} logs are not yet: "
+                f"{reason}"
+            )
+        self._left[topic.topic_id] = left
+        self._left_alone.add(topic.topic_id)
+
     def _take(self, opened: Opened, now: Millis) -> None:
         place, outcome = opened.place, opened.outcome
         name = f"{opened.topic.name}-{opened.index}"
@@ -187,6 +219,7 @@ class PartitionTable:
         else:
             if self._refused.pop(place, None) is not None:
                 self._observe.warning(f"{name} is there now")
+            self._catalog.note_producer_id(outcome.highest_producer_id)
             partition = Partition(topic, opened.index, outcome, self._config)
             self.open[place] = partition
             self._listener.opened(partition, now)

@@ -21,6 +21,8 @@ def split_name(folder: str) -> tuple[str, int] | None:
     topic, dash, index = folder.rpartition("-")
     if not dash or not topic or not (index.isascii() and index.isdigit()):
         return None
+    if len(index) > 10 or str(int(index)) != index:  # int32, and one way to write it
+        return None
     return topic, int(index)
 
 

@@ -83,16 +83,17 @@ def compact(log: SegmentLog, files: Files, rules: CleaningRules) -> Iterator[int
     The log may be appended to, read and cut from the front between two steps. Raises StorageError
     when there is no room for the cleaned file: then the log is as it was.
     """
-    closed = log.closed
+    # What is closed from here on is the next cleaning's.
+    closed, active = log.closed, log.active
     if not closed:
         return
     survey = _Survey()
-    for data in _slices([*closed, log.active]):
+    for data in _slices([*closed, active]):
         for at, header in batches.walk(data):
             survey.see(data, at, header)
         yield len(data)
-    limit = min(survey.open_since.values(), default=log.active.base_offset)
-    following = [*closed[1:], log.active]
+    limit = min(survey.open_since.values(), default=active.base_offset)
+    following = [*closed[1:], active]
     ends = [segment.base_offset for segment in following]
     cleanable = [segment for segment, end in zip(closed, ends, strict=True) if end <= limit]
     latest: dict[bytes, int] = {}

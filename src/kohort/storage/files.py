@@ -30,8 +30,8 @@ class Files(Protocol):
     def names(self, directory: str) -> list[str]:
         """Sorted; empty when there is no such directory."""
 
-    def make_directory(self, path: str) -> None:
-        """With its parents; fine when it is there."""
+    def make_directory(self, path: str) -> list[str]:
+        """With its parents; fine when it is there. Those that were made, the outermost first."""
 
     def remove_directory(self, path: str) -> None:
         """Of an empty one. FileNotFoundError: there is none."""
@@ -130,8 +130,11 @@ class DiskFiles:
         except FileNotFoundError:
             return []
 
-    def make_directory(self, path: str) -> None:
-        Path(path).mkdir(parents=True, exist_ok=True)
+    def make_directory(self, path: str) -> list[str]:
+        wanted = Path(path)
+        made = [str(one) for one in (wanted, *wanted.parents) if not one.exists()]
+        wanted.mkdir(parents=True, exist_ok=True)
+        return made[::-1]
 
     def remove_directory(self, path: str) -> None:
         Path(path).rmdir()
@@ -151,6 +154,12 @@ class DiskFiles:
 
     def lock(self, path: str) -> File:
         return _LockedFile(path)
+
+
+def make_durable_directory(files: Files, path: str) -> None:
+    """Make a directory with its parents; their names are durable on return."""
+    for made in files.make_directory(path):
+        files.sync_directory(os.path.dirname(made) or ".")  # noqa: PTH120  (paths are text here)
 
 
 def read_whole(files: Files, directory: str, name: str) -> bytes | None:

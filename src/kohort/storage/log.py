@@ -47,6 +47,10 @@ class Log(Protocol):
         """The latest time of any batch, or -1."""
 
     @property
+    def highest_producer_id(self) -> int:
+        """Of the batches that were looked at when the log was opened, or -1."""
+
+    @property
     def size_bytes(self) -> int:
         """What the batches take, those that straddle the start included."""
 

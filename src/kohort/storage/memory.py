@@ -21,6 +21,7 @@ class MemoryLog:
         self.end = start
         self.leader_epoch = leader_epoch
         self.size_bytes = 0
+        self.highest_producer_id = -1  # it is empty when it is opened
         self._batches: list[bytes] = []
         self._next: list[Offset] = []  # for each batch the offset behind it
         self._times: list[int] = []  # for each batch its latest time

@@ -7,7 +7,7 @@ headers when a file is first used.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from kohort.errors import Broken, WireError
@@ -29,6 +29,14 @@ def file_stem(base_offset: int) -> str:
     return f"{base_offset:020d}"
 
 
+def segment_bases(names: Iterable[str]) -> list[Offset]:
+    """The first offsets of the segments among the files of a folder, in order."""
+    stems = [name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)]
+    return sorted(
+        Offset(int(stem)) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdigit()
+    )
+
+
 class Segment:
     """The file, what is known of it, and how to read from it. Made by `scan` or by appending."""
 
@@ -48,6 +56,7 @@ class Segment:
         self.max_timestamp = NO_TIMESTAMP
         self.first_timestamp = NO_TIMESTAMP
         self.last_epoch = -1
+        self.highest_producer_id = -1  # of what was scanned
         self.indexed = self.size == 0
         self._interval = interval
         self._offsets: list[int] = []
@@ -76,6 +85,7 @@ class Segment:
         """
         self._offsets, self._positions, self._times = [], [], []
         self._next_entry = 0
+        self.highest_producer_id = -1
         self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
         self.end = self.base_offset
         self.indexed = True
@@ -119,6 +129,7 @@ class Segment:
         end = Offset(header.last_offset + 1)
         self.note(end, header.base_offset, position, header.max_timestamp)
         self.last_epoch = header.partition_leader_epoch
+        self.highest_producer_id = max(self.highest_producer_id, header.producer_id)
         return None
 
     def _scan_whole(self) -> tuple[int, str] | None:

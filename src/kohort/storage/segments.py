@@ -9,6 +9,7 @@ What stands beside the segments: `checkpoints.py`. What compaction may have left
 place of the segments it covers.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +19,13 @@ from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
-from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, file_stem
+from kohort.storage.segment import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    Segment,
+    file_stem,
+    segment_bases,
+)
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import PREFIX_SIZE, BatchHeader
@@ -26,6 +33,7 @@ from kohort.wire.batch import PREFIX_SIZE, BatchHeader
 CLEANED_SUFFIX = ".log.cleaned"
 SWAP_SUFFIX = ".log.swap"
 _DELETED_SUFFIX = ".deleted"
+_OURS = re.compile(r"[0-9]{20}\.")
 _READ_BYTES = 1 << 20
 _LONGEST_NAME = 255
 _MAX_OFFSETS = (1 << 31) - 1  # what a segment may span: Kafka's index files hold 32 bits
@@ -73,10 +81,11 @@ class SegmentLog:
 
     def _finish_cleaning(self) -> None:
         names = self._files.names(self.directory)
-        for name in names:
+        ours = [name for name in names if _OURS.match(name)]
+        for name in ours:
             if name.endswith((CLEANED_SUFFIX, _DELETED_SUFFIX)):
                 self._files.unlink(f"{self.directory}/{name}")
-        for name in names:
+        for name in ours:
             if name.endswith(SWAP_SUFFIX):
                 self._finish_swap(name)
 
@@ -107,12 +116,7 @@ class SegmentLog:
         self._files.sync_directory(self.directory)
 
     def _segment_bases(self) -> list[Offset]:
-        stems = [
-            name.removesuffix(LOG_SUFFIX)
-            for name in self._files.names(self.directory)
-            if name.endswith(LOG_SUFFIX)
-        ]
-        return [Offset(int(stem)) for stem in stems if stem.isascii() and stem.isdigit()]
+        return segment_bases(self._files.names(self.directory))
 
     def _load(self, *, check_all: bool) -> None:
         bases = self._segment_bases()
@@ -280,6 +284,10 @@ class SegmentLog:
         for segment in self._segments:
             segment.use()
         return max((one.max_timestamp for one in self._segments), default=NO_TIMESTAMP)
+
+    @property
+    def highest_producer_id(self) -> int:
+        return max((one.highest_producer_id for one in self._segments), default=-1)
 
     @property
     def size_bytes(self) -> int:

@@ -152,6 +152,7 @@ class Pair:
         self.kohort.stop()
         file = self.data / CATALOG
         content = json.loads(file.read_text())
+        content["version"] = 1  # without a checksum
         content["topics"] += [
             {
                 "name": name,

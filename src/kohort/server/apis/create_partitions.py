@@ -2,15 +2,15 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Kind, Operation, check
 from kohort.server.apis.judging import (
-    PARTITIONS_MAX,
     change_topics,
     check_room,
     check_time,
     checked_assignment,
     judged_topics,
 )
-from kohort.server.catalog import Draft, Topic
+from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.create_partitions import (
@@ -26,8 +26,11 @@ def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Mil
     request = call.request
     check_time(request.timeout_ms, request.topics)
 
+    def check_allowed(name: str) -> None:
+        check(node.cluster.may, call.client, Operation.ALTER, Kind.TOPIC, name)
+
     def judge(draft: Draft) -> dict[str, Topic | ApiError]:
-        return judged_topics(node, draft, request.topics, _grown)
+        return judged_topics(node, draft, request.topics, check_allowed, _grown)
 
     def answer(judged: dict[str, Topic | ApiError]) -> CreatePartitionsResponse:
         return CreatePartitionsResponse(results=[_told(*one) for one in judged.items()])

@@ -1,0 +1,113 @@
+"""Topics that come and go while the disk refuses one folder of many."""
+
+import errno
+
+from tests.server.desk import Desk
+from tests.storage.disk import MemoryFiles
+
+from kohort.errors import ErrorCode
+from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+
+def delete(desk, name="orders"):
+    wanted = DeleteTopicState(name=name)
+    (answer,) = desk.ask(DeleteTopicsRequest(topics=[wanted], timeout_ms=1000), 6).responses
+    return answer.error_code
+
+
+def folders(files):
+    return [name for name in files.names("/data") if name.startswith("orders-")]
+
+
+def test_a_topic_made_anew_is_not_deleted_with_the_old_one():
+    """Its name is free at once, whatever is left of the old one."""
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create(partitions=2)
+    assert desk.produce(value=b"old").error_code == 0
+    files.immovable["/data/orders-1"] = errno.EBUSY
+
+    assert delete(desk) == 0
+    desk.create(partitions=2)
+    for number in range(3):
+        assert desk.produce().base_offset == number
+        desk.housekeep()
+    assert desk.produce(partition=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    told = [line for line in desk.told.warnings if "is deleted" in line]
+    assert len(told) == 1
+    assert "orders is deleted, 1 of its 2 logs are not yet: /data/orders-1" in told[0]
+
+    files.immovable.clear()
+    desk.housekeep()
+    assert desk.produce(partition=1).base_offset == 0
+    assert "the logs of the deleted topic orders are gone now" in desk.told.warnings
+    desk.cluster.close()
+    again = Desk(files=files)
+    assert again.produce().base_offset == 3
+    assert again.produce(partition=1).base_offset == 1
+    assert again.cluster.catalog.deleting == []
+
+
+def test_the_other_folders_of_a_topic_go_where_one_refuses():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create(partitions=3)
+    files.immovable["/data/orders-0"] = errno.EBUSY
+
+    assert delete(desk) == 0
+    assert folders(files) == ["orders-0"]
+    listed = files.listed.get("/data/orders-1")
+    desk.housekeep()
+    assert files.listed.get("/data/orders-1") == listed, "what is gone is not looked for again"
+
+    desk.cluster.close()
+    files.immovable.clear()
+    again = Desk(files=files)
+    assert folders(files) == []
+    assert again.cluster.catalog.deleting == []
+
+
+def test_what_is_deleted_stays_deleted_after_a_loss_of_power():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    assert desk.produce(value=b"old").error_code == 0
+    assert delete(desk) == 0
+
+    again = Desk(files=files.after_power_loss())
+
+    assert "orders" not in again.cluster.catalog.by_name
+    again.create()
+    assert again.produce().base_offset == 0
+
+
+def test_what_a_new_topic_has_acknowledged_is_there_after_a_loss_of_power():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create(partitions=2)
+    desk.create("payments")
+    for name in ("orders", "payments"):
+        assert desk.produce(name).error_code == 0
+
+    again = Desk(files=files.after_power_loss())
+
+    for name in ("orders", "payments"):
+        assert again.produce(name).base_offset == 1
+
+
+def test_a_log_whose_folder_may_be_lost_is_not_written_to():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    synced = files.sync_directory
+
+    def refuse(path):
+        if path == "/data" and "orders-0" in files.names("/data"):
+            raise OSError(errno.EIO, "Input/output error")
+        synced(path)
+
+    files.sync_directory = refuse
+    desk.create()
+    assert desk.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    files.sync_directory = synced
+    desk.housekeep()
+    assert desk.produce().base_offset == 0
