@@ -63,7 +63,7 @@ def open_cluster(
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory, files), new_id, observe)
+    return Cluster(config, catalog, DirectoryLogs(directory, files, observe), new_id, observe)
 
 
 def adopt_folders(
@@ -82,7 +82,7 @@ def adopt_folders(
             _check_adoption(catalog, config, name, max(indexes) + 1)
             named = [directory.topic_id(name, index) for index in indexes]
             for index in indexes:
-                catalog.note_producer_id(directory.highest_producer_id(name, index))
+                catalog.note_producer_id(directory.adopt(name, index))
         except KohortError as error:
             observe.warning(f"the folders of {name} are left alone: {error}")
             continue
