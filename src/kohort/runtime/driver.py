@@ -74,6 +74,7 @@ class PartitionDriver(Generic[M]):
         self._retry_at: Millis | None = None
         self._durable = log.end
         self._lost = False
+        self._unread = False  # the log cannot be read, and will not be until somebody has mended it
 
     @property
     def active(self) -> bool:
@@ -92,7 +93,10 @@ class PartitionDriver(Generic[M]):
             self._refuse(call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being read")
         else:
             text = f"{self.name} cannot be written or read"
-            self._refuse(call, ErrorCode.NOT_COORDINATOR, text)
+            code = (
+                ErrorCode.COORDINATOR_NOT_AVAILABLE if self._unread else ErrorCode.NOT_COORDINATOR
+            )
+            self._refuse(call, code, text)
 
     def wake_at(self) -> Millis | None:
         """When `turn` has something to do of its own accord."""
@@ -186,6 +190,7 @@ class PartitionDriver(Generic[M]):
             self._loading = None
             self.condition = Condition.FAILED
             again = isinstance(error, StorageError)
+            self._unread = isinstance(error, Broken)
             self._retry_at = Millis(now + RETRY_MS) if again else None
             self._observe.error(
                 f"{self.name} cannot be loaded, its calls are refused"

@@ -8,7 +8,6 @@ tests with a clock of their own drive this class directly.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from kohort.config import BrokerConfig
@@ -94,6 +93,8 @@ class Cluster:
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[Driver] = []
+        self._note_synced_at = Millis(0)
+        self._told: set[str] = set()  # of damage that somebody has come across
 
     def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
         """Open the logs, those of groups first, and begin to load the shards."""
@@ -123,13 +124,25 @@ class Cluster:
         return False
 
     def close(self) -> None:
-        """Make every log durable, and release every file."""
-        for partition in self.table.open.values():
-            if not partition.failed:
-                with suppress(KohortError):
+        """Make durable what is not, note that, and release every file."""
+        clean = self.table.whole
+        synced = {}
+        for place, partition in self.table.open.items():
+            try:
+                if not partition.failed:
                     partition.log.sync()
+            except KohortError as error:
+                partition.failed = True
+                self.observe.warning(f"{partition} is closed without a sync: {error}")
+            clean = clean and not partition.failed
+            synced[place] = partition.log.synced
             partition.log.close()
-        self.logs.close()
+        try:
+            self.logs.note_synced(synced)
+        except KohortError as error:
+            clean = False
+            self.observe.warning(str(error))
+        self.logs.close(clean=clean)
 
     @property
     def topics(self) -> Topics:
@@ -225,6 +238,14 @@ class Cluster:
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
             for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
+                if partition.damage and partition.damage not in self._told:
+                    self._told.add(partition.damage)
+                    self.observe.warning(
+                        f"{partition} is damaged and cannot be read there: {partition.damage}"
+                    )
+        if now >= self._note_synced_at:
+            self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
+            self.table.note_synced()
         return self._housekeeping.step(self._kept, now)
 
     def _kept(self) -> Iterator[Kept]:
@@ -256,6 +277,7 @@ class Cluster:
             driver.clock_jumped(by_ms)
         self.waiting.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
+        self._note_synced_at = Millis(self._note_synced_at + by_ms)
         self._wake = Millis(0)
 
     def _wake_up(self, due: Millis) -> None:
