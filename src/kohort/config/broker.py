@@ -147,6 +147,9 @@ class BrokerConfig:
     log_initial_task_delay_ms: int = long(
         30_000, "How long after the start retention is first applied.", least=0
     )
+    log_flush_offset_checkpoint_interval_ms: int = long(
+        60_000, "How often it is written down up to where logs have been synced.", least=0
+    )
     log_cleanup_policy: tuple[str, ...] = listing(
         ("delete",), "What happens to old records.", choices=CLEANUP_POLICIES
     )

@@ -22,7 +22,7 @@ initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.p
 kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
 leader.imbalance.per.broker.percentage log.cleaner.dedupe.buffer.size log.cleaner.hash.algorithm
 log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
-log.cleaner.threads log.dir.failure.timeout.ms log.flush.offset.checkpoint.interval.ms
+log.cleaner.threads log.dir.failure.timeout.ms
 log.flush.start.offset.checkpoint.interval.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
 max.connection.creation.rate metric.reporters metrics.num.samples metrics.recording.level

@@ -74,6 +74,7 @@ class PartitionDriver(Generic[M]):
         self._retry_at: Millis | None = None
         self._durable = log.end
         self._lost = False
+        self._unread = False  # the log cannot be read, and will not be until somebody has mended it
 
     @property
     def active(self) -> bool:
@@ -92,7 +93,10 @@ class PartitionDriver(Generic[M]):
             self._refuse(call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being read")
         else:
             text = f"{self.name} cannot be written or read"
-            self._refuse(call, ErrorCode.NOT_COORDINATOR, text)
+            code = (
+                ErrorCode.COORDINATOR_NOT_AVAILABLE if self._unread else ErrorCode.NOT_COORDINATOR
+            )
+            self._refuse(call, code, text)
 
     def wake_at(self) -> Millis | None:
         """When `turn` has something to do of its own accord."""
@@ -132,9 +136,7 @@ class PartitionDriver(Generic[M]):
             self._retry_at = Millis(self._retry_at + by_ms)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
-        """Give the machine the next image of the cluster's topics; `turn` does
-        what follows from it.
-        """
+        """Give the machine the next image of the topics; `turn` does what follows from it."""
         follows = self.machine.topics_changed(topics, now)
         if self.condition is Condition.ACTIVE:
             self._chores.append(follows)
@@ -186,6 +188,7 @@ class PartitionDriver(Generic[M]):
             self._loading = None
             self.condition = Condition.FAILED
             again = isinstance(error, StorageError)
+            self._unread = isinstance(error, Broken)
             self._retry_at = Millis(now + RETRY_MS) if again else None
             self._observe.error(
                 f"{self.name} cannot be loaded, its calls are refused"
@@ -239,9 +242,7 @@ class PartitionDriver(Generic[M]):
             turn.take(effects, encoded)
 
     def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
-        """Take calls in the order in which they came. One that fails is
-        refused, and changes nothing.
-        """
+        """Take calls in their order. One that fails is refused, and changes nothing."""
         ask, encoded, take = self.machine.call, turn.encoded, turn.take
         for call in calls:
             rounds = 0
@@ -263,9 +264,7 @@ class PartitionDriver(Generic[M]):
                 self._remember(call, effects)
 
     def _refusal(self, call: Call[Any], error: Exception) -> ApiError:
-        """The answer to a call that has failed: what is wrong with it, or that
-        the fault is ours.
-        """
+        """The answer to a call that has failed: what is wrong with it, or with us."""
         if isinstance(error, ApiError):
             return error
         if isinstance(error, WireError):

@@ -34,6 +34,21 @@ class Kind(IntEnum):
     TRANSACTIONAL_ID = 5
 
 
+# Under their own names: looking one up in its class takes longer than the whole question.
+(
+    READ,
+    WRITE,
+    CREATE,
+    DELETE,
+    ALTER,
+    DESCRIBE,
+    CLUSTER_ACTION,
+    DESCRIBE_CONFIGS,
+    ALTER_CONFIGS,
+    IDEMPOTENT_WRITE,
+) = Operation
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = Kind
+
 May = Callable[[Client, Operation, Kind, str], bool]
 """Whether a client may do something with the thing of this name, whether it exists or not.
 
@@ -45,44 +60,44 @@ CLUSTER_NAME = "kafka-cluster"
 ANY = "*"
 NOT_ASKED = -2147483648  # a bit field that was not asked for
 
-# Where upstream has a kind of resource with fewer operations than all, so does a bit field.
+# The operations that upstream knows for each kind: no bit field shows another.
 _OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
-    Kind.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
+    TOPIC: (
+        READ,
+        WRITE,
+        CREATE,
+        DELETE,
+        ALTER,
+        DESCRIBE,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
     ),
-    Kind.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
+    GROUP: (
+        READ,
+        DELETE,
+        DESCRIBE,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
     ),
-    Kind.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
+    CLUSTER: (
+        CREATE,
+        ALTER,
+        DESCRIBE,
+        CLUSTER_ACTION,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
+        IDEMPOTENT_WRITE,
     ),
-    Kind.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+    TRANSACTIONAL_ID: (WRITE, DESCRIBE),
 }
 _ALL_OPERATIONS = {
     kind: sum(1 << operation for operation in allowed) for kind, allowed in _OPERATIONS.items()
 }
 _REFUSALS = {
-    Kind.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
-    Kind.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
-    Kind.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
-    Kind.TRANSACTIONAL_ID: (
+    TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    TRANSACTIONAL_ID: (
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         "Transactional Id authorization failed.",
     ),
@@ -109,8 +124,8 @@ def check_everywhere(may: May, client: Client, operation: Operation, topic: str)
     """Raises ApiError when the client may not create or delete a topic. A client that may do so on
     the cluster may do so to every topic.
     """
-    if not may(client, operation, Kind.CLUSTER, CLUSTER_NAME):
-        check(may, client, operation, Kind.TOPIC, topic)
+    if not may(client, operation, CLUSTER, CLUSTER_NAME):
+        check(may, client, operation, TOPIC, topic)
 
 
 def operations(may: May, client: Client, kind: Kind, name: str) -> int:
@@ -122,6 +137,6 @@ def operations(may: May, client: Client, kind: Kind, name: str) -> int:
 
 def cluster_operations(may: May, client: Client) -> int:
     """What a client may do with the cluster; nothing when it may not describe the cluster."""
-    if not may(client, Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME):
+    if not may(client, DESCRIBE, CLUSTER, CLUSTER_NAME):
         return 0
-    return operations(may, client, Kind.CLUSTER, CLUSTER_NAME)
+    return operations(may, client, CLUSTER, CLUSTER_NAME)

@@ -1,5 +1,4 @@
-"""Everything that the nodes of one process share: topics, partitions, shards, and
-the turns they take.
+"""What the nodes of one process share: topics, partitions, shards, and their turns.
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake_at` says when to
 come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
@@ -8,7 +7,6 @@ tests with a clock of their own drive this class directly.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from kohort.config import BrokerConfig
@@ -94,6 +92,8 @@ class Cluster:
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[Driver] = []
+        self._note_synced_at = Millis(0)
+        self._told: set[str] = set()  # of damage that somebody has come across
 
     def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
         """Open the logs, those of groups first, and begin to load the shards."""
@@ -123,13 +123,25 @@ class Cluster:
         return False
 
     def close(self) -> None:
-        """Make every log durable, and release every file."""
-        for partition in self.table.open.values():
-            if not partition.failed:
-                with suppress(KohortError):
+        """Make every log durable, note that, and release every file."""
+        clean = self.table.whole
+        synced = {}
+        for place, partition in self.table.open.items():
+            try:
+                if not partition.failed:
                     partition.log.sync()
+            except KohortError as error:
+                partition.failed = True
+                self.observe.warning(f"{partition} is closed without a sync: {error}")
+            clean = clean and not partition.failed
+            synced[place] = partition.log.synced
             partition.log.close()
-        self.logs.close()
+        try:
+            self.logs.note_synced(synced)
+        except KohortError as error:
+            clean = False
+            self.observe.warning(str(error))
+        self.logs.close(clean=clean)
 
     @property
     def topics(self) -> Topics:
@@ -186,9 +198,7 @@ class Cluster:
         self._submitted[driver] = None
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
-        """A partition has grown. Readers and its answer wait until that
-        is durable: see `answer_behind`.
-        """
+        """A partition has grown. Readers wait until that is durable, and so does its answer."""
         self._now = now
         partition.unread_bytes += size_bytes
         self.durability.wrote(partition)
@@ -225,6 +235,14 @@ class Cluster:
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
             for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
+                if partition.damage and partition.damage not in self._told:
+                    self._told.add(partition.damage)
+                    self.observe.warning(
+                        f"{partition} is damaged and cannot be read there: {partition.damage}"
+                    )
+        if now >= self._note_synced_at:
+            self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
+            self.table.note_synced()
         return self._housekeeping.step(self._kept, now)
 
     def _kept(self) -> Iterator[Kept]:
@@ -249,13 +267,12 @@ class Cluster:
                 self._after_turn(driver)
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The wall clock has jumped, though the same time passed for
-        everybody: move the deadlines.
-        """
+        """The wall clock has jumped while time went on as ever: the deadlines move with it."""
         for driver in self.drivers.values():
             driver.clock_jumped(by_ms)
         self.waiting.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
+        self._note_synced_at = Millis(self._note_synced_at + by_ms)
         self._wake = Millis(0)
 
     def _wake_up(self, due: Millis) -> None:
@@ -297,9 +314,7 @@ class Cluster:
         return self.durability.begin()
 
     def end_sync(self, one: Written, outcome: Offset | Broken) -> None:
-        """One log is durable up to an end, or its sync has failed: release the answers
-        that waited for it.
-        """
+        """One log is durable up to an end, or its sync has failed: release what waited for it."""
         if isinstance(outcome, Broken):
             self.observe.error(f"{one} could not be synced and is out of service: {outcome}")
         self.durability.end(one, outcome)

@@ -1,5 +1,4 @@
-"""Long work for the disk, which must not stop the loop: write the catalog, create and
-open logs, remove folders.
+"""Long work for the disk, beside the loop: write the catalog, open and remove logs.
 
 The driver of the cluster takes a piece of work, runs it on any thread, and gives it back. One piece
 is out at a time. Nothing that a request sees changes in between: a topic exists once its change is
@@ -14,7 +13,7 @@ from kohort.errors import Broken, StorageError
 from kohort.server.catalog import Catalog, Draft, Topic
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
-from kohort.terms import Millis, PartitionIndex
+from kohort.terms import Millis, Offset, PartitionIndex
 
 OPEN_SLICE_LOGS = 64
 
@@ -63,18 +62,21 @@ class Work:
         finishes: list[Finish],
         to_open: list[Place],
         leaving: list[Leaving],
+        synced: dict[Place, Offset] | None,
         now: Millis,
     ) -> None:
         self.draft = draft
         self.finishes = finishes
         self.leaving = leaving
         self.error: StorageError | None = None
+        self.not_noted: StorageError | None = None
         self.opened: list[Opened] = []
         self.deleted: list[Topic] = []
         self.not_deleted: list[tuple[Topic, dict[PartitionIndex, str]]] = []
         self._catalog = catalog
         self._logs = logs
         self._config = config
+        self._synced = synced
         self._now = now
         topics = catalog.by_name if draft is None else draft.by_name
         self._to_open = [(topics[name], index) for name, index in to_open if name in topics]
@@ -88,6 +90,11 @@ class Work:
                 return
         self._delete()
         self.opened = self._open_all()
+        if self._synced is not None:
+            try:
+                self._logs.note_synced(self._synced)
+            except StorageError as error:
+                self.not_noted = error
 
     def _open_all(self) -> list[Opened]:
         opened = [Opened(topic, index, self._open(topic, index)) for topic, index in self._to_open]

@@ -1,5 +1,4 @@
-"""Unchanged heartbeats, answered from their bytes: only the correlation id differs
-from the one before.
+"""Heartbeats that repeat the last one but for the correlation id, answered from memory.
 
 The memory is bounded and stands in front of the normal path. It applies only while the coordinator
 holds the very state that it was taken from (`coordinator/consumer/quiet.py`).
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
 from kohort.errors import ApiError
-from kohort.server.access import Operation
+from kohort.server.access import READ
 from kohort.server.connection import Connection
 from kohort.server.node import Driver, Node
 from kohort.terms import GroupId, Millis
@@ -73,9 +72,7 @@ class Heartbeats:
     ) -> None:
         """Keep the answer for the next heartbeat like this, when it changes nothing."""
         try:
-            driver = self._node.driver_for(
-                connection.client, Operation.READ, GroupId(request.group_id)
-            )
+            driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:
             return
         quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None

@@ -6,9 +6,10 @@ Cleaning runs in slices, and requests are answered between two of them. Nothing 
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+from weakref import WeakSet
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import KohortError
+from kohort.errors import Broken, KohortError
 from kohort.runtime.observers import Observer
 from kohort.server.logs import Logs
 from kohort.storage.compaction import CleaningRules
@@ -34,7 +35,8 @@ class Housekeeping:
         self._retain_at: Millis | None = None  # nothing has been done yet
         self._clean_at = Millis(0)
         self._to_clean: list[Kept] = []
-        self._cleaning: tuple[str, Iterator[int]] | None = None
+        self._cleaning: tuple[Kept, Iterator[int]] | None = None
+        self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
 
     def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
         """Do a slice of what is due; true while there is more to do at once."""
@@ -47,7 +49,9 @@ class Housekeeping:
         if self._cleaning is None and not self._to_clean and now >= self._clean_at:
             self._clean_at = Millis(now + self._config.log_cleaner_backoff_ms)
             if self._config.log_cleaner_enable:
-                self._to_clean = [one for one in kept() if one.config.compacted]
+                self._to_clean = [
+                    one for one in kept() if one.config.compacted and one.log not in self._damaged
+                ]
         self._clean_some(now)
         return self.busy
 
@@ -79,11 +83,16 @@ class Housekeeping:
                 now, one.config.delete_retention_ms, self._config.producer_id_expiration_ms
             )
             begun = self._logs.clean(one.log, one.config, rules)
-            self._cleaning = None if begun is None else (one.name, begun)
-        name, steps = self._cleaning
+            self._cleaning = None if begun is None else (one, begun)
+        one, steps = self._cleaning
         try:
             if next(steps, None) is None:
                 self._cleaning = None
         except KohortError as error:
             self._cleaning = None
-            self._observe.warning(f"cleaning of {name}: {error}")
+            if isinstance(error, Broken):
+                self._damaged.add(one.log)
+                text = f"{one.name} is damaged and not cleaned any more: {error}"
+            else:
+                text = f"cleaning of {one.name}: {error}"
+            self._observe.warning(text)

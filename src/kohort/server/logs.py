@@ -1,6 +1,6 @@
 """Where the logs of partitions, and the catalog, are kept: a data directory, or memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from kohort.storage.files import Files, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
-from kohort.terms import Millis, PartitionIndex
+from kohort.terms import Millis, Offset, PartitionIndex
 
 CATALOG_FILE = "kohort.catalog.json"
 CATALOG_COPY = CATALOG_FILE + ".former"
@@ -29,19 +29,21 @@ class Logs(Protocol):
         self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis
     ) -> Log: ...
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
-        """Remove logs of a topic that nobody holds: for good when this returns. Those that are
-        still there, and why.
+        """Remove logs of a topic that are not in use, for good when this returns. Returns those
+        that are still there, and why.
         """
 
     def sync_names(self) -> None:
-        """Make it durable which logs there are: one that was opened counts
-        only then. Raises StorageError.
-        """
+        """Make it durable which logs exist. Raises StorageError."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Begin to clean a log, a slice at each step; None when it does not need it."""
 
-    def close(self) -> None: ...
+    def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        """Write down how far logs are durable: before that, nothing is cut. Raises StorageError."""
+
+    def close(self, *, clean: bool = False) -> None:
+        """Close. `clean` says that every log was synced and closed; this is noted."""
 
 
 class MemoryLogs:
@@ -57,23 +59,27 @@ class MemoryLogs:
         return {}
 
     def sync_names(self) -> None:
-        """Nothing is durable here."""
+        """Nothing to do: no name is durable in memory."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Memory is not compacted: such a broker does not live long enough to need it."""
         del log, config, rules
         return None
 
-    def close(self) -> None:
+    def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        """Nothing to do: a log in memory is never opened again."""
+
+    def close(self, *, clean: bool = False) -> None:
         """Memory needs no closing."""
 
 
 class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
-    def __init__(self, directory: LogDirectory, files: Files) -> None:
+    def __init__(self, directory: LogDirectory, files: Files, observe: Observer) -> None:
         self._directory = directory
         self._files = files
+        self._observe = observe
 
     def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis) -> Log:
         """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
@@ -84,20 +90,13 @@ class DirectoryLogs:
             segment_ms=settings.segment_ms,
             index_interval_bytes=settings.index_interval_bytes,
         )
-        return self._directory.open_log(topic.name, index, topic.topic_id, cut)
+        log = self._directory.open_log(topic.name, index, topic.topic_id, cut)
+        for notice in log.notices:
+            self._observe.warning(notice)
+        return log
 
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
-        left = {}
-        for index in indexes:
-            try:
-                self._directory.delete(topic.name, index, topic.topic_id)
-            except StorageError as error:
-                left[index] = str(error)
-        try:
-            self.sync_names()
-        except StorageError as error:
-            return dict.fromkeys(indexes, str(error))
-        return left
+        return self._directory.delete(topic.name, indexes, topic.topic_id)
 
     def sync_names(self) -> None:
         self._directory.sync_names()
@@ -114,8 +113,13 @@ class DirectoryLogs:
             return None
         return compact(log, self._files, rules)
 
-    def close(self) -> None:
-        self._directory.close()
+    def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        self._directory.note_synced(
+            {(name, int(index)): at for (name, index), at in points.items()}
+        )
+
+    def close(self, *, clean: bool = False) -> None:
+        self._directory.close(clean=clean)
 
 
 class DirectoryStore:

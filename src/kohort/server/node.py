@@ -8,7 +8,7 @@ from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import PartitionDriver
-from kohort.server.access import Kind, Operation, check
+from kohort.server.access import GROUP, Operation, refusal
 from kohort.server.cluster import Cluster
 from kohort.terms import GroupId
 from kohort.wire.apis import APIS
@@ -29,13 +29,12 @@ class Node:
         """The shard of a group, for somebody who wants something of it. Raises ApiError as
         `driver_of` does, and first of all when the client may not.
         """
-        check(self.cluster.may, client, operation, Kind.GROUP, group_id)
+        if not self.cluster.may(client, operation, GROUP, group_id):
+            raise refusal(GROUP)
         return self.driver_of(group_id)
 
     def driver_of(self, group_id: GroupId) -> Driver:
-        """The shard of a group. Raises ApiError where another node has it, or its
-        log is not open.
-        """
+        """The shard of a group. Raises ApiError where it is elsewhere or not open."""
         placement = self.cluster.placement
         if len(placement.node_ids) > 1 and placement.coordinator_of(group_id).id != self.id:
             raise ApiError(

@@ -26,9 +26,7 @@ from kohort.terms import TopicId, uuid_text
 
 
 def new_uuid() -> bytes:
-    """16 random bytes for an id whose text does not begin with a dash, which tools
-    take for an option.
-    """
+    """16 random bytes. The id's text does not begin with a dash, as options of tools do."""
     while True:
         value = uuid4().bytes
         if not uuid_text(value).startswith("-"):
@@ -65,7 +63,8 @@ def open_cluster(
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory, files), new_id, observe, may)
+    logs = DirectoryLogs(directory, files, observe)
+    return Cluster(config, catalog, logs, new_id, observe, may)
 
 
 def adopt_folders(
@@ -84,7 +83,7 @@ def adopt_folders(
             _check_adoption(catalog, config, name, max(indexes) + 1)
             named = [directory.topic_id(name, index) for index in indexes]
             for index in indexes:
-                catalog.note_producer_id(directory.highest_producer_id(name, index))
+                catalog.note_producer_id(directory.adopt(name, index))
         except KohortError as error:
             observe.warning(f"the folders of {name} are left alone: {error}")
             continue

@@ -24,7 +24,7 @@ from kohort.server.disk_work import (
 )
 from kohort.server.logs import Logs
 from kohort.server.partitions import Partition
-from kohort.terms import Millis, PartitionIndex, TopicId
+from kohort.terms import Millis, Offset, PartitionIndex, TopicId
 
 
 class Listener(Protocol):
@@ -56,10 +56,13 @@ class PartitionTable:
         self._observe = observe
         self._listener = listener
         self._to_open: dict[Place, None] = {}
+        self._opening: list[Place] = []  # by the work that is out: a second log would write over it
         self._wanted: dict[Place, None] = {}  # those of them that somebody has asked for
         self._refused: dict[Place, str] = {}  # by the disk: they are tried again and again
         self._left: dict[TopicId, dict[PartitionIndex, str]] = {}  # not deleted, and why
         self._left_alone: set[TopicId] = set()  # until housekeeping comes again
+        self._note_synced = False
+        self._not_noted = ""
         self._changes: list[Change] = []
         self._work: Work | None = None
 
@@ -87,6 +90,19 @@ class PartitionTable:
         self._left_alone.clear()
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
 
+    def note_synced(self) -> None:
+        """Have the ends of the durable logs written down."""
+        self._note_synced = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether every partition of every topic is open."""
+        count = sum(topic.partitions for topic in self._catalog.by_name.values())
+        return len(self.open) == count
+
+    def _synced(self) -> dict[Place, Offset]:
+        return {place: one.log.synced for place, one in self.open.items()}
+
     def begin(self, now: Millis) -> Work | None:
         """The next piece; None when there is nothing to do, or a piece is out already."""
         if self._work is not None:
@@ -98,7 +114,7 @@ class PartitionTable:
             for topic in self._catalog.deleting
             if topic.topic_id not in self._left_alone
         ]
-        if draft is None and not to_open and not leaving:
+        if draft is None and not to_open and not leaving and not self._note_synced:
             for finish in finishes:
                 finish(None)
             return None
@@ -110,20 +126,24 @@ class PartitionTable:
             finishes=finishes,
             to_open=to_open,
             leaving=leaving,
+            synced=self._synced() if self._note_synced else None,
             now=now,
         )
+        self._note_synced = False
         return self._work
 
     def end(self, work: Work, now: Millis) -> None:
         """Adopt the result, then answer the requests that wait for it."""
         self._work = None
+        self._opening = []
         changed = work.draft is not None and work.error is None
         if work.draft is not None and work.error is None:
             self._catalog.become(work.draft)
             self._drop_and_reconfigure(now)
-            self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
         for opened in work.opened:
             self._take(opened, now)
+        if changed:
+            self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
         for topic, left in work.not_deleted:
             self._take_left(topic, left)
         for topic in work.deleted:
@@ -131,6 +151,9 @@ class PartitionTable:
                 self._observe.warning(f"the logs of the deleted topic {topic.name} are gone now")
         if work.deleted:
             self.change(_forget(work.deleted))
+        if work.not_noted is not None and str(work.not_noted) != self._not_noted:
+            self._not_noted = str(work.not_noted)
+            self._observe.warning(self._not_noted)
         if changed:
             self._listener.topics_changed(now)
         for finish in work.finishes:
@@ -153,12 +176,14 @@ class PartitionTable:
         for place in some:
             self._to_open.pop(place, None)
             self._wanted.pop(place, None)
+        self._opening = some
         return some
 
     def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
-        """The partitions of these topics that are neither open nor damaged: those of groups first,
-        then those that have not failed before.
+        """The partitions of these topics that are neither open nor damaged nor being opened: those
+        of groups first, then those that have not failed before.
         """
+        opening = set(self._opening)
         in_order = sorted(topics, key=lambda topic: topic.name != OFFSETS_TOPIC)
         places = [
             place
@@ -166,6 +191,7 @@ class PartitionTable:
             for index in range(topic.partitions)
             if (place := (topic.name, PartitionIndex(index))) not in self.open
             and place not in self.damaged
+            and place not in opening
         ]
         return sorted(places, key=self._refused.__contains__) if self._refused else places
 

@@ -44,14 +44,13 @@ class Found(NamedTuple):
 
 
 class Partition:
-    """One partition. After a failed sync it stays failed, since its state on
-    the disk is unknown.
-    """
+    """One partition. After a failed sync it stays failed: nobody knows what is on the disk."""
 
     __slots__ = (
         "_producer_expiration_ms",
         "_producers",
         "config",
+        "damage",
         "failed",
         "high_watermark",
         "index",
@@ -68,6 +67,7 @@ class Partition:
         self.high_watermark = log.end
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
+        self.damage = ""  # that a reader has come across
         self._producers: Producers | None = None
         self._producer_expiration_ms = broker.producer_id_expiration_ms
 
@@ -151,8 +151,12 @@ class Partition:
         try:
             data = log.fetch(Offset(offset), limit_bytes)
         except Broken as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
+
+    def _unreadable(self, error: Broken) -> ApiError:
+        self.damage = str(error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
     def find(self, timestamp: int, end: Offset) -> Found:
         """The offset of a special point or of the first record at or after a time, up to `end`.
@@ -174,7 +178,7 @@ class Partition:
         except WireError as error:  # records are not looked at when they are written
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
         except Broken as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self._unreadable(error) from error
         if found is None or found[1] >= end:
             return Found(-1, _NO_TIMESTAMP, -1)
         return Found(found[1], found[0], self.log.leader_epoch)
@@ -216,7 +220,7 @@ class Partition:
                     if header.producer_id >= 0:
                         producers.written(header, Offset(header.base_offset), now)
             except Broken as error:
-                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+                raise self._unreadable(error) from error
             self._producers = producers
         return self._producers
 

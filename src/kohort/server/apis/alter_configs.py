@@ -13,7 +13,7 @@ from kohort.config import (
 )
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Operation
+from kohort.server.access import ALTER_CONFIGS
 from kohort.server.apis.judging import change_topics
 from kohort.server.apis.resources import (
     Resource,
@@ -93,7 +93,7 @@ def _altered(
     check_resource(
         node.cluster.may,
         client,
-        Operation.ALTER_CONFIGS,
+        ALTER_CONFIGS,
         resource.resource_type,
         resource.resource_name,
     )

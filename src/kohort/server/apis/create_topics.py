@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kohort.config import ConfigError, checked_topic_config
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, StorageError
-from kohort.server.access import Kind, Operation, check_everywhere
+from kohort.server.access import CREATE, DESCRIBE_CONFIGS, TOPIC, check_everywhere
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.judging import (
     change_topics,
@@ -64,7 +64,7 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
     check_time(request.timeout_ms, request.topics)
 
     def check_allowed(name: str) -> None:
-        check_everywhere(node.cluster.may, call.client, Operation.CREATE, name)
+        check_everywhere(node.cluster.may, call.client, CREATE, name)
 
     def judge(draft: Draft) -> dict[str, Topic | ApiError]:
         return judged_topics(node, draft, request.topics, check_allowed, _checked)
@@ -84,7 +84,7 @@ def _created(
         return CreatableTopicResult(
             name=name, error_code=outcome.code, error_message=outcome.message or None, configs=[]
         )
-    if not node.cluster.may(client, Operation.DESCRIBE_CONFIGS, Kind.TOPIC, name):
+    if not node.cluster.may(client, DESCRIBE_CONFIGS, TOPIC, name):
         return CreatableTopicResult(
             name=name,
             topic_id=outcome.topic_id,

@@ -16,7 +16,7 @@ from kohort.config.listeners import listener_text, listening_address
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
-from kohort.server.access import Operation
+from kohort.server.access import DESCRIBE_CONFIGS
 from kohort.server.apis.resources import (
     Resource,
     check_resource,
@@ -116,9 +116,7 @@ def _described(
     request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
     name = resource.resource_name
-    check_resource(
-        node.cluster.may, client, Operation.DESCRIBE_CONFIGS, resource.resource_type, name
-    )
+    check_resource(node.cluster.may, client, DESCRIBE_CONFIGS, resource.resource_type, name)
     wanted = resource.configuration_keys  # none and null alike mean all of them
     match resource.resource_type:
         case Resource.TOPIC:

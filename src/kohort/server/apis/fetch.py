@@ -6,7 +6,7 @@ again when it is woken or when its time is over.
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Operation
+from kohort.server.access import READ
 from kohort.server.apis.leaders import (
     NOT_SAID,
     check_leader_epoch,
@@ -124,7 +124,7 @@ class _Reading:
         for (name, topic_id), partitions in self.wanted:
             if not partitions:
                 continue
-            topic = topic_named(self.node, self.client, Operation.READ, name, topic_id, by_id=by_id)
+            topic = topic_named(self.node, self.client, READ, name, topic_id, by_id=by_id)
             answers = []
             for wanted in partitions:
                 try:
@@ -178,9 +178,7 @@ class _Reading:
         error: ApiError,
         elsewhere: dict[int, NodeEndpoint],
     ) -> PartitionData:
-        """The error of one partition. For some errors the wait of others goes
-        on, as upstream's does.
-        """
+        """The error of one partition. For some errors others wait on, as upstream's do."""
         not_there = error.code in _NOT_THERE
         if not not_there:
             self.failed = True

@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
-from kohort.server.access import Operation
+from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
@@ -21,12 +21,10 @@ _NO_EPOCH = -1
 def offset_for_leader_epoch(
     node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
 ) -> OffsetForLeaderEpochResponse:
-    """Where an epoch ended (KIP-320). No log was ever truncated, so each epoch is
-    valid to its end.
-    """
+    """Where an epoch ended (KIP-320). No log is truncated, so each is valid to its end."""
     topics = []
     for wanted in call.request.topics:
-        topic = topic_named(node, call.client, Operation.DESCRIBE, wanted.topic)
+        topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
         answers = []
         for one in wanted.partitions:
             try:

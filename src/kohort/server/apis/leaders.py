@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation, refusal
+from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
@@ -32,8 +32,8 @@ def topic_named(
         name = topic.name
     else:
         topic = cluster.catalog.by_name.get(name)
-    if not cluster.may(client, operation, Kind.TOPIC, name):
-        return refusal(Kind.TOPIC)
+    if not cluster.may(client, operation, TOPIC, name):
+        return refusal(TOPIC)
     return topic or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -89,9 +89,7 @@ class PartitionState(NamedTuple):
 
 
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
-    """The state of a partition. While its log is not open it has no leader,
-    and clients ask again.
-    """
+    """The state of a partition. It has no leader while its log is not open."""
     cluster = node.cluster
     replicas = topic.replicas(index, cluster.placement.node_ids)
     partition = cluster.partition(topic.name, index)

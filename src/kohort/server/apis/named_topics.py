@@ -8,7 +8,7 @@ from typing import Any
 from kohort.coordinator.effects import Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
-from kohort.server.access import Kind, Operation
+from kohort.server.access import TOPIC, Operation
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, TopicId
 
@@ -16,9 +16,7 @@ TOPIC_IDS_FROM = 10  # the version of OffsetCommit and OffsetFetch that names to
 
 
 def name_topics(requested: list[Any], topics: Topics) -> None:
-    """Replace topic ids by names. Version 10 names topics by id; the coordinator
-    keeps offsets by name.
-    """
+    """Replace the ids of version 10 by names, under which the coordinator keeps offsets."""
     for topic in requested:
         known = topics.by_id.get(TopicId(topic.topic_id))
         topic.name = known.name if known is not None else ""
@@ -34,7 +32,7 @@ def why_not(
     known = topic.name in node.cluster.topics.by_name
     if by_id and not known:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if not node.cluster.may(client, operation, Kind.TOPIC, topic.name):
+    if not node.cluster.may(client, operation, TOPIC, topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return None if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

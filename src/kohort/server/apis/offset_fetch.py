@@ -7,7 +7,7 @@ from typing import Any
 from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation
+from kohort.server.access import DESCRIBE, TOPIC
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, why_not
 from kohort.server.node import Driver, Node
 from kohort.server.tokens import Gather, Mapped
@@ -28,7 +28,7 @@ def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
     refused: dict[int, ApiError] = {}
     for index, group in enumerate(request.groups):
         try:
-            driver = node.driver_for(call.client, Operation.DESCRIBE, GroupId(group.group_id))
+            driver = node.driver_for(call.client, DESCRIBE, GroupId(group.group_id))
             by_driver.setdefault(driver, []).append(index)
         except ApiError as error:
             refused[index] = error
@@ -146,7 +146,7 @@ def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
             name_topics(group.topics, topics)
         kept = []
         for topic in group.topics:
-            code = why_not(node, call.client, Operation.DESCRIBE, topic, by_id=by_id)
+            code = why_not(node, call.client, DESCRIBE, topic, by_id=by_id)
             if code in _REFUSED_HERE:
                 refused.setdefault(index, []).append(_refused_topic(topic, code))
             else:
@@ -184,9 +184,7 @@ def _refused_topic(
 
 def _hide(node: Node, client: Client, group: fetch_wire.OffsetFetchResponseGroup) -> None:
     may = node.cluster.may
-    group.topics = [
-        topic for topic in group.topics if may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name)
-    ]
+    group.topics = [topic for topic in group.topics if may(client, DESCRIBE, TOPIC, topic.name)]
 
 
 def _put_ids(topics: Topics, group: fetch_wire.OffsetFetchResponseGroup) -> None:

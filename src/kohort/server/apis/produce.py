@@ -7,7 +7,7 @@ partition upstream writes only the last, without an error for the others; here e
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server import incoming
-from kohort.server.access import Operation
+from kohort.server.access import WRITE
 from kohort.server.apis import unsupported
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
 from kohort.server.catalog import Topic
@@ -60,9 +60,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
 def _produced(
     node: Node, call: Call[ProduceRequest], now: Millis, touched: list[Partition]
 ) -> tuple[ProduceResponse, bool]:
-    """The answer, and whether it holds a refusal. Partitions that were written
-    are added to `touched`.
-    """
+    """The answer, and whether it holds a refusal. `touched` gets the written partitions."""
     request, version = call.request, call.version
     if request.transactional_id is not None:
         raise unsupported.transactional(node.cluster.may, call.client, request.transactional_id)
@@ -76,7 +74,7 @@ def _produced(
         topic = topic_named(
             node,
             call.client,
-            Operation.WRITE,
+            WRITE,
             wanted.name,
             TopicId(wanted.topic_id),
             by_id=version >= 13,

@@ -5,13 +5,11 @@ Clients take these codes for final; with most others they would ask again for ev
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, May, Operation, check
+from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
-    """A refusal of something that is not built yet. Few answers have room for its text, so
-    the log tells it.
-    """
+    """A refusal of something that is not built yet. The log has its text: few answers do."""
 
 
 def static_membership(instance_id: str) -> NotBuiltError:
@@ -48,8 +46,10 @@ def group_configs(name: str) -> NotBuiltError:
 
 
 def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
-    """Refuse a request that names a transactional id; an empty one is an error of its own."""
-    check(may, client, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
+    """Refuse a transactional id; an empty one is an error of its own. Raises ApiError where the
+    client may not use this id.
+    """
+    check(may, client, WRITE, TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     return transactions(transactional_id)
