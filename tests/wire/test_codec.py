@@ -12,7 +12,6 @@ from tests.wire.strategies import messages
 from kohort.errors import UnsupportedVersionError, WireError
 from kohort.wire import codec
 from kohort.wire.apis import APIS
-from kohort.wire.codegen import read_uvarint, uvarint
 from kohort.wire.frames import decode_request_header
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataRequest
@@ -157,13 +156,6 @@ def test_text_that_is_not_utf8_is_read_with_replacements():
 def test_a_version_that_does_not_exist_is_refused():
     with pytest.raises(UnsupportedVersionError, match="2-10"):
         codec.encode(OffsetCommitRequest(group_id="g", member_id="", topics=[]), 1)
-
-
-@given(st.integers(0, (1 << 32) - 1))
-def test_varints(value):
-    encoded = uvarint(value)
-
-    assert read_uvarint(encoded + b"rest", 0) == (value, len(encoded))
 
 
 def test_a_bounded_decoder_keeps_its_source_apart():

@@ -1,4 +1,4 @@
-"""`kohort pipeline`: the group log as tables, what they say, and a report.
+"""`kohort pipeline`: the group log as tables, views of these tables, and a report.
 
 `run` needs Spark and Java; all the others read and write Parquet by themselves and start at once.
 """
@@ -264,7 +264,7 @@ def _snapshot(args: Namespace, output: Output) -> int:
 
 
 class _Shown:
-    """Shows progress on stderr: in one line of a terminal, else a line every ten seconds."""
+    """Shows progress on stderr: in one line of a terminal, otherwise a line every ten seconds."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
