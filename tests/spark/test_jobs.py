@@ -25,6 +25,7 @@ from kohort.spark.gold.completeness import complete_from
 from kohort.spark.manifest import TablesError, Writer, load
 from kohort.spark.plain import Tables
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
+from kohort.spark.schemas.rows import BATCH
 from kohort.spark.session import SessionError
 from kohort.spark.silver import views
 from kohort.spark.sources.source import Identity, Position, SourceError
@@ -199,6 +200,27 @@ def test_an_older_copy_of_a_real_log(spark, tmp_path):
     assert Tables(tmp_path / "out").table("records").num_rows == rows == sum(whole.rows.values())
     assert again.rows == {}
     assert any("it is an older copy, or its tail was lost" in one.text for one in again.notes)
+
+
+def test_rows_of_an_earlier_version_have_nulls_in_later_columns(spark, tmp_path):
+    names = [column.name for column in BATCH]
+    log = Fed({0: keyed(3)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    for file in (tmp_path / "rows").rglob("*.parquet"):
+        table = pq.ParquetFile(file).read()
+        assert set(names) <= set(table.schema.names)
+        pq.write_table(table.drop_columns(names), file)
+    for crc in (tmp_path / "rows").rglob("*.crc"):
+        crc.unlink()
+    told = {"partition_leader_epoch": 7, "base_offset": 3, "attributes": 0}
+    log.rows[0] = joined(keyed(3), raw([{**told, "offset": 3, "key": b"k", "value": None}]))
+
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+
+    expected = [dict.fromkeys(names)] * 3 + [told]
+    by_arrow = Tables(tmp_path).table("records").sort_by("offset").select(names).to_pylist()
+    by_spark = kohort.spark.read(tmp_path, "records", spark).orderBy("offset").select(names)
+    assert by_arrow == [row.asDict() for row in by_spark.collect()] == expected
 
 
 def test_files_that_come_late_are_read(spark, tmp_path):

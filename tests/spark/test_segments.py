@@ -9,10 +9,11 @@ from tests.spark.rows import golden, partition_of, topic_of
 
 from kohort.spark.located import raw, sliced
 from kohort.spark.schemas import RAW
-from kohort.spark.segments import SHOWN_BYTES, parse
+from kohort.spark.segments import SHOWN_BYTES, _as_batch, _unusual, parse
 from kohort.wire import batch
 from kohort.wire.batch import Record
 
+FIRST = 1_700_000_000_000
 ONE = batch.build([(b"k", b"v"), (b"l", None)], 1_700_000_000_000, base_offset=10)
 TWO = batch.build([(b"m", b"w")], 1_700_000_000_000, base_offset=12)
 
@@ -47,6 +48,22 @@ def test_every_record_of_a_real_log_is_a_row(name):
             )
             for line in found
         }
+
+
+def test_a_row_tells_of_the_batch_that_it_stands_in():
+    """The slow reader tells the same. A damaged batch tells nothing."""
+    first = batch.build([(b"k", b"v"), (b"l", None)], FIRST, base_offset=10, leader_epoch=3)
+    second = batch.build([(b"m", b"w")], FIRST, base_offset=12, leader_epoch=4)
+    bad = second[:-1] + b"\x07"
+    names = ["offset", "partition_leader_epoch", "base_offset", "attributes"]
+
+    found = parse(first + second, 0).rows.select(names).to_pylist()
+
+    assert [list(row.values()) for row in found] == [[10, 3, 10, 0], [11, 3, 10, 0], [12, 4, 12, 0]]
+    slow, following, right = _unusual(first, 0, None)
+    assert (_as_batch(slow).select(names).to_pylist(), following, right) == (found[:2], 12, True)
+    damaged = parse(bad, 0).rows.select(names).to_pylist()
+    assert damaged == [dict.fromkeys(names) | {"offset": 12}]
 
 
 def test_a_torn_tail_is_left_over_until_there_is_no_more():

@@ -1,8 +1,9 @@
-"""`kohort pipeline`: the group log as tables, what they say, and a report.
+"""`kohort pipeline`: the group log as tables, views of these tables, and a report.
 
 `run` needs Spark and Java; all the others read and write Parquet by themselves and start at once.
 """
 
+import logging
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -20,7 +21,7 @@ from kohort.cli.arguments import (
     pair,
     require_spark,
 )
-from kohort.cli.command import OK, USAGE, Command, complain, print_result
+from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
 
@@ -134,11 +135,16 @@ def _run(args: Namespace, output: Output) -> int:
         "keep_days": args.keep,
         "progress": _Shown(),
     }
-    if args.stream:
-        every_s = None if args.every is None else args.every / 1000
-        summary = jobs.stream(args.source, args.out, every_s=every_s, **common)
-    else:
-        summary = jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
+    logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
+    try:
+        if args.stream:
+            every_s = None if args.every is None else args.every / 1000
+            summary = jobs.stream(args.source, args.out, every_s=every_s, **common)
+        else:
+            summary = jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
+    except KeyboardInterrupt:
+        complain(f"interrupted; {args.out} has the tables as they were last whole")
+        return INTERRUPTED
     _tell(summary, args.source, output)
     if summary.log_end is not None:
         _tell_end(summary.log_end, output, chosen=bool(args.as_of or args.to_time))
@@ -258,7 +264,7 @@ def _snapshot(args: Namespace, output: Output) -> int:
 
 
 class _Shown:
-    """Shows progress on stderr: in one line of a terminal, else a line every ten seconds."""
+    """Shows progress on stderr: in one line of a terminal, otherwise a line every ten seconds."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHORT = {"deletable": "deletable_groups"}
 LATEST = {"lag": "at"}
-"""Tables of which the newest moment is shown, unless the history is asked for."""
+"""Tables that show their newest moment, unless the history is asked for."""
 _WHERE = ("group_id", "topic", "topic_partition")
 SHOWN: dict[str, tuple[str, ...]] = {
     "rebalances": (
@@ -41,7 +41,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "reason",
     ),
 }
-"""Columns for a terminal, which has no room for all; of other tables all are shown."""
+"""The columns for a terminal, which has no room for all; tables not listed here show all."""
 ROWS_SHOWN = 100
 
 
@@ -112,7 +112,7 @@ def _show(args: Namespace, output: Output) -> int:
 
 
 def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) -> list[str] | None:
-    """The columns to show; None, with a complaint, when one is asked for that is not there."""
+    """The columns to show; None, with a complaint, when one that is asked for does not exist."""
     if args.columns is None:
         return names if as_json else list(SHOWN.get(table, names))
     wanted = list(dict.fromkeys(name.strip() for name in args.columns.split(",")))
@@ -126,9 +126,9 @@ def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) ->
 def _rows(
     rows: "Rows", table: str, args: Namespace, names: list[str], most: int | None
 ) -> "tuple[pa.Table, int]":
-    """The first rows of those that are asked for, in the order of the log; and how many there are.
+    """The first rows of those that are asked for, in log order, and how many there are.
 
-    However large the table is, in memory are so many and what is read at a time.
+    However large the table is, memory holds only these rows and the piece being read.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -163,7 +163,7 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value as JSON shows it."""
     match value:
         case datetime():
             return value.isoformat().replace("+00:00", "Z")

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.manifest import ROWS, Increment, Part, TablesError, Writer
+from kohort.spark.schemas import DECODED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -117,6 +118,7 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
     output = (
         mine.write.format("delta")
         .option(*_WHOLE_FILES)
+        .option("mergeSchema", "true")  # a table of an earlier version lacks columns
         .partitionBy("increment", "kind")
         .option("txnAppId", f"kohort {name}")
         .option("txnVersion", writer.manifest.number + 1)
@@ -132,9 +134,13 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
 def rows(
     spark: SparkSession, directory: Path, version: int | None, increments: Iterable[Increment]
 ) -> DataFrame:
-    """The rows of increments, with the name of their increment."""
+    """The rows of increments, with the name of their increment; null in columns that the version
+    does not have.
+    """
     names = [one.name.partition("=")[2] for one in increments]
-    return _at(spark, directory / ROWS, version).where(F.col("increment").isin(names))
+    frame = _at(spark, directory / ROWS, version).where(F.col("increment").isin(names))
+    lacking = [field for field in DECODED.spark if field.name not in frame.columns]
+    return frame.withColumns({one.name: F.lit(None).cast(one.dataType) for one in lacking})
 
 
 def write_part(

@@ -80,7 +80,13 @@ class Located:
                 return _binary(self._data, places.key, places.key_size)
             case "value":
                 return _binary(self._data, places.value, places.value_size)
-            case "producer_id" | "producer_epoch":
+            case (
+                "producer_id"
+                | "producer_epoch"
+                | "partition_leader_epoch"
+                | "base_offset"
+                | "attributes"
+            ):
                 kind = RAW.arrow.field(name).type
                 of_batch = self._headers[name].astype(kind.to_pandas_dtype())
                 return column(kind, of_batch[places.of])

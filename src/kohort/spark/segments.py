@@ -17,6 +17,7 @@ from kohort.spark.buffers import Bools, Bytes, Ints, structures, varints
 from kohort.spark.lengths import SMALLEST, starts_of
 from kohort.spark.located import Headers, InColumns, Located, Places, Rows, raw, with_offsets
 from kohort.spark.schemas import RAW
+from kohort.spark.schemas.rows import BATCH
 from kohort.spark.times import microseconds_or_none
 from kohort.wire import batch
 from kohort.wire.compression import OUTPUT_LIMIT, decompress
@@ -33,7 +34,7 @@ _HEADER = np.dtype(
     [
         ("base_offset", ">i8"),
         ("length", ">i4"),
-        ("leader_epoch", ">i4"),
+        ("partition_leader_epoch", ">i4"),
         ("magic", ">i1"),
         ("crc", ">u4"),
         ("attributes", ">i2"),
@@ -46,6 +47,7 @@ _HEADER = np.dtype(
         ("count", ">i4"),
     ]
 )
+_NO_BATCH = (None,) * len(BATCH)
 Row = tuple[Any, ...]
 
 
@@ -321,7 +323,8 @@ def _unusual(one: bytes, partition: int) -> list[Row] | str:
             (
                 *(partition, offset, microseconds_or_none(timestamp), key, value),
                 *(header.producer_id, header.producer_epoch),
-                *(header.is_transactional, header.is_control, None),
+                *(header.is_transactional, header.is_control),
+                *(header.partition_leader_epoch, header.base_offset, header.attributes, None),
             )
             for offset, timestamp, key, value in batch.entries(one)
         ]
@@ -365,7 +368,7 @@ def _left(left: bytes, partition: int, offset: int) -> Row:
 
 
 def _damage(partition: int, offset: int, value: bytes, error: str) -> Row:
-    return partition, offset, None, None, value, -1, -1, False, False, error
+    return partition, offset, None, None, value, -1, -1, False, False, *_NO_BATCH, error
 
 
 def _as_batch(rows: list[Row]) -> pa.RecordBatch:
