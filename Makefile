@@ -60,7 +60,7 @@ lint: $(STAMP)  ## ruff and codespell
 types: $(STAMP)  ## mypy, strict
 	@$(BIN)/mypy
 
-prove: $(STAMP)  ## what takes long: many kills, long fuzzing, big loads
+prove: $(STAMP)  ## what takes long: many kills, long fuzzing, fresh seeds, big loads
 	@$(BIN)/python -m pytest -q -m prove
 
 docs: $(STAMP)  ## write the generated pages of docs/ anew

@@ -122,7 +122,33 @@ def table_page(table: Table) -> str:
     )
 
 
+FLOORS_BEGIN, FLOORS_END = "<!-- floors: begin -->\n", "<!-- floors: end -->\n"
+
+
+def architecture() -> str:
+    """docs/architecture.md, with the table of floors that the house tests hold the imports to."""
+    from tests.house.test_floors import FLOORS  # noqa: PLC0415  (as below)
+
+    rows = ["| floor | rooms |", "|---|---|"]
+    for floor in sorted(set(FLOORS.values()), reverse=True):
+        rooms = ", ".join(f"`{name}`" for name, its in FLOORS.items() if its == floor)
+        rows.append(f"| {floor} | {rooms} |")
+    text = (HERE / "architecture.md").read_text(encoding="utf-8")
+    before, begin, rest = text.partition(FLOORS_BEGIN)
+    _, end, after = rest.partition(FLOORS_END)
+    return "".join([before, begin, *(f"{row}\n" for row in rows), end, after])
+
+
+def conformance() -> str:
+    """docs/conformance.md"""
+    from tests.house.requirements import page  # noqa: PLC0415  (it lies beside, not on the path)
+
+    return page()
+
+
 PAGES = {
+    "architecture.md": architecture,
+    "conformance.md": conformance,
     "protocol.md": protocol,
     "settings.md": settings,
     "tables/README.md": tables,
@@ -130,6 +156,7 @@ PAGES = {
 }
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent))  # the folder of the tests
     (HERE / "tables").mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (HERE / name).write_text(page(), encoding="utf-8")

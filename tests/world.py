@@ -10,6 +10,7 @@ from tests.observer import Told
 
 from kohort.config import BrokerConfig
 from kohort.errors import Broken
+from kohort.server.access import May, everyone_may
 from kohort.server.catalog import Catalog
 from kohort.server.connection import Connection
 from kohort.server.door import Door
@@ -72,6 +73,7 @@ class World:
         now: int = START,
         prepare: Callable[[Catalog], None] | None = None,
         seed: int = 7,
+        may: May = everyone_may,
     ) -> None:
         self.now = Millis(now)
         self.told = Told()
@@ -85,6 +87,7 @@ class World:
             data_dir=None if files is None else path,
             files=files,
             new_id=lambda: random.randbytes(16),
+            may=may,
         )
         if prepare is not None:
             prepare(self.cluster.catalog)

@@ -62,6 +62,7 @@ def after(members, plan):
 @every_assignor
 @given(group=groups())
 def test_each_partition_goes_to_one_subscriber(name, group):
+    """K848-055."""
     members, partitions = group
     plan = ASSIGNORS[name](members, partitions)
 
@@ -83,6 +84,7 @@ def test_each_partition_goes_to_one_subscriber(name, group):
 @every_assignor
 @given(group=groups())
 def test_the_input_is_not_changed_and_the_answer_is_the_same(name, group):
+    """K848-039."""
     members, partitions = group
     before = {
         member: (one.topics, dict(one.previous), one.instance_id) for member, one in members.items()
@@ -142,6 +144,7 @@ def test_a_topic_that_nobody_reads_is_left_alone(name):
 
 @given(group=groups(equal=True))
 def test_uniform_loads_differ_by_at_most_one(group):
+    """K848-053."""
     members, partitions = group
     total = sum(partitions.values())
     size = loads(ASSIGNORS["uniform"](members, partitions)).values()
@@ -163,6 +166,7 @@ def test_uniform_keeps_whatever_balance_lets_it_keep(group):
 
 @given(group=groups(equal=True), name=st.text(min_size=4, max_size=4))
 def test_uniform_moves_nothing_but_what_a_newcomer_gets(group, name):
+    """K848-041, K848-185."""
     members, partitions = group
     assign = ASSIGNORS["uniform"]
     plan = assign(members, partitions)
@@ -174,6 +178,7 @@ def test_uniform_moves_nothing_but_what_a_newcomer_gets(group, name):
 
 @given(group=groups(equal=True))
 def test_uniform_moves_nothing_but_what_a_leaver_had(group):
+    """K848-041, K848-185."""
     members, partitions = group
     assign = ASSIGNORS["uniform"]
     plan = assign(members, partitions)
@@ -186,7 +191,10 @@ def test_uniform_moves_nothing_but_what_a_leaver_had(group):
 
 @given(group=groups())
 def test_uniform_leaves_nobody_to_be_relieved(group):
-    """Two readers of one topic differ by at most one, or the larger owns nothing of it."""
+    """Two readers of one topic differ by at most one, or the larger owns nothing of it.
+
+    Holds K848-054.
+    """
     members, partitions = group
     plan = ASSIGNORS["uniform"](members, partitions)
     size = loads(plan)
@@ -198,7 +206,7 @@ def test_uniform_leaves_nobody_to_be_relieved(group):
 
 @given(group=groups())
 def test_uniform_rests_when_there_is_nothing_to_gain(group):
-    """Whatever was balanced and complete stays as it was."""
+    """K848-053: Whatever was balanced and complete stays as it was."""
     members, partitions = group
     settled = after(members, ASSIGNORS["uniform"](members, partitions))
     turned = dict(reversed(settled.items()))
@@ -231,6 +239,7 @@ def utf16(text):
 
 @given(group=groups(), shuffled=st.randoms(use_true_random=False))
 def test_range_is_the_naive_one_in_any_order(group, shuffled):
+    """K848-052."""
     members, partitions = group
     expected = naive_range(members, partitions)
     assert ASSIGNORS["range"](members, partitions) == expected
@@ -241,6 +250,7 @@ def test_range_is_the_naive_one_in_any_order(group, shuffled):
 
 @given(count=st.integers(0, 20), group=groups(equal=True))
 def test_range_lines_topics_of_equal_size_up(count, group):
+    """K848-052."""
     members, partitions = group
     plan = ASSIGNORS["range"](members, dict.fromkeys(partitions, count))
     for mine in plan.values():

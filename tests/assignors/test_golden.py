@@ -59,6 +59,7 @@ def test_the_corpus_is_whole():
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_golden(case):
+    """K848-052, K848-053, K848-054."""
     members, partitions, names = read(case)
     assign = ASSIGNORS[case["assignor"]]
     if case.get("error"):

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from tests.cli.conftest import started
+from tests.waiting import SOON_S
 
 from kohort.cli.asking import confirmed
 from kohort.client.admin import AdminClient
@@ -121,7 +122,7 @@ def at_a_terminal(answer, *argv):
         os.close(theirs)
         said = b""
         try:
-            while select.select([ours], [], [], 30)[0]:
+            while select.select([ours], [], [], SOON_S)[0]:
                 try:
                     said += os.read(ours, 4096)
                 except OSError:  # how a terminal ends
@@ -131,7 +132,7 @@ def at_a_terminal(answer, *argv):
                         process.send_signal(answer)
                     else:
                         os.write(ours, answer)
-            return process.wait(30), said.decode()
+            return process.wait(SOON_S), said.decode()
         finally:
             process.kill()
             os.close(ours)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from tests.cli.conftest import started
+from tests.waiting import SOON_S
 
 from kohort.cli.main import main
 from kohort.testing import Broker
@@ -161,7 +162,7 @@ def test_what_is_typed_is_seen_at_once_by_who_waits(broker, topic, run):
             assert seen.startswith(b"line ")
             for process in (reading, typing):
                 process.send_signal(signal.SIGINT)
-                assert process.wait(20) == 130
+                assert process.wait(SOON_S) == 130
             assert reading.stderr.read() == b""
             assert b"records to" in typing.stdout.read()
         finally:

@@ -1,23 +1,25 @@
 """`kohort groups` against a broker of ours, and against a cluster with a node missing."""
 
 import asyncio
+import json
 
 import pytest
+from tests.client.admin.test_groups import listing
+from tests.client.admin.test_offsets import COMMITTED, saying
+from tests.client.admin.test_topics import found
 from tests.client.members import ConsumerMember, commit, coordinator, join_classic
 from tests.client.scripted import Scripted, asynchronous
-from tests.client.test_admin_groups import listing
-from tests.client.test_admin_offsets import saying
-from tests.client.test_admin_topics import found
 
 from kohort.cli.main import main
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.testing.broker import Broker
 from kohort.wire.messages import describe_groups as old
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
-from kohort.wire.messages.list_groups import ListGroupsRequest
+from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 
+CLASSIC = "classic"
 REST = "expected none: stop its consumers first"
 
 
@@ -49,6 +51,7 @@ def server():
 
 
 def test_a_day_with_groups(kohort, server):
+    """K40-20, K518-21, K848-173."""
     listed = kohort("groups", "list", *server)
     assert (listed.code, listed.err) == (0, "")
     assert listed.rows == [
@@ -118,6 +121,7 @@ def test_a_day_with_groups(kohort, server):
 
 
 def test_groups_are_deleted_each_by_itself(kohort, server):
+    """K229-15, K229-18."""
     planned = kohort("groups", "delete", "idle", "modern", "--dry-run", *server)
     assert planned.code == 1
     assert planned.rows[1:] == [["idle", "would", "be", "deleted"], ["modern", "would", "fail"]]
@@ -203,6 +207,36 @@ def test_a_group_that_is_not_there(kohort, server, group_id, complaint):
     ran = kohort("groups", "describe", group_id, *server)
     assert (ran.code, ran.out) == (1, "")
     assert ran.complaints == [complaint]
+
+
+@asynchronous
+async def test_the_offsets_of_all_groups_are_one_request_for_each_coordinator(capsys):
+    """K709-33."""
+    groups = [f"g{number}" for number in range(102)]
+    COMMITTED.update({one: {} for one in groups})
+    answers = {
+        ListGroupsRequest: lambda asked: ListGroupsResponse(
+            groups=[
+                ListedGroup(group_id=one, protocol_type="", group_state="Empty", group_type=CLASSIC)
+                for number, one in enumerate(groups)
+                if number % 2 == asked.node
+            ]
+        ),
+        DescribeGroupsRequest: lambda asked: old.DescribeGroupsResponse(
+            groups=[
+                old.DescribedGroup(group_id=one, group_state="Empty")
+                for one in asked.request.groups
+            ]
+        ),
+        OffsetFetchRequest: saying(),
+    }
+    async with Scripted(2, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        scripted.coordinators = {one: number % 2 for number, one in enumerate(groups)}
+        code = await against(scripted, "groups", "describe", "--all", "--format", "json")
+    assert (code, len(json.loads(capsys.readouterr().out)["groups"])) == (0, 102)
+    asked = scripted.sent("OffsetFetch")
+    assert sorted((one.node, len(one.request.groups)) for one in asked) == [(0, 51), (1, 51)]
 
 
 # --- clusters that are not well

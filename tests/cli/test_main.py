@@ -55,6 +55,20 @@ def test_every_command_is_documented_and_speaks_json(kohort, command):
         assert option in section[1], f"docs/cli.md does not say what {option} does"
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_command_knows_zookeeper(kohort, command):
+    """K40-25, K229-22."""
+    assert "zookeeper" not in kohort(*command, "--help").out.lower()
+
+
+def test_what_is_deleted_and_who_may_is_documented():
+    """K229-23."""
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    section = text.partition("## `kohort groups delete")[2].partition("\n## ")[0]
+    assert "A group must be Empty" in section
+    assert "you need Delete on the group" in section
+
+
 def test_the_list_of_commands_says_of_each_what_it_says_itself():
     for word, (text, is_noun) in WORDS.items():
         assert is_noun or command_of(word).help == text
@@ -103,11 +117,14 @@ def test_it_runs_as_a_module(program):
         (["groups", "describe"], "expected group ids or --all, one of the two"),
         (["groups", "describe", "g", "--all"], "expected group ids or --all, one of the two"),
         (["groups", "delete"], "expected group ids or --from, one of the two"),
+        (["groups", "list", "--zookeeper", "h:1"], "unrecognized arguments: --zookeeper h:1"),
+        (["groups", "describe", "g", "--new-consumer"], "unrecognized arguments: --new-consumer"),
         (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 10000"),
         (["topics", "create", "t", "--config", "x"], "'x' is not a setting, expected NAME=VALUE"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_code_2(kohort, argv, words):
+    """K40-25, K518-21."""
     ran = kohort(*argv)
     assert (ran.code, ran.out) == (2, "")
     (line,) = ran.complaints

@@ -130,6 +130,8 @@ def test_columns_that_are_shown_are_there():
     ("argv", "code", "words"),
     [
         (["show", "foo"], 1, "no table is called 'foo', expected one of records, end_offsets, "),
+        (["show", "lagg"], 1, "no table is called 'lagg': did you mean lag?"),
+        (["show", "lag", "--group", "c"], 1, "no group is called 'c' in "),
         (["show", "status"], 1, "has no table status yet: the next `kohort pipeline run`"),
         (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected of partiti"),
         (["show", "records", "--group", "g"], 2, "table records has no groups, so --group cannot"),
@@ -153,6 +155,43 @@ def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
     assert (ran.code, ran.out) == (code, "")
     (line,) = ran.complaints
     assert words in line
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/tables", "file:/tables", "hdfs:tables"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "lag"],
+        ["report"],
+        ["run", "--source", "log:."],
+        ["snapshot", "--bootstrap-server", "127.0.0.1:1"],
+    ],
+)
+def test_a_place_that_is_no_directory(kohort, tmp_path, monkeypatch, command, place):
+    monkeypatch.chdir(golden_logs.unpack("1-written", tmp_path))
+    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
+
+    ran = kohort("pipeline", *command, "--out", place)
+
+    (line,) = ran.complaints
+    scheme = place.partition(":")[0]
+    assert f"a directory of this machine, expected a path and not {scheme}:…" in line
+    assert (ran.code, list(Path().glob("*:*"))) == (1, [])
+
+
+def test_run_tells_where_a_copy_ends(kohort, out, monkeypatch):
+    ended = summary(out)._replace(log_end=AT.replace(microsecond=5000))
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: ended)
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
+    command = ("pipeline", "run", "--source", "log:/d", "--out", out)
+
+    lines = kohort(*command).out.splitlines()
+    chosen = kohort(*command, "--as-of", "2026-11-22").out.splitlines()
+
+    said = "note: the log ends at 2026-11-21 07:00:00 UTC"
+    assert said in chosen
+    advice = "if it is a copy, --as-of 2026-11-21T07:00:00.005Z tells how things were at its end"
+    assert f"{said}: {advice}" in lines
 
 
 def test_where_nothing_was_written_yet(kohort, tmp_path):
@@ -181,7 +220,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         return summary(out)
 
     monkeypatch.setattr(jobs, "run", run)
-    monkeypatch.setattr(report, "write", lambda _, path, groups: path)
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
     ran = kohort(
         *(
             "pipeline",
@@ -225,7 +264,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
 def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):
     asked = []
     monkeypatch.setattr(jobs, "stream", lambda *_, **options: asked.append(options) or summary(out))
-    monkeypatch.setattr(report, "write", lambda _, path, groups: path)
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
     for more in ([], ["--every", "1500ms"]):
         command = ("pipeline", "run", "--source", "log:/d", "--out", out, "--stream", *more)
         assert kohort(*command).code == 0

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.waiting import SOON_S
 
 from kohort.cli import serve
 from kohort.config import BrokerConfig
@@ -22,7 +23,7 @@ def start(*argv):
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert select.select([process.stdout], [], [], 20)[0]
+    assert select.select([process.stdout], [], [], SOON_S)[0]
     return process, process.stdout.readline()
 
 
@@ -31,7 +32,7 @@ def finished(*argv):
         [sys.executable, "-m", "kohort", "serve", *argv],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=SOON_S,
         check=False,
     )
 
@@ -42,9 +43,9 @@ def test_one_ready_line_and_a_clean_end(tmp_path, how):
     with process:
         match = re.fullmatch(r"kohort ready on 127\.0\.0\.1:(\d+) \(data in (\S+)\)\n", ready)
         assert match, ready
-        with socket.create_connection(("127.0.0.1", int(match[1])), 5):
+        with socket.create_connection(("127.0.0.1", int(match[1])), SOON_S):
             process.send_signal(how)  # a client that stays does not hold it up
-            assert process.wait(10) == 0
+            assert process.wait(SOON_S) == 0
         assert process.stdout.read() == ""
     assert (tmp_path / "new").is_dir()
 
@@ -56,9 +57,9 @@ def test_each_node_has_an_address():
         assert len(set(addresses)) == 3
         for address in addresses:
             host, port = address.split(":")
-            socket.create_connection((host, int(port)), 5).close()
+            socket.create_connection((host, int(port)), SOON_S).close()
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(SOON_S) == 0
 
 
 def test_a_port_that_is_taken():
@@ -75,7 +76,7 @@ def test_a_directory_that_is_in_use(tmp_path):
     with process:
         done = finished("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
         process.terminate()
-        process.wait(10)
+        process.wait(SOON_S)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert str(tmp_path) in line
@@ -179,11 +180,21 @@ def test_the_first_listener_for_clients(settings, address):
 
 
 def test_listening_beyond_this_machine_is_warned_of(tmp_path):
-    process, ready = start("--listen", "0.0.0.0:0", "--in-memory", "-X", "background.threads=4")
+    """K848-193: and so are settings that mean nothing."""
+    process, ready = start(
+        "--listen",
+        "0.0.0.0:0",
+        "--in-memory",
+        "-X",
+        "background.threads=4",
+        "-X",
+        "log.preallocate=true",
+    )
     with process:
         assert ready.startswith("kohort ready on")
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(SOON_S) == 0
         said = process.stderr.read()
     assert "listening on 0.0.0.0, beyond this machine, without encryption" in said
     assert "settings that mean nothing here: background.threads" in said
+    assert "settings that have no effect yet: log.preallocate" in said

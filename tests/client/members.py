@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tests.waiting import SOON_S
+
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Address, Connection
 from kohort.records import consumer_protocol
@@ -24,7 +26,7 @@ from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAs
 COMMIT_BY_NAME = 9
 
 
-def soon(seconds: float = 20.0) -> float:
+def soon(seconds: float = SOON_S) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 

@@ -82,7 +82,7 @@ async def test_a_connection_that_died_meanwhile_is_opened_anew():
 
 @asynchronous
 async def test_coordinators_are_looked_up_in_one_request():
-    """KIP-699."""
+    """K709-28: KIP-699."""
     async with Scripted(nodes=2) as scripted:
         scripted.coordinators["b"] = 1
         cluster = scripted.cluster()

@@ -1,8 +1,8 @@
 """Reading partitions: what is taken out of an answer, and where the reader goes on."""
 
 import pytest
+from tests.client.admin.test_topics import found as offsets
 from tests.client.scripted import Scripted, asynchronous, in_turn
-from tests.client.test_admin_topics import found as offsets
 from tests.client.test_connection import soon
 
 from kohort.client.admin import TopicPartition

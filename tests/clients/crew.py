@@ -4,27 +4,18 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.waiting import SOON_S, eventually
 
 MEMBER = Path(__file__).with_name("member.py")
 KINDS = ["confluent-classic", "confluent-consumer", "kafka-python", "aiokafka"]
-
-
-def eventually(holds: Callable[[], Any], what: str, seconds: float = 30) -> Any:
-    """Wait until something holds; say what did not when the time is over."""
-    deadline = time.monotonic() + seconds
-    while not (value := holds()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
-    return value
 
 
 class Member:
@@ -50,11 +41,11 @@ class Member:
     def leave(self) -> None:
         """End in an orderly way: commit nothing more, leave the group."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
+        self.process.wait(SOON_S)
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(SOON_S)
 
 
 class Crew:
@@ -75,7 +66,7 @@ class Crew:
         for member in self.members:
             if member.process.poll() is None:
                 member.process.kill()
-                member.process.wait(10)
+                member.process.wait(SOON_S)
             member.errors.close()
 
 
@@ -87,9 +78,7 @@ def settled(members: Iterable[Member], partitions: int) -> None:
         owned = [index for member in members for index in member.owns]
         return sorted(owned) == list(range(partitions)) and all(one.owns for one in members)
 
-    eventually(
-        done, f"{len(members)} members own {partitions} partitions: {[m.owns for m in members]}", 45
-    )
+    eventually(done, f"{len(members)} members own {partitions} partitions")
 
 
 def numbers_read(members: Iterable[Member]) -> Counter[int]:
@@ -100,7 +89,7 @@ def numbers_read(members: Iterable[Member]) -> Counter[int]:
 def create_topic(bootstrap: str, name: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        future.result(20)
+        future.result(SOON_S)
 
 
 def produce(bootstrap: str, topic: str, numbers: Iterable[int]) -> None:
@@ -120,5 +109,5 @@ def produce(bootstrap: str, topic: str, numbers: Iterable[int]) -> None:
             except BufferError:
                 producer.poll(0.1)
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(SOON_S) == 0
     assert not failures

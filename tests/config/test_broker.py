@@ -28,6 +28,25 @@ def test_defaults_are_those_of_the_table():
     assert config == BrokerConfig.of({})
 
 
+def test_the_settings_of_consumer_groups_are_kafkas():
+    """K848-125."""
+    prefix = "group.consumer."
+    assert {
+        name.removeprefix(prefix): setting.default
+        for name, setting in BROKER_SETTINGS.items()
+        if name.startswith(prefix) and name.endswith((".ms", ".size")) and "assign" not in name
+    } == {
+        "session.timeout.ms": 45_000,
+        "min.session.timeout.ms": 45_000,
+        "max.session.timeout.ms": 60_000,
+        "heartbeat.interval.ms": 5000,
+        "min.heartbeat.interval.ms": 5000,
+        "max.heartbeat.interval.ms": 15_000,
+        "max.size": 2**31 - 1,
+        "regex.refresh.interval.ms": 600_000,
+    }
+
+
 @pytest.mark.parametrize("name", BROKER_SETTINGS)
 def test_every_default_is_valid_and_documented(name):
     setting = BROKER_SETTINGS[name]
@@ -64,6 +83,7 @@ def followers(name):
 
 @pytest.mark.parametrize("name", BROKER_SETTINGS)
 def test_a_setting_that_nobody_reads_says_so(name):
+    """K848-025, K848-126."""
     attribute = name.replace(".", "_")
     read = any(f".{one}" in READERS for one in [attribute, *followers(name)])
     bound = attribute.startswith(("group_consumer_min_", "group_consumer_max_")) and not (
@@ -115,9 +135,14 @@ def test_texts_become_values_of_their_kind():
             "disabled, upgrade, downgrade, bidirectional",
         ),
         ("group.coordinator.rebalance.protocols", "Classic", "a list out of classic, consumer"),
+        ("group.coordinator.threads", "0", "expected an integer of at least 1"),
+        ("group.consumer.max.size", "0", "expected an integer of at least 1"),
+        ("group.consumer.regex.refresh.interval.ms", "9999", "an integer of at least 10000"),
+        ("group.consumer.assignment.interval.ms", "-1", "an integer of at least 0"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name_and_range(name, text, words):
+    """K848-025, K848-125, K848-126."""
     assert words in refusal(**{name.replace(".", "_"): text})
 
 
@@ -158,6 +183,7 @@ def test_an_unknown_name_is_refused_with_what_it_may_have_meant():
     ],
 )
 def test_settings_must_agree_with_each_other(texts, words):
+    """K848-029, K848-125."""
     with pytest.raises(ConfigError) as caught:
         BrokerConfig.of(texts)
 
@@ -185,10 +211,12 @@ def test_assignors_go_by_short_and_class_names(text, expected):
     ],
 )
 def test_assignors_that_cannot_be(text, words):
+    """K848-051."""
     assert words in refusal(group_consumer_assignors=text)
 
 
 def test_what_means_nothing_here_is_taken_and_told():
+    """K229-22."""
     config = BrokerConfig.of(
         {"num.network.threads": "x", "ssl.keystore.location": "y", "zookeeper.connect": "z"}
     )
@@ -220,3 +248,9 @@ def test_the_finest_unit_of_retention_decides(texts, expected):
 def test_segments_roll_by_the_finest_unit():
     assert TopicConfig.of(BrokerConfig(), {}).segment_ms == 168 * 3_600_000
     assert TopicConfig.of(BrokerConfig.of({"log.roll.ms": "5"}), {}).segment_ms == 5
+
+
+def test_settings_without_effect_are_known_when_they_were_set_to_something():
+    given = {"log.preallocate": "true", "min.insync.replicas": "1", "num.partitions": "3"}
+    assert BrokerConfig.of(given).without_effect() == ["log.preallocate"]
+    assert BrokerConfig().without_effect() == []

@@ -58,6 +58,7 @@ def listed(desk: Desk, states=(), types=()) -> list[str]:
 
 
 def test_every_group_is_listed_with_what_it_is(desk):
+    """K40-05, K518-06, K848-001."""
     groups = desk.told(ListGroupsRequest(), 5).groups
     assert {
         one.group_id: (one.protocol_type, one.group_state, one.group_type) for one in groups
@@ -89,6 +90,7 @@ def test_every_group_is_listed_with_what_it_is(desk):
     ],
 )
 def test_filters(desk, states, types, expected):
+    """K518-07, K518-09, K848-156."""
     assert set(listed(desk, states, types)) == expected
 
 
@@ -98,6 +100,7 @@ def described(desk: Desk, *groups: str, version: int = 6):
 
 
 def test_a_stable_group_is_described_with_its_protocol(desk):
+    """K40-16."""
     (group,) = described(desk, "g")
     assert (group.error_code, group.error_message, group.group_state) == (0, None, "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
@@ -108,6 +111,7 @@ def test_a_stable_group_is_described_with_its_protocol(desk):
 
 
 def test_while_it_rebalances_only_the_last_assignments_are_shown(desk):
+    """K40-15, K40-17."""
     newcomer(desk)
     (group,) = described(desk, "g")
     assert (group.group_state, group.protocol_data) == ("PreparingRebalance", "")
@@ -118,7 +122,28 @@ def test_while_it_rebalances_only_the_last_assignments_are_shown(desk):
     ]
 
 
+def test_while_it_completes_its_protocol_is_not_told(desk):
+    """K40-15, K40-17."""
+    (group,) = described(desk, "completing")
+    assert (group.group_state, group.protocol_type) == ("CompletingRebalance", "connect")
+    assert (group.protocol_data, [one.member_metadata for one in group.members]) == ("", [b""])
+
+
+def test_a_listing_and_a_description_call_a_state_by_one_name(desk):
+    """K518-08."""
+    newcomer(desk)  # g rebalances
+    told = {one.group_id: one.group_state for one in desk.told(ListGroupsRequest(), 5).groups}
+    del told["share"]
+    consumers = [told.pop(name) for name in ("consumer", "emptied")]
+    assert {one.group_id: one.group_state for one in described(desk, *told)} == told
+    assert [
+        one.group_state for one in consumers_described(desk, "consumer", "emptied")
+    ] == consumers
+    assert set(told.values()) == {"Empty", "PreparingRebalance", "CompletingRebalance"}
+
+
 def test_an_empty_group(desk):
+    """K40-13."""
     leave(desk, described(desk, "g")[0].members[0].member_id)
     (group,) = described(desk, "g")
     assert (group.group_state, group.protocol_type, group.members) == ("Empty", "consumer", [])
@@ -133,6 +158,7 @@ def test_an_empty_group(desk):
     ],
 )
 def test_groups_that_are_not_classic(desk, group_id, text):
+    """K40-13, K40-31."""
     (new,) = described(desk, group_id)
     assert (new.error_code, new.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
     assert new.error_message == text
@@ -149,6 +175,7 @@ def consumers_described(desk: Desk, *groups: str):
 
 
 def test_a_consumer_group_is_described_with_what_everybody_has_and_shall_have():
+    """K848-006, K848-153."""
     desk = Desk()
     consumer(desk, "g", "a")
     consumer(desk, "g", "b")
@@ -210,6 +237,7 @@ def test_topics_that_were_deleted_are_left_out():
     ],
 )
 def test_groups_that_are_not_consumer_groups(desk, group_id, code, text):
+    """K848-002."""
     (group,) = consumers_described(desk, group_id)
     assert (group.error_code, group.error_message, group.group_id) == (code, text, group_id)
     assert (group.group_state, group.group_epoch, group.members) == ("", 0, [])
@@ -222,6 +250,7 @@ def deleted(desk: Desk, *groups: str) -> dict[str, int]:
 
 
 def test_empty_groups_are_deleted_and_each_is_answered_once(desk):
+    """K229-06, K229-07, K229-08, K229-10, K229-11, K229-13."""
     assert deleted(desk, "offsets", "g", "none", "consumer", "emptied", "share", "offsets") == {
         "offsets": 0,
         "g": ErrorCode.NON_EMPTY_GROUP,
@@ -230,6 +259,7 @@ def test_empty_groups_are_deleted_and_each_is_answered_once(desk):
         "emptied": 0,
         "share": ErrorCode.NON_EMPTY_GROUP,
     }
+    assert deleted(desk, "") == {"": ErrorCode.GROUP_ID_NOT_FOUND}
     remaining = {"g", "pending", "completing", "consumer"}
     assert set(listed(desk)) == {*remaining, "share"}
     desk.restart()
@@ -237,7 +267,22 @@ def test_empty_groups_are_deleted_and_each_is_answered_once(desk):
     assert deleted(desk, "completing") == {"completing": 0}  # its join phase is forgotten
 
 
+def test_a_group_that_is_not_deleted_keeps_its_offsets(desk):
+    """K229-06, K229-07."""
+    (leader,) = [one.member_id for one in described(desk, "g")[0].members]
+    caller = {"member_id": leader, "generation_id_or_member_epoch": 1}
+    commit(desk, {("orders", 0): 1}, **caller)
+    caller = {"member_id": "m", "generation_id_or_member_epoch": 2}
+    commit(desk, {("orders", 0): 1}, group_id="consumer", **caller)
+    desk.written()
+    assert set(deleted(desk, "g", "consumer").values()) == {ErrorCode.NON_EMPTY_GROUP}
+    assert desk.written() == []
+    assert desk.shard.offsets.holds("g", "orders", 0)
+    assert desk.shard.offsets.holds("consumer", "orders", 0)
+
+
 def test_offsets_go_before_their_group(desk):
+    """K229-05."""
     desk.written()
     deleted(desk, "offsets")
     written = desk.written()
@@ -250,6 +295,7 @@ def test_offsets_go_before_their_group(desk):
 
 
 def test_a_consumer_group_goes_by_its_own_tombstones(desk):
+    """K229-07."""
     commit(desk, {("orders", 0): 1}, group_id="emptied")
     desk.written()
     deleted(desk, "emptied")

@@ -90,6 +90,7 @@ def test_changes_of_topics() -> None:
 
 
 def test_assignors_are_those_of_the_broker_in_its_order() -> None:
+    """K848-051."""
     config = BrokerConfig.of({"group.consumer.assignors": "range,uniform"})
     assert list(Shard(config, lambda: b"").assignors) == ["range", "uniform"]
     config = BrokerConfig.of({"group.consumer.assignors": "range"})

@@ -1,6 +1,7 @@
 """What the documentation says about the code is what the code says."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,39 @@ def test_every_message_file_is_served():
     files = {path.stem for path in (ROOT / "src/kohort/wire/messages").glob("[a-z]*.py")}
 
     assert files == {api.request.__module__.rpartition(".")[2] for api in APIS.values()}
+
+
+GUIDES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+TREES = ("src", "tests", "docs", "benchmarks", "examples")
+WRITTEN_LATER = {"benchmarks/results/"}
+PACKAGES = {path.name for path in (ROOT / "src/kohort").iterdir() if path.is_dir()}
+
+
+def places_in(text):
+    """What stands between backticks and looks like a place in the repository: from its root, as
+    `tests/wire`, or from the package, as `server/door.py`.
+    """
+    for code in re.findall(r"`([^`\n]+)`", text):
+        if re.fullmatch(r"[\w.-]+(/[\w.-]*)+", code):
+            first = code.partition("/")[0]
+            if first in TREES:
+                yield code, ROOT / code
+            elif first in PACKAGES:
+                yield code, ROOT / "src/kohort" / code
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_a_page_names_exist(page):
+    for name, path in places_in(page.read_text(encoding="utf-8")):
+        assert path.exists() or name in WRITTEN_LATER, f"{page.relative_to(ROOT)} names `{name}`"
+
+
+def test_what_is_taken_for_a_file():
+    text = "`server/gone.py` and `docs/x/` but not `a/b`, `gold/<table>/`, ``, `server gone`"
+    assert [name for name, _ in places_in(text)] == ["server/gone.py", "docs/x/"]
 
 
 def test_links_between_documents_lead_somewhere():

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import SOON_S
 
 from kohort.testing import Broker
 
@@ -22,7 +23,7 @@ WORDS = {
     "demo.py": "Every check held.",
 }
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 
 def test_all_examples_are_run_here():
@@ -65,11 +66,11 @@ def run(
         env={**os.environ, "TMPDIR": str(temporary)},
     ) as process:
         try:
-            out, err = process.communicate(timeout=280)
+            out, err = process.communicate(timeout=600)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SOON_S
     while lives(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)  # init reaps who has ended
     assert not lives(process.pid), "somebody of its group lives"

@@ -49,6 +49,8 @@ STRANGERS = [
     ("kohort.coordinator", "kohort.storage", "runtime introduces them"),
     ("kohort.storage", "kohort.coordinator", "runtime introduces them"),
     ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),
+    ("kohort.client", "kohort.storage", "a client never reads a broker's files"),
+    ("kohort.cli", "kohort.storage", "commands never read a broker's files"),
     ("kohort.server", "kohort.client", "a broker serves, it does not ask"),
     ("kohort.spark", "kohort.coordinator", "Spark reads records, it keeps no groups"),
     ("kohort.spark", "kohort.server", "Spark reads records, it keeps no groups"),
@@ -156,6 +158,7 @@ def test_imports_for_types_are_imports(module):
 
 @every_module
 def test_strangers_stay_strangers(module):
+    """K40-26: who asks a broker asks by the protocol."""
     for line, imported in imports_of(module):
         for one, other, why in STRANGERS:
             if within(module, one) and within(imported, other):
@@ -274,6 +277,7 @@ def in_a_circle(_module: str) -> None:
         ),
         (test_strangers_stay_strangers, "kohort.coordinator.bad", "import kohort.storage.log"),
         (test_strangers_stay_strangers, "kohort.cli.bad", "from kohort.server import broker"),
+        (test_strangers_stay_strangers, "kohort.cli.bad", "from kohort.storage import segments"),
         (test_strangers_stay_strangers, "kohort.server.bad", "import kohort.sim.world"),
         (test_the_core_is_pure, "kohort.storage.bad", "from threading import Lock"),
         (test_the_core_is_pure, "kohort.coordinator.bad", "import uuid\nuuid.uuid4()"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import SOON_S
 
 from kohort.testing import Broker
 
@@ -38,7 +39,7 @@ def run(broker, program, *argv, given=""):
         input=given,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=SOON_S,
         check=False,
         env={**os.environ, "PATH": path, "KOHORT_BOOTSTRAP_SERVER": broker.bootstrap},
     )

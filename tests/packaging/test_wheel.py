@@ -143,7 +143,7 @@ def test_what_an_index_shows(built):
     assert len(needed) == 5
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_it_works_without_the_tree(installed, tmp_path):
     script = installed.with_name("kohort")
     here = {"cwd": tmp_path, "env": environment()}

@@ -107,7 +107,7 @@ class JavaConsumer:
                 for entry in event["offsets"]:
                     self.committed[entry["topic"], entry["partition"]] = entry["offset"]
 
-    def until(self, holds: Callable[[JavaConsumer], bool], seconds: float = 60.0) -> None:
+    def until(self, holds: Callable[[JavaConsumer], bool], seconds: float = 120.0) -> None:
         """Wait until `holds(self)`. Raises PeerError when it never does or the process ends."""
         with self.changed:
             met = self.changed.wait_for(lambda: holds(self) or self.ended, seconds)
@@ -125,7 +125,7 @@ class JavaConsumer:
         with self.changed:
             return [record[4] for record in self.records]
 
-    def leave(self, seconds: float = 30.0) -> None:
+    def leave(self, seconds: float = 120.0) -> None:
         """Close the consumer as an application does: commit, leave the group, end."""
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)

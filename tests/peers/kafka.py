@@ -27,7 +27,7 @@ VERSION = "4.3.1"
 LOG4J = "2.25.4"  # the version Kafka's own jars bring; the binding beside it must match
 CLUSTER_ID = "Mum3idoTSZOW-6psC2Nhig"
 RESOLVE_SECONDS = 400.0
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 
 POM = f"""<?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -94,7 +94,7 @@ def tool_command(main: str, *arguments: str) -> list[str]:
 
 
 def run_tool(
-    main: str, *arguments: str, given: str | None = None, seconds: float = 60.0
+    main: str, *arguments: str, given: str | None = None, seconds: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
     """Run a tool to its end, `given` on its standard input. Raises TimeoutExpired."""
     return subprocess.run(
@@ -107,7 +107,7 @@ def run_tool(
     )
 
 
-def dump_log(*files: Path | str, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+def dump_log(*files: Path | str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
     """Kafka's reading of log segments: every batch and record, coordinator records decoded."""
     return run_tool(
         "org.apache.kafka.tools.DumpLogSegments",
@@ -249,7 +249,7 @@ class Kafka:
     def last_words(self) -> str:
         return self.log.read_text(errors="replace")[-1500:] if self.log.exists() else ""
 
-    def stop(self, seconds: float = 60.0) -> None:
+    def stop(self, seconds: float = 120.0) -> None:
         """A clean stop (SIGTERM); its log is closed as Kafka closes it."""
         self.end(signal.SIGTERM, seconds)
 
@@ -286,7 +286,7 @@ class Kafka:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def tool(
-        self, main: str, *arguments: str, given: str | None = None, seconds: float = 60.0
+        self, main: str, *arguments: str, given: str | None = None, seconds: float = 120.0
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's tools against this broker."""
         return run_tool(

@@ -114,6 +114,7 @@ def written(kafka, tmp_path_factory):
 
 
 def test_the_dump_tool_reads_the_offsets_without_a_complaint(written):
+    """K848-122."""
     directory, *_ = written
     segments = sorted(directory.glob("__consumer_offsets-*/*.log"))
     assert len(segments) == 4

@@ -204,7 +204,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """Once faults stop, the group converges, and then nothing is written any more."""
+        """K848-085: Once faults stop, the group converges, and then nothing is written any more."""
         self.desk.wait((SESSION_S + 1) * 1000)
         for _ in range(10):
             self.everybody_heartbeats()
@@ -237,7 +237,10 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def one_owner_per_partition(self) -> None:
-        """Of those whose epoch would still be accepted, no two believe that they own the same."""
+        """Of those whose epoch would still be accepted, no two believe that they own the same.
+
+        Holds K848-040, K848-085.
+        """
         group = self.group
         believed: dict[tuple[str, int], str] = {}
         for client in self.clients.values():
@@ -260,6 +263,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def epochs_never_go_back(self) -> None:
+        """K848-022."""
         group = self.group
         if group is None:
             return
@@ -277,7 +281,6 @@ class GroupMachine(RuleBasedStateMachine):
 GroupMachine.TestCase.settings = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestGroups = GroupMachine.TestCase

@@ -18,9 +18,9 @@ def test_many_examples(machine):
     run_state_machine_as_test(
         machine,
         settings=settings(
+            settings.get_profile("fresh"),
             max_examples=EXAMPLES,
             stateful_step_count=60,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

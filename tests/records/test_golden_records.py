@@ -90,6 +90,7 @@ def test_the_corpus_is_whole():
 
 @pytest.mark.parametrize("number", RECORDS)
 def test_records_say_what_the_tool_says_and_are_written_as_they_were(number):
+    """K848-006, K848-122, K848-123."""
     for line in KNOWN:
         if line["type"] != number:
             continue
@@ -110,6 +111,7 @@ def test_records_say_what_the_tool_says_and_are_written_as_they_were(number):
 
 
 def test_records_of_other_types_are_kept():
+    """K848-122."""
     for line in FOREIGN:
         key, value = read(line)
         assert decode(key, value) == Unknown(int.from_bytes(key[:2], "big"), key, value)

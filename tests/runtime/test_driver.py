@@ -59,6 +59,7 @@ class Desk:
 
 
 def test_what_a_step_writes_is_true_for_the_next_and_answered_when_durable() -> None:
+    """K40-32, K848-027."""
     desk = Desk()
     first, second = call(Ask(Add("a", 1))), call(Ask())
     desk.turn(first, second, sync=False)

@@ -11,6 +11,8 @@ import time
 from contextlib import contextmanager
 from typing import Any, Self
 
+from tests.waiting import SOON_S
+
 from kohort.wire.apis import APIS
 from kohort.wire.batch import build
 from kohort.wire.codec import decode, encode
@@ -50,7 +52,7 @@ def address_of(text: str) -> tuple[str, int]:
 class Talk:
     """One connection of a client that waits for each answer."""
 
-    def __init__(self, address: tuple[str, int] | str, timeout: float = 15) -> None:
+    def __init__(self, address: tuple[str, int] | str, timeout: float = SOON_S) -> None:
         where = address_of(address) if isinstance(address, str) else address
         self.socket = socket.create_connection(where, timeout)
         self._reader = FrameReader(1 << 30)
@@ -123,7 +125,7 @@ class Talk:
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """What a group has committed; waits while its shard is loading or failed."""
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + SOON_S
         while True:
             request = OffsetFetchRequest(
                 groups=[OffsetFetchRequestGroup(group_id=group, topics=None)]
@@ -146,13 +148,13 @@ class Talk:
 
     def partitions(self, topic: str) -> int:
         """How many a topic has; one that is not there is made, and waited for."""
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + SOON_S
         while not (found := self.metadata(topic).topics[0].partitions):
             assert time.monotonic() < deadline, f"{topic} is not made"
             time.sleep(0.02)
         return len(found)
 
-    def closed_by_peer(self, seconds: float = 10) -> bool:
+    def closed_by_peer(self, seconds: float = SOON_S) -> bool:
         """Whether the broker closes the connection within so long."""
         self.socket.settimeout(seconds)
         try:
@@ -174,12 +176,12 @@ class Served:
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
         assert process.stdout is not None
-        ready = select.select([process.stdout], [], [], 20)[0]
+        ready = select.select([process.stdout], [], [], SOON_S)[0]
         self.ready_line = process.stdout.readline() if ready else ""
         match = re.fullmatch(r"kohort ready on (\S+) \(.*\)\n", self.ready_line)
         if match is None:
             process.kill()
-            process.wait(10)
+            process.wait(SOON_S)
             self._reader.join(5)
             raise AssertionError(f"not ready: {self.ready_line!r}\n{self.errors}")
         self.addresses = match[1].split(",")
@@ -200,7 +202,7 @@ class Served:
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as statm:  # noqa: PTH123
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
-    def end(self, how: int = 15, seconds: float = 10) -> int:
+    def end(self, how: int = 15, seconds: float = SOON_S) -> int:
         """Send a signal and wait; the exit code."""
         self.process.send_signal(how)
         code = self.process.wait(seconds)
@@ -228,14 +230,16 @@ def serving(*argv: str, listen: str = "127.0.0.1:0", prepare: Any = None):
     finally:
         if process.poll() is None:
             process.kill()
-            process.wait(10)
+            process.wait(SOON_S)
         process.stdout.close()
         process.stderr.close()
 
 
 def refused(*argv: str) -> tuple[int, str]:
     """The exit code and the one line of a broker that does not start."""
-    done = subprocess.run(command(*argv), capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        command(*argv), capture_output=True, text=True, timeout=SOON_S, check=False
+    )
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     (line,) = done.stderr.splitlines()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.serve.talk import Talk, serving
+from tests.waiting import SOON_S
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -30,9 +31,9 @@ def limit(broker, size: int) -> None:
     resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
-def settled(ask, expected=0, seconds: float = 15):
+def settled(ask, expected=0):
     """Ask until the answer is the one expected; a shard that has failed looks once a second."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + SOON_S
     while (code := ask()) != expected:
         assert code in NO_ROOM, code
         assert time.monotonic() < deadline
@@ -84,7 +85,7 @@ def test_produce(tmp_path, sync):
         assert client.produce("t", bytes(50_000)).base_offset == len(kept)
         kept.append(bytes(50_000))
         broker.process.kill()
-        broker.process.wait(10)
+        broker.process.wait(SOON_S)
     with serving(*settings) as broker, broker.talk() as client:
         assert values(client, "t") == kept
         assert client.produce("t", b"on").base_offset == len(kept)
@@ -125,7 +126,7 @@ def test_groups(tmp_path, sync):
         assert client.ask(beat).error_code == 0
         assert broker.errors.count("Traceback") == 0
         broker.process.kill()
-        broker.process.wait(10)
+        broker.process.wait(SOON_S)
     with serving(*settings) as broker, broker.talk() as client:
         assert client.committed("g") == {("t", 0): last + 1}
         assert client.ask(beat).error_code == 0
@@ -199,6 +200,6 @@ def test_a_full_file_system(tmp_path):
             assert before[("t", 0)] in range(1, 200)
             assert client.committed("g") == {("t", 0): 1000}
             broker.process.send_signal(signal.SIGKILL)
-            broker.process.wait(10)
+            broker.process.wait(SOON_S)
         with serving(*settings) as broker, broker.talk() as client:
             assert client.committed("g") == {("t", 0): 1000}

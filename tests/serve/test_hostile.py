@@ -22,7 +22,7 @@ def assault(broker, random: Random, rounds: int) -> None:
         for number in range(rounds):
             hostile = []
             for _ in range(8):
-                client = Talk(broker.address, timeout=1)
+                client = Talk(broker.address)
                 client.socket.setblocking(False)
                 with suppress(OSError):
                     client.socket.send(stream(random, frames, random.randint(1, 12)))

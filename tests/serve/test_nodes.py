@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from tests.serve.talk import serving
+from tests.waiting import SOON_S
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -53,6 +54,7 @@ def test_more_copies_than_nodes_are_refused(cluster):
 
 
 def test_groups_are_spread_and_each_is_served_by_its_own_node(cluster):
+    """K40-03."""
     groups = [f"group-{number}" for number in range(60)]
     with cluster.talk() as client:
         client.create_topic("t", 3)
@@ -103,4 +105,4 @@ def test_what_is_kept_survives_with_all_nodes(tmp_path):
                     else:
                         assert client.commit(group, "t", 5) == 0
             broker.process.kill()
-            broker.process.wait(10)
+            broker.process.wait(SOON_S)

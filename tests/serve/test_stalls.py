@@ -13,7 +13,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-SESSION_MS = 3000
+SESSION_MS = 6000  # as long as everybody may need to join, on a loaded machine
 
 
 def heartbeat(member: str, epoch: int) -> ConsumerGroupHeartbeatRequest:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.world import START, Client, World
 
+from kohort.server.access import May, everyone_may
 from kohort.wire import codec
 from kohort.wire.apis import APIS
 from kohort.wire.batch import build
@@ -35,7 +36,13 @@ class Desk(World):
     """One connection to each node of a cluster. `now` moves when a test calls `wait`."""
 
     def __init__(
-        self, *, nodes: int = 1, files: Any = None, path: str = "/data", **settings: str
+        self,
+        *,
+        nodes: int = 1,
+        files: Any = None,
+        path: str = "/data",
+        may: May = everyone_may,
+        **settings: str,
     ) -> None:
         super().__init__(
             {name.replace("_", "."): text for name, text in settings.items()},
@@ -43,6 +50,7 @@ class Desk(World):
             files=files,
             path=path,
             seed=11,
+            may=may,
         )
         self.clients = [self.connect(node) for node in range(nodes)]
         self.asked: dict[int, Asked] = {}

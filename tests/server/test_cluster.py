@@ -52,7 +52,7 @@ def files():
 
 @pytest.mark.parametrize("name", ["", "/leader-epoch-checkpoint", "/00000000000000000000.log"])
 def test_a_log_that_does_not_open_concerns_its_groups_alone(files, name):
-    """And what was acknowledged meanwhile is there afterwards."""
+    """K848-024: And what was acknowledged meanwhile is there afterwards."""
     files.refused["/data/__consumer_offsets-1" + name] = errno.EACCES
     desk = Desk(files=files)
     lost = [one for one in GROUPS if desk.cluster.placement.shard_of(one) == 1]
@@ -80,7 +80,7 @@ def test_a_log_that_does_not_open_concerns_its_groups_alone(files, name):
 
 
 def test_without_any_log_of_groups_everything_else_is_served(files):
-    """K40-14: an error, not an answer that there are none."""
+    """An error for each group, not an answer that there are none."""
     files.refused["/data/__consumer_offsets-"] = errno.EIO
     desk = Desk(files=files)
 

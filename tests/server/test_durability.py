@@ -49,6 +49,7 @@ def sync(durability):
 
 
 def test_an_answer_waits_for_everything_it_tells_of():
+    """K848-027."""
     durability, one, two = Durability(synced=True), One(), One()
     one.write(durability)
     two.write(durability)

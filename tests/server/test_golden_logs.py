@@ -204,6 +204,7 @@ def differing(ours, theirs):
 
 @pytest.mark.parametrize("name", CAPTURES + CODECS)
 def test_answers_are_those_of_the_broker_that_wrote_the_folders(name, tmp_path):
+    """K848-122, K848-155."""
     folder = golden_logs.unpack(name, tmp_path)
     theirs = captured(golden_logs.state(name))
     with Started(folder, topics_of(name), moment_of(name)) as broker:

@@ -14,7 +14,7 @@ NOT_OFFERED = {
 
 @pytest.mark.parametrize("frame", frames("malformed"), ids=lambda frame: frame["name"])
 def test_a_malformed_stream_ends_as_it_does_upstream(frame):
-    """And the broker goes on to serve others."""
+    """K709-10: And the broker goes on to serve others."""
     world = World({})
     client, other = world.connect(), world.connect()
 

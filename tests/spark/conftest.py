@@ -1,17 +1,21 @@
-"""One Spark session for all tests that need one."""
+"""One Spark session for all tests that need one; another one, where it has died."""
+
+from contextlib import suppress
 
 import pytest
+from tests.shared_fixtures import LIVES
+from tests.spark import sessions
+
+LIVES["spark"] = sessions.lives
 
 
 @pytest.fixture(scope="session")
 def spark():
     pytest.importorskip("pyspark")
-    from kohort.spark.session import session
-
-    one = session("local[2]", {"spark.sql.shuffle.partitions": "1"}, quick=True)
-    one.sparkContext.setLogLevel("ERROR")
+    one = sessions.start()
     yield one
-    one.stop()
+    with suppress(Exception):  # a dead one cannot be stopped
+        one.stop()
 
 
 def pytest_collection_modifyitems(items):

@@ -1,11 +1,13 @@
 """A source of made-up rows, which can be cut, grown and made anew at will."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 
 from kohort.spark.decode import decode
 from kohort.spark.located import InColumns
 from kohort.spark.schemas import DECODED
-from kohort.spark.sources.source import Identity, Plan, Position, Settings
+from kohort.spark.sources.source import Ends, Identity, Plan, Position, Settings
 
 IDENTITY = Identity("c-1", "t-1")
 
@@ -51,8 +53,12 @@ class Fed:
     def positions(self, following):
         return {one: Position(end) for one, end in following.items()}
 
-    def end_offsets(self, spark, since=None):
-        return None if self.samples is None else spark.createDataFrame(self.samples)
+    def ends(self, since=None):
+        samples = self.samples
+        return Ends(
+            datetime.now(UTC),
+            lambda spark: None if samples is None else spark.createDataFrame(samples),
+        )
 
     def settings(self):
         return self._settings

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def run(kind, folder, out, *, master="-", **environment):
         check=False,
         cwd=ROOT,
         env={**os.environ, **environment},
-        timeout=200,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

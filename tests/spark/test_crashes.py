@@ -21,7 +21,7 @@ FEW = "commits,offsets"
 FLIPPED = "all is flipped and nobody was told"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
     for module in (compute, store):
         monkeypatch.setattr(module, "MEASURES", killed.chosen(FEW))
@@ -38,7 +38,7 @@ def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
             capture_output=True,
             check=False,
             cwd=ROOT,
-            timeout=200,
+            timeout=500,
         )
         assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"working\n"), done.stderr
         manifest = load_or_none(out)

@@ -171,6 +171,19 @@ def test_an_older_copy_hides_nothing(spark, tmp_path):
     assert offsets(tmp_path) == list(range(9))
 
 
+def test_where_a_copy_ends_is_told_unless_it_ends_now(spark, tmp_path):
+    folder = golden_logs.unpack("1-written", tmp_path)
+    newest = max(golden("1-written").column("timestamp").to_pylist())
+    for number, (as_of, told) in enumerate(
+        [(None, True), (newest + timedelta(seconds=59), False), (newest, False)]
+    ):
+        summary = jobs.run(f"log:{folder}", tmp_path / str(number), spark=spark, as_of=as_of)
+
+        assert (summary.log_end is not None) == told
+        if told:
+            assert newest <= summary.log_end < summary.as_of
+
+
 def test_an_older_copy_of_a_real_log(spark, tmp_path):
     """The same of folders: the copy of each partition is shorter by some batches."""
     folder = Path(golden_logs.unpack("1-written", tmp_path))

@@ -13,7 +13,7 @@ from tests.peers import kafka, spark_jars
 ROOT = Path(__file__).parents[2]
 OLDER = ROOT / ".venv" / "spark-4.2"
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def found(tmp_path_factory):
             ],
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=500,
             check=False,
             env={**os.environ, "PYTHONPATH": f"{OLDER}:{ROOT}"},
         )

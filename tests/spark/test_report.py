@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark import report_tables
 from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
+from tests.waiting import SOON_S
 
 from kohort.spark import report
 from kohort.spark.report import charts, lag, members, page, picks, rebalances
@@ -164,6 +165,54 @@ def test_lag_that_is_not_known_has_its_reason(tmp_path):
     assert len(section.content) == 3
 
 
+def judged(tables, *statuses):
+    """The tables, with these statuses of as many groups."""
+    rows = [
+        {"group_id": f"g{number}", "rules": "kohort", "level": "group", "at": END, "status": one}
+        for number, one in enumerate(statuses)
+    ]
+    return tables | {"status": pa.Table.from_pylist(rows, schema=tables["status"].schema)}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "tile"),
+    [
+        (["OK", "OK"], '<div class="tile good"><b>0</b><span>groups behind or stuck</span>'),
+        (
+            ["OK", "UNKNOWN"],
+            '<div class="tile "><b>0</b><span>groups behind or stuck; 1 cannot be judged</span>',
+        ),
+        (
+            ["ERR", "UNKNOWN", "UNKNOWN"],
+            '<div class="tile bad"><b>1</b><span>group behind or stuck: 1 ERR; 2 cannot be judged<',
+        ),
+        (
+            ["UNKNOWN"],
+            '<div class="tile "><b>\u2013</b><span>no group can be judged: no end offsets are',
+        ),
+    ],
+)
+def test_only_groups_that_can_be_judged_are_fine(tmp_path, statuses, tile):
+    assert tile in written(tmp_path, judged(report_tables.day(groups=2), *statuses))
+
+
+def test_charts_of_an_old_copy_end_where_its_log_ends(tmp_path):
+    """Read a month later, everything that it tells would be one point at the left edge."""
+    tables = report_tables.day(groups=3)
+    much_later = END + timedelta(days=30)
+    moments = [{**row, "at": much_later} for row in tables["lag"].to_pylist() if row["at"] == END]
+    late = pa.Table.from_pylist(moments, schema=tables["lag"].schema)
+    tables["lag"] = pa.concat_tables([tables["lag"], late])
+
+    squeezed = report.write(tables.__getitem__, tmp_path / "a.html").read_text()
+    text = report.write(tables.__getitem__, tmp_path / "b.html", log_end=END).read_text()
+
+    edge = str(picks.milliseconds(much_later))
+    assert edge in "".join(squeezed.split('type="application/json">')[1:])
+    assert edge not in text
+    assert "The log ends at 2026-11-20 20:00:00 UTC, 30 d before the moment of this" in text
+
+
 def test_gaps_of_compaction_are_told(tmp_path):
     tables = report_tables.day(groups=2)
     assert "The history is complete from 2026-11-20 08:00:00 UTC on." in written(tmp_path, tables)
@@ -302,7 +351,7 @@ def browse(tmp_path, *flags, width=1400, height=1000):
             (tmp_path / "seen.html").as_uri(),
         ],
         capture_output=True,
-        timeout=100,
+        timeout=SOON_S,
         check=True,
         encoding="utf-8",
         errors="replace",

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ pytest.importorskip("pyspark")
 from kohort.spark import java, shipping
 from kohort.spark.java import JavaError, find_java
 from kohort.spark.session import SessionError, check_version, cores, is_local, sentence
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_versions_of_spark():
@@ -117,6 +120,25 @@ def test_a_start_is_quiet_and_errors_are_heard():
 
 
 @pytest.mark.spark
+def test_a_session_of_the_tests_is_started_anew_when_it_has_died():
+    """Else one JVM that the system has ended would be an error of every test behind it."""
+    program = (
+        "from pyspark import SparkContext\n"
+        "from tests.spark import sessions\n"
+        "first = sessions.start()\n"
+        "assert sessions.lives(first) and sessions.start() is first\n"
+        "SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()\n"
+        "assert not sessions.lives(first)\n"
+        "second = sessions.start()\n"
+        "print(second.range(3).count(), sessions.lives(second), sessions.lives(first))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout == "3 True False\n"
+
+
+@pytest.mark.spark
 def test_a_session_ends_with_its_process_and_without_a_word():
     told = (
         "from pyspark import SparkContext\n"
@@ -124,9 +146,7 @@ def test_a_session_ends_with_its_process_and_without_a_word():
         "spark = session('local[1]', quick=True)\n"
         "print(spark.range(3).count(), SparkContext._gateway.proc.pid)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", told], capture_output=True, text=True, timeout=120, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     count, java_pid = map(int, done.stdout.split())
     assert (count, done.stderr) == (3, "")
     with pytest.raises(ProcessLookupError):

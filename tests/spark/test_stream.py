@@ -19,7 +19,7 @@ from kohort.spark.manifest import Writer, load
 from kohort.spark.sources import source
 from kohort.spark.streaming import MicroBatch
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 FEW = ("members", "commits", "offsets")
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests import golden_logs
 from tests.storage.contract import ALL
@@ -421,9 +421,9 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(STEPS)
 def test_replaying_the_cleaned_log_equals_replaying_the_original(steps):
+    """K229-13."""
     disk, naive = MemoryFiles(), MemoryFiles()
     log, original = opened(disk), opened(naive, 1 << 20)
     now = 1000

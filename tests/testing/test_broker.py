@@ -9,6 +9,7 @@ import tempfile
 
 import pytest
 from tests.serve.talk import Talk
+from tests.waiting import SOON_S
 
 from kohort import AdminClient
 from kohort.errors import KohortError
@@ -62,7 +63,7 @@ def test_one_that_died_by_itself_may_be_started_again():
     with Broker(in_memory=True) as broker:
         before, pid = broker.bootstrap, broker.pid
         os.kill(pid, signal.SIGKILL)
-        broker._process.wait(10)
+        broker._process.wait(SOON_S)
         with pytest.raises(KohortError, match="does not run"):
             _ = broker.pid
         assert broker.start().bootstrap == before

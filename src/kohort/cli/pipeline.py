@@ -140,6 +140,8 @@ def _run(args: Namespace, output: Output) -> int:
     else:
         summary = jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
     _tell(summary, args.source, output)
+    if summary.log_end is not None:
+        _tell_end(summary.log_end, output, chosen=bool(args.as_of or args.to_time))
     _tell_causes(args.out, output)
     _write_report(args.out, None, output)
     return OK
@@ -159,6 +161,13 @@ def _tell(summary: "Summary", source: str, output: Output) -> None:
     if summary.gold:
         output.line()
         output.table(("GOLD", "ROWS"), list(summary.gold.items()))
+
+
+def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
+    """That the log ended long ago; and what tells more, unless the moment was chosen."""
+    at = log_end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    advice = "" if chosen else f": if it is a copy, --as-of {at} tells how things were at its end"
+    output.line(f"note: the log ends at {_text(log_end)} UTC{advice}")
 
 
 def _tell_causes(directory: Path, output: Output) -> None:
@@ -268,7 +277,11 @@ class _Shown:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    return _text(datetime.now(UTC))
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(" ", "seconds").removesuffix("+00:00")
 
 
 COMMANDS: dict[str, Command] = {

@@ -183,6 +183,9 @@ def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
     log = logging.getLogger("kohort")
     if config.ignored:
         log.warning("settings that mean nothing here: %s", ", ".join(sorted(config.ignored)))
+    without_effect = config.without_effect()
+    if without_effect:
+        log.warning("settings that have no effect yet: %s", ", ".join(sorted(without_effect)))
     if not _is_loopback(listen[0]):
         log.warning(
             "listening on %s, beyond this machine, without encryption or authentication",

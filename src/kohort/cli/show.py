@@ -92,6 +92,7 @@ def _show(args: Namespace, output: Output) -> int:
     if args.group and "group_id" not in table.names:
         complain(f"table {table.name} has no groups, so --group cannot choose among its rows")
         return USAGE
+    tables.check_groups(args.group, table.name)
     limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
     shown, total = _rows(tables(table.name), table.name, args, names, limit)
     if output.as_json:

@@ -273,6 +273,18 @@ class BrokerConfig:
         found: Value = getattr(self, name.replace(".", "_"))
         return found
 
+    def without_effect(self) -> list[str]:
+        """The settings that were set to something that this broker checks, shows and does not
+        do.
+        """
+        return [
+            name
+            for name, setting in BROKER_SETTINGS.items()
+            if name in self.given
+            and "without effect" in setting.doc
+            and self.value(name) != setting.default
+        ]
+
 
 def _setting(field: Field[Any]) -> Setting:
     name = field.name.replace("_", ".")

@@ -16,6 +16,7 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, KohortError
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
+from kohort.server.access import May, everyone_may
 from kohort.server.budget import Budget
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
 from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
@@ -70,8 +71,10 @@ class Cluster:
         logs: Logs,
         new_uuid: Callable[[], bytes],
         observe: Observer,
+        may: May = everyone_may,
     ) -> None:
         self.config = config
+        self.may = may
         self.catalog = catalog
         self.logs = logs
         self.new_uuid = new_uuid

@@ -2,7 +2,8 @@
 the correlation id.
 
 Bounded, and in front of the normal path: what is remembered applies only while the coordinator
-holds the very state it was taken from (`coordinator/consumer/quiet.py`).
+holds the very state it was taken from (`coordinator/consumer/quiet.py`), and to the very client
+(its id is among the bytes) that was allowed to send it.
 """
 
 from struct import Struct
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
 from kohort.errors import ApiError
+from kohort.server.access import Operation
 from kohort.server.connection import Connection
 from kohort.server.node import Driver, Node
 from kohort.terms import GroupId, Millis
@@ -32,7 +34,9 @@ class _Remembered(NamedTuple):
 
 
 class Heartbeats:
-    """The memory of one node."""
+    """The memory of one node. Nobody is asked again who may do what: rules that can change while a
+    cluster runs must have all of it forgotten at each change, as any other answer is judged anew.
+    """
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -70,7 +74,9 @@ class Heartbeats:
     ) -> None:
         """Keep what this heartbeat will be answered next time, when it changes nothing."""
         try:
-            driver = self._node.driver_of(GroupId(request.group_id))
+            driver = self._node.driver_for(
+                connection.client, Operation.READ, GroupId(request.group_id)
+            )
         except ApiError:
             return
         quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None

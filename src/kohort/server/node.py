@@ -4,9 +4,11 @@ A process may hold several nodes. They share everything but what makes them diff
 which partitions and which groups each of them serves.
 """
 
+from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import PartitionDriver
+from kohort.server.access import Kind, Operation, check
 from kohort.server.cluster import Cluster
 from kohort.terms import GroupId
 from kohort.wire.apis import APIS
@@ -22,6 +24,13 @@ class Node:
         self.cluster = cluster
         self.id = node_id
         self.served = served_versions(cluster.config.api_versions_max)
+
+    def driver_for(self, client: Client, operation: Operation, group_id: GroupId) -> Driver:
+        """The shard of a group, for somebody who wants something of it. Raises ApiError as
+        `driver_of` does, and first of all when the client may not.
+        """
+        check(self.cluster.may, client, operation, Kind.GROUP, group_id)
+        return self.driver_of(group_id)
 
     def driver_of(self, group_id: GroupId) -> Driver:
         """The shard of a group. Raises ApiError: another node coordinates it, or its log is not

@@ -10,6 +10,7 @@ from uuid import uuid4
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError, StorageError
 from kohort.runtime.observers import Observer
+from kohort.server.access import May, everyone_may
 from kohort.server.catalog import (
     OFFSETS_TOPIC,
     PARTITIONS_MAX,
@@ -41,16 +42,18 @@ def open_cluster(
     data_dir: str | None = None,
     files: Files | None = None,
     new_id: Callable[[], bytes] = new_uuid,
+    may: May = everyone_may,
 ) -> Cluster:
     """Open what is there and make what is missing; `start` it then. Nothing is kept without a
-    `data_dir`. Disk and ids are the caller's, and so is the time of every call that follows.
+    `data_dir`. Disk and ids are the caller's, and so are the time of every call that follows and
+    the answer to who may do what.
 
     Raises StorageError when the directory cannot be used.
     """
     if data_dir is None:
         catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()), observe)
         create_offsets_topic(catalog, config, new_id)
-        return Cluster(config, catalog, MemoryLogs(), new_id, observe)
+        return Cluster(config, catalog, MemoryLogs(), new_id, observe, may)
     files = files or DiskFiles()
     directory = LogDirectory(data_dir, files, node_id=config.node_id, new_uuid=new_id)
     try:
@@ -63,7 +66,8 @@ def open_cluster(
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory, files, observe), new_id, observe)
+    logs = DirectoryLogs(directory, files, observe)
+    return Cluster(config, catalog, logs, new_id, observe, may)
 
 
 def adopt_folders(

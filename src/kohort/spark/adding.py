@@ -6,7 +6,7 @@ rows again. Batch and stream add with the same function.
 
 import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from kohort.spark.manifest import END, Manifest, Part, Writer
 from kohort.spark.progress import Progress, telling
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.samples import NOTHING, Since, last_seen
-from kohort.spark.sources.source import Note, Plan, Position, Settings, Source
+from kohort.spark.sources.source import Ends, Note, Plan, Position, Settings, Source
 
 MOST_PARTS = 20
 """So many small files of end offsets become one."""
@@ -43,6 +43,8 @@ class Summary(NamedTuple):
     """What happened to the log: gaps, cut tails."""
     as_of: datetime
     seconds: float
+    log_end: datetime | None = None
+    """Where the log ends, if that is long before `as_of` and it may be a copy."""
 
 
 class Options(NamedTuple):
@@ -63,6 +65,8 @@ class Batch(NamedTuple):
     """All of the plan is in the frame. A micro-batch has some of it."""
     late: DataFrame | None = None
     """Rows that lie before what was planned (see `late`)."""
+    ends: Ends | None = None
+    """As they were when it was planned; None for a batch that was planned just now."""
 
 
 def add(
@@ -76,6 +80,7 @@ def add(
     """Add rows to the tables, compute gold, and flip."""
     began = time.monotonic()
     plan = batch.plan
+    ends = batch.ends or ends_now(writer, log)
     exact = batch.whole and batch.late is None
     total = sum(end - start for start, end in plan.ranges.values()) if exact else None
     manifest = writer.manifest
@@ -98,9 +103,9 @@ def add(
     positions = plan.positions if batch.whole else _moved(manifest, log, following)
     notes = (*plan.notes, *(log.changes(plan) if batch.whole else ()))
     settings = options.settings.over(log.settings())
-    context = Context(options.as_of or datetime.now(UTC), *settings)
+    context = Context(options.as_of or ends.at, *settings)
     with telling(spark, progress, "looking at the ends of topics"):
-        sampled = _end_offsets(spark, writer, manifest, log)
+        sampled = _end_offsets(spark, writer, manifest, ends)
     manifest = manifest.with_(
         positions={**manifest.positions, **positions},
         notes=(*manifest.notes, *notes),
@@ -115,6 +120,11 @@ def add(
         context.as_of,
         time.monotonic() - began,
     )
+
+
+def ends_now(writer: Writer, log: Source) -> Ends:
+    """Where user topics end, asked now: whoever has just made a plan does so at once."""
+    return log.ends(_walked(writer.directory, writer.manifest))
 
 
 def _moved(manifest: Manifest, log: Source, following: Mapping[int, int]) -> dict[int, Position]:
@@ -182,10 +192,10 @@ def tidy(
 
 
 def _end_offsets(
-    spark: SparkSession, writer: Writer, manifest: Manifest, log: Source
+    spark: SparkSession, writer: Writer, manifest: Manifest, ends: Ends
 ) -> tuple[Part, ...]:
     """New samples of end offsets as a part; none where nothing new is known."""
-    samples = log.end_offsets(spark, _walked(writer.directory, manifest))
+    samples = ends.samples(spark)
     if samples is None:
         return ()
     there = store.end_offsets(spark, writer.directory, manifest).select(*_SAMPLE)

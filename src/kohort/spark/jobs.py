@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.errors import KohortError
 from kohort.spark import delta, shipping, shorter
 from kohort.spark import report as page
-from kohort.spark.adding import Batch, Options, Summary, add, append_samples, tidy
+from kohort.spark.adding import Batch, Options, Summary, add, append_samples, ends_now, tidy
 from kohort.spark.gold import Context
 from kohort.spark.late import late
-from kohort.spark.manifest import BusyError, TablesError, Writer, load
+from kohort.spark.log_end import log_end
+from kohort.spark.manifest import BusyError, TablesError, Writer, load, local
 from kohort.spark.plain import Tables
 from kohort.spark.progress import Doing, Progress
 from kohort.spark.session import (
@@ -62,7 +63,8 @@ def run(
 ) -> Summary:
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
-    Gold is computed for the moment `as_of`, by default `to_time` or now. `keep_days` drops history
+    Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
+    planned: what the log says later is read by the next run. `keep_days` drops history
     that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
     are the cluster's (see `Settings`), where the source cannot ask. `alone` says that the process
     ends with this run: a JVM that is started for few rows is made for few rows. Raises KohortError:
@@ -71,6 +73,7 @@ def run(
     began = time.monotonic()
     with _opened(source, out, format) as (log, writer):
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
+        ends = ends_now(writer, log)
         planned = sum(end - start for start, end in plan.ranges.values())
         quick = planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
         given = Given(spark, master, conf, alone=alone)
@@ -83,11 +86,12 @@ def run(
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
             frame = log.frame(active, plan) if plan.ranges else None
-            added = add(active, writer, log, Batch(frame, plan, late=missed), options, progress)
+            batch = Batch(frame, plan, late=missed, ends=ends)
+            added = add(active, writer, log, batch, options, progress)
             context = Context(added.as_of, *writer.manifest.settings)
             tidy(active, writer, context, keep_days, progress)
-        gold = writer.manifest.gold_rows()
-    return added._replace(gold=gold, seconds=time.monotonic() - began)
+        gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
+    return added._replace(gold=gold, seconds=time.monotonic() - began, log_end=ended)
 
 
 def stream(
@@ -140,6 +144,7 @@ def stream(
         after.notes[len(before.notes) :],
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
         time.monotonic() - began,
+        log_end(Tables(writer.directory)),
     )
 
 
@@ -147,8 +152,10 @@ def report(out: str | Path, groups: Sequence[str] | None = None) -> Path:
     """Write `report.html` into the directory of tables, of these groups or of those that there is
     most to tell of; returns where it is. Raises KohortError.
     """
-    directory = Path(out)
-    return page.write(Tables(directory), directory / REPORT, groups)
+    tables = Tables(out)
+    if groups is not None:
+        tables.check_groups(groups)
+    return page.write(tables, Path(out) / REPORT, groups, log_end=log_end(tables))
 
 
 def snapshot(
@@ -168,7 +175,7 @@ def snapshot(
     again the next time, and `failed` gets the error. Raises KohortError: it did not answer the
     first time, the tables are those of another cluster.
     """
-    directory, taken, waiting = Path(out), 0, []
+    directory, taken, waiting = local(out), 0, []
     identity = Identity(cluster_id(bootstrap), None)
     due = time.monotonic()
     while True:

@@ -137,6 +137,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **changes)
 
 
+def local(directory: str | Path) -> Path:
+    """The directory, in full. Raises TablesError for a URI: `s3a://bucket/x` would be a folder of a
+    strange name.
+    """
+    scheme, colon, _ = str(directory).partition(":")
+    if colon and scheme.isascii() and scheme[:1].isalpha() and "/" not in scheme:
+        raise TablesError(
+            f"tables are kept in a directory of this machine, expected a path and not {scheme}:… "
+            "(of a directory with a colon in its name: the whole path)"
+        )
+    return Path(directory).resolve()
+
+
 def load(directory: Path) -> Manifest:
     """What a directory of tables holds now. Raises TablesError where there are no tables."""
     found = load_or_none(directory)
@@ -184,7 +197,7 @@ class Writer:
         `locked=False` is for a process that acts for the holder of the lock. Raises TablesError:
         somebody else writes, or the directory cannot be written.
         """
-        self.directory = directory.resolve()
+        self.directory = local(directory)
         self._lock: int | None = None
         self._closed = False
         self._token = secrets.token_hex(4)

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kohort.spark import delta, store
-from kohort.spark.manifest import ROWS, Increment, Manifest, Part, load
+from kohort.spark.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
+from kohort.spark.store import did_you_mean
 
 
 class Place(NamedTuple):
@@ -95,7 +96,7 @@ class Tables:
 
     def __init__(self, directory: str | Path) -> None:
         """Raises TablesError: there are none, or they are of another version."""
-        self.directory = Path(directory).resolve()
+        self.directory = local(directory)
         self.manifest: Manifest = load(self.directory)
 
     def __call__(self, name: str) -> Rows:
@@ -111,6 +112,23 @@ class Tables:
     def table(self, name: str, where: pc.Expression | None = None) -> pa.Table:
         """A table in memory; of a large one, better only some rows."""
         return self(name).to_table(filter=where)
+
+    def check_groups(self, groups: Iterable[str], name: str | None = None) -> None:
+        """Raises TablesError for a group of which nothing is known: neither the state of groups
+        tells of it, nor the table of that name.
+        """
+        asked = {"group_state"} & self.manifest.gold.keys() | ({name} if name else set())
+        known: set[str | None] = set()
+        for one in asked:
+            if "group_id" in self(one).schema.names:
+                for batch in self(one).to_batches(["group_id"]):
+                    known.update(batch.column(0).unique().to_pylist())
+        for group in groups:
+            if known and group not in known:
+                raise TablesError(
+                    f"no group is called {group!r} in {self.directory}"
+                    + did_you_mean(group, [one for one in known if one is not None])
+                )
 
     def _parts(self, table: Table, parts: Iterable[Part]) -> Rows:
         by_partitions: dict[tuple[int, ...] | None, list[str]] = {}

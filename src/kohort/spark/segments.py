@@ -91,25 +91,28 @@ def parse(
     headers = _headers(data, places)
     bodies = _bodies(data, places, headers)
     records, right = _records(headers, bodies)
+    doubted = np.flatnonzero(~right).tolist()
     good = Located(partition, bodies.data, headers, records)
+    unusual = {one: _unusual(data[places[one] : places[one + 1]], partition) for one in doubted}
+    right[[one for one, rows in unusual.items() if isinstance(rows, list)]] = True
     astray = _astray(headers, right)
     right[astray] = False
     pieces: list[Rows] = []
     next_offset = start
     done = 0  # batches before this one
-    for one in np.flatnonzero(~right).tolist():
+    for one in sorted({*doubted, *astray}):
         pieces.append(_of_batches(good, records.of, done, one))
         next_offset = _after(headers, done, one, next_offset)
-        bad = data[places[one] : places[one + 1]]
-        if one in astray:
-            error = f"batch begins at offset {headers[one]['base_offset']}, which is out of order"
-            rows, following = [_damage(partition, next_offset, bad, error)], next_offset
+        found = _out_of_order(headers[one]) if one in astray else unusual[one]
+        if isinstance(found, list):
+            rows, following = found, _after(headers, one, one + 1, next_offset)
         else:
-            rows, following, right[one] = _unusual(bad, partition, next_offset if one else None)
+            bad = data[places[one] : places[one + 1]]
+            offset, following = _offsets_of_damage(bad, next_offset if one else None)
             later = headers["base_offset"][one + 1 :][right[one + 1 :]]
-            if not right[one] and len(later) and following > later[0]:
-                rows = [_damage(partition, next_offset, bad, rows[0][-1])]
-                following = next_offset
+            if one in astray or (len(later) and following > later[0]):
+                offset = following = next_offset
+            rows = [_damage(partition, offset, bad, found)]
         pieces.append(InColumns(_as_batch(rows)))
         next_offset = following
         done = one + 1
@@ -131,8 +134,11 @@ def parse(
 
 
 def _astray(headers: Headers, right: Bools) -> list[int]:
-    """Batches that are right but for their base offset, which no checksum covers: those without
-    which the others are in order.
+    """Batches whose offsets are out of order, each of them right by itself: those without which the
+    others are in order.
+
+    No checksum covers a base offset. A last offset may be wrong as well, under a checksum that was
+    made after it: then the batch overlaps those that follow.
     """
     places = np.flatnonzero(right)
     base = headers["base_offset"].astype(np.int64)[places]
@@ -158,6 +164,12 @@ def _is_ahead(base: Ints, after: Ints, kept: list[int], one: int) -> bool:
         before = after[kept[-2]]
         return bool(base[one] >= before != base[kept[-1]])
     return one + 1 < len(base) and bool(after[one] <= base[one + 1] < after[kept[-1]])
+
+
+def _out_of_order(header: np.void) -> str:
+    base = int(header["base_offset"])
+    last = base + int(header["last_offset_delta"])
+    return f"batch has offsets {base} to {last}, out of order with the batches around it"
 
 
 def _places(data: bytes) -> list[int]:
@@ -299,13 +311,13 @@ def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[Places,
 # ---- rows
 
 
-def _unusual(one: bytes, partition: int, expected: int | None) -> tuple[list[Row], int, bool]:
-    """A batch as rows, the offset after it, and whether it is right: what the fast way does not
-    believe, the broker's own reader decides.
+def _unusual(one: bytes, partition: int) -> list[Row] | str:
+    """A batch as rows, or why it is damage: what the fast way does not believe, the broker's own
+    reader decides.
     """
     try:
         header = _right_header(one)
-        rows = [
+        return [
             (
                 *(partition, offset, microseconds_or_none(timestamp), key, value),
                 *(header.producer_id, header.producer_epoch),
@@ -314,8 +326,7 @@ def _unusual(one: bytes, partition: int, expected: int | None) -> tuple[list[Row
             for offset, timestamp, key, value in batch.entries(one)
         ]
     except WireError as error:
-        return _damaged_batch(one, partition, expected, str(error))
-    return rows, header.last_offset + 1, True
+        return str(error)
 
 
 def _right_header(one: bytes) -> batch.BatchHeader:
@@ -328,10 +339,10 @@ def _right_header(one: bytes) -> batch.BatchHeader:
     return header
 
 
-def _damaged_batch(
-    one: bytes, partition: int, expected: int | None, error: str
-) -> tuple[list[Row], int, bool]:
-    """A batch as one row, at its base offset unless that goes back: it may be what is damaged."""
+def _offsets_of_damage(one: bytes, expected: int | None) -> tuple[int, int]:
+    """The offset at which a damaged batch is one row, and the one after it: its base offset unless
+    that goes back, since it may be what is damaged.
+    """
     base_offset = int.from_bytes(one[:8], signed=True)
     offset = max(base_offset, 0 if expected is None else expected)
     following = offset + 1
@@ -340,7 +351,7 @@ def _damaged_batch(
         count = int.from_bytes(one[57:61], signed=True)
         if 0 <= count - 1 <= last_delta < len(one):
             following += last_delta
-    return [_damage(partition, offset, one, error)], following, False
+    return offset, following
 
 
 def _left(left: bytes, partition: int, offset: int) -> Row:

@@ -4,7 +4,8 @@ Bronze and silver are views on one kind of files, decoded rows by kind; gold is 
 A row counts unless its log was cut before it after it was read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kohort.spark import delta
 from kohort.spark.gold import MEASURES
-from kohort.spark.manifest import ROWS, Increment, Manifest, Part, TablesError, load
+from kohort.spark.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
 from kohort.spark.schemas import DECODED, END_OFFSETS, RECORDS_TABLE, SILVER, Table
 from kohort.spark.silver import views
 
@@ -36,7 +37,7 @@ def known_tables() -> dict[str, Table]:
 
 def tables(directory: str | Path) -> dict[str, Table]:
     """The tables that a directory holds, with what they mean. Raises TablesError."""
-    manifest = load(Path(directory))
+    manifest = load(local(directory))
     return {
         name: table
         for name, table in known_tables().items()
@@ -46,7 +47,7 @@ def tables(directory: str | Path) -> dict[str, Table]:
 
 def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
     """One table as it is now; the frame stays that of this moment. Raises TablesError."""
-    path = Path(directory).resolve()
+    path = local(directory)
     manifest = load(path)
     table = table_of(path, manifest, name)
     if manifest.format == "delta":
@@ -62,13 +63,20 @@ def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
     """A table of a directory, by name. Raises TablesError when there is none such."""
     found = known_tables().get(name)
     if found is None:
-        there = ", ".join(known_tables())
-        raise TablesError(f"no table is called {name!r}, expected one of {there}")
+        near = did_you_mean(name, list(known_tables()))
+        there = near or f", expected one of {', '.join(known_tables())}"
+        raise TablesError(f"no table is called {name!r}{there}")
     if found.layer == "gold" and name not in manifest.gold:
         raise TablesError(
             f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
         )
     return found
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that is not known: the one that is most like it."""
+    near = get_close_matches(name, known, 1)
+    return f": did you mean {near[0]}?" if near else ""
 
 
 def rows(

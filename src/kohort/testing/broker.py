@@ -15,7 +15,7 @@ from typing import Self
 
 from kohort.errors import KohortError
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 _SETTINGS = {

@@ -321,6 +321,7 @@ def test_a_member_that_waits_already_may_ask_again_in_a_full_group():
 
 
 def test_a_classic_join_takes_over_an_empty_consumer_group_and_its_offsets():
+    """K848-026."""
     desk = Desk(**QUICK)
     beat(desk, "m", 0)
     commit(desk, {("orders", 0): 5}, member_id="m", generation_id_or_member_epoch=2)
@@ -343,6 +344,7 @@ def test_a_classic_join_takes_over_an_empty_consumer_group_and_its_offsets():
 
 
 def test_a_consumer_group_with_members_refuses_a_classic_join():
+    """K848-002."""
     desk = Desk(**QUICK)
     beat(desk, "m", 0)
     for member_id in ("", "m"):

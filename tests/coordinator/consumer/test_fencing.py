@@ -21,6 +21,7 @@ def group_of(desk: Desk) -> ConsumerGroup:
 
 
 def test_a_member_leaves_at_any_epoch() -> None:
+    """K848-032, K848-092."""
     desk = Desk()
     settled(desk, "a", "b")
     desk.written()
@@ -33,6 +34,7 @@ def test_a_member_leaves_at_any_epoch() -> None:
 
 
 def test_what_a_member_leaves_behind_goes_to_the_others_at_their_next_heartbeat() -> None:
+    """K848-092."""
     desk = Desk()
     _, b = settled(desk, "a", "b")
     beat(desk, "a", -1)
@@ -54,6 +56,7 @@ def test_an_emptied_group_has_an_empty_target_of_its_epoch() -> None:
 
 
 def test_silence_ends_a_membership() -> None:
+    """K848-032, K848-096."""
     desk = Desk()
     settled(desk, "a", "b")
     desk.wait(44_999)
@@ -91,6 +94,7 @@ def revoking(desk: Desk, timeout_ms: int) -> None:
 
 
 def test_who_does_not_give_up_in_time_is_put_out() -> None:
+    """K848-032, K848-082."""
     desk = Desk()
     revoking(desk, 10_000)
     desk.wait(9_000)
@@ -113,7 +117,7 @@ def test_who_gives_up_in_time_has_nothing_to_fear() -> None:
 
 
 def test_newer_targets_do_not_give_more_time() -> None:
-    """KAFKA-16249."""
+    """K848-087: KAFKA-16249."""
     desk = Desk()
     revoking(desk, 10_000)
     desk.wait(9_000)
@@ -132,6 +136,7 @@ def test_a_timeout_of_nothing_is_over_at_once(timeout_ms: int) -> None:
 
 
 def test_a_restart_begins_every_session_anew() -> None:
+    """K848-028."""
     desk = Desk()
     revoking(desk, 10_000)
     desk.wait(8_000)

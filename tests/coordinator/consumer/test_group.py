@@ -49,7 +49,7 @@ def group(*members: Member, epoch: int = 2, target: int = 2) -> ConsumerGroup:
 
 
 def test_a_new_group_is_at_epoch_1_with_an_empty_target() -> None:
-    """KAFKA-20268."""
+    """K848-023: KAFKA-20268."""
     new = ConsumerGroup("g", SETTINGS)
     assert (new.group_epoch, new.target_epoch, new.targets) == (1, 1, {})
     assert (new.type, new.protocol_type) == (GroupType.CONSUMER, "consumer")
@@ -69,6 +69,7 @@ def test_a_new_group_is_at_epoch_1_with_an_empty_target() -> None:
     ],
 )
 def test_state(members: list[Member], epoch: int, target: int, state: GroupState) -> None:
+    """K848-021."""
     assert group(*members, epoch=epoch, target=target).state is state
 
 
@@ -101,6 +102,7 @@ def votes(*names: str | None) -> list[Member]:
     ],
 )
 def test_most_votes_win(names: list[str | None], chosen: str) -> None:
+    """K848-044, K848-046."""
     assert group(*votes(*names)).assignor == chosen
 
 
@@ -195,13 +197,17 @@ def desk() -> Desk:
 def test_who_may_commit(
     desk: Desk, member_id: str, epoch: int, version: int, topics: Any, code: ErrorCode
 ) -> None:
-    """KIP-1251: an older epoch will do for partitions that a member has had since then."""
+    """KIP-1251: an older epoch will do for partitions that a member has had since then.
+
+    Holds K848-020, K848-099, K848-102.
+    """
     one = desk.shard.groups.consumer("g")
     assert one is not None
     assert code_of(one.check_commit, commits(member_id, epoch, version, topics), desk.known) is code
 
 
 def test_what_is_being_given_up_may_still_be_committed(desk: Desk) -> None:
+    """K848-004."""
     beat(desk, "c", 0)
     beat(desk, "d", 0)
     beat(desk, "a", 3)
@@ -212,6 +218,7 @@ def test_what_is_being_given_up_may_still_be_committed(desk: Desk) -> None:
 
 
 def test_anybody_may_commit_when_there_are_no_members(desk: Desk) -> None:
+    """K848-105."""
     empty = ConsumerGroup("g", SETTINGS)
     assert code_of(empty.check_commit, commits("", -1, 2, commit_of(orders=[0])), desk.known) == 0
     assert (
@@ -231,6 +238,7 @@ def test_anybody_may_commit_when_there_are_no_members(desk: Desk) -> None:
     ],
 )
 def test_who_may_fetch(desk: Desk, member_id: str, epoch: int, code: ErrorCode) -> None:
+    """K848-103."""
     one = desk.shard.groups.consumer("g")
     assert one is not None
     assert code_of(one.check_fetch, fetches(member_id, epoch)) is code

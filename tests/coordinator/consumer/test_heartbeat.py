@@ -33,6 +33,7 @@ def epochs(desk: Desk) -> tuple[int, int]:
 
 
 def test_the_first_member_gets_everything_at_once() -> None:
+    """K848-009, K848-013, K848-023, K848-095."""
     desk = Desk()
     answer = beat(desk, "a", 0)
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "a", 2)
@@ -40,6 +41,13 @@ def test_the_first_member_gets_everything_at_once() -> None:
     assert given(answer) == ALL
     assert kinds(desk.log) == ["member", "epoch", "target", "target epoch", "current"]
     assert group_of(desk).state is GroupState.STABLE
+
+
+def test_every_answer_has_the_interval_that_is_configured() -> None:
+    """K848-095."""
+    desk = Desk(group_consumer_heartbeat_interval_ms=6000)
+    answers = [beat(desk, "a", 0), beat(desk, "a", 2), beat(desk, "a", 2, names=["payments"])]
+    assert [one.heartbeat_interval_ms for one in answers] == [6000] * 3
 
 
 @pytest.mark.parametrize("names", [[], ["nowhere"]])
@@ -55,6 +63,7 @@ def test_a_member_without_topics_gets_an_assignment_of_nothing(names: list[str])
 
 
 def test_names_are_kept_sorted_and_once() -> None:
+    """K848-033."""
     desk = Desk()
     beat(desk, "a", 0, names=["payments", "orders", "payments"])
     assert group_of(desk).members["a"].subscribed_names == ("orders", "payments")
@@ -63,6 +72,7 @@ def test_names_are_kept_sorted_and_once() -> None:
 
 
 def test_a_second_member_waits_until_the_first_has_let_go() -> None:
+    """K848-081, K848-083."""
     desk = Desk()
     a, b = Consumer(desk, "a").join(), Consumer(desk, "b").join()
     assert (b.epoch, b.owned) == (3, {})
@@ -78,8 +88,8 @@ def test_a_second_member_waits_until_the_first_has_let_go() -> None:
     assert group_of(desk).state is GroupState.STABLE
 
 
-def test_the_example_of_three(  # coordinator.md 3.5, "Worked example"
-) -> None:
+def test_the_example_of_three() -> None:
+    """K848-084: The third member gets each of its partitions as soon as it is free."""
     desk = Desk(known=topics(orders=6))
     a, b = settled(desk, "a", "b")
     c = Consumer(desk, "c").join()
@@ -94,6 +104,7 @@ def test_the_example_of_three(  # coordinator.md 3.5, "Worked example"
 
 
 def test_a_full_group_takes_nobody_new() -> None:
+    """K848-094."""
     desk = Desk(group_consumer_max_size=1)
     beat(desk, "a", 0)
     for epoch in (0, 7):
@@ -137,6 +148,7 @@ def test_an_empty_classic_group_answers_joins_only(epoch: int) -> None:
 
 
 def test_an_empty_classic_group_becomes_a_consumer_group_with_its_offsets() -> None:
+    """K848-026."""
     desk = Desk()
     commit(desk, {("orders", 1): 5}, generation_id_or_member_epoch=-1)
     desk.written()
@@ -161,6 +173,7 @@ def test_an_emptied_consumer_group_may_become_a_classic_one() -> None:
 
 
 def test_an_unchanged_heartbeat_moves_a_deadline_and_nothing_else() -> None:
+    """K848-038, K848-097."""
     desk = Desk()
     settled(desk, "a", "b")
     desk.written()
@@ -175,6 +188,7 @@ def test_an_unchanged_heartbeat_moves_a_deadline_and_nothing_else() -> None:
 
 
 def test_a_heartbeat_that_repeats_everything_writes_nothing_and_is_told_everything() -> None:
+    """K848-098."""
     desk = Desk()
     beat(desk, "a", 0, rack_id="r", server_assignor="range")
     desk.written()
@@ -193,6 +207,7 @@ def test_a_heartbeat_that_repeats_everything_writes_nothing_and_is_told_everythi
     "fields", [{"rack_id": "r-2"}, {"rebalance_timeout_ms": 7}, {"server_assignor": "uniform"}]
 )
 def test_what_does_not_move_the_epoch_is_written_all_the_same(fields: dict[str, Any]) -> None:
+    """K848-038."""
     desk = Desk()
     beat(desk, "a", 0)
     desk.written()
@@ -201,6 +216,7 @@ def test_what_does_not_move_the_epoch_is_written_all_the_same(fields: dict[str, 
 
 
 def test_a_client_that_moved_is_written() -> None:
+    """K848-038."""
     desk = Desk()
     beat(desk, "a", 0)
     desk.written()
@@ -213,6 +229,7 @@ def test_a_client_that_moved_is_written() -> None:
 
 
 def test_a_changed_subscription_moves_the_epoch_and_takes_away_what_is_not_read() -> None:
+    """K848-033."""
     desk = Desk()
     beat(desk, "a", 0, names=["orders", "payments"])
     desk.written()
@@ -223,7 +240,7 @@ def test_a_changed_subscription_moves_the_epoch_and_takes_away_what_is_not_read(
 
 
 def test_another_winning_assignor_moves_the_epoch() -> None:
-    """KAFKA-20434: the vote is not only shown, it counts."""
+    """K848-049: KAFKA-20434: the vote is not only shown, it counts."""
     desk = Desk()
     settled(desk, "a", "b")
     assert group_of(desk).assignor == "uniform"
@@ -234,7 +251,18 @@ def test_another_winning_assignor_moves_the_epoch() -> None:
     assert epochs(desk) == (4, 4)
 
 
+def test_several_changes_in_one_heartbeat_move_the_epoch_once() -> None:
+    """K848-038."""
+    desk = Desk()
+    settled(desk, "a")
+    assert epochs(desk) == (2, 2)
+    desk.topics_changed(topics(orders=6, payments=2))
+    beat(desk, "a", 2, names=["orders", "payments"], server_assignor="range", rack_id="r")
+    assert epochs(desk) == (3, 3)
+
+
 def test_a_tie_between_assignors_goes_to_the_first_of_the_broker() -> None:
+    """K848-044."""
     desk = Desk(group_consumer_assignors="range,uniform")
     beat(desk, "a", 0, server_assignor="uniform")
     assert group_of(desk).assignor == "uniform"
@@ -243,6 +271,7 @@ def test_a_tie_between_assignors_goes_to_the_first_of_the_broker() -> None:
 
 
 def test_more_partitions_are_seen_by_the_next_heartbeat_of_anybody() -> None:
+    """K848-005, K848-036."""
     desk = Desk()
     settled(desk, "a")
     desk.written()
@@ -270,6 +299,7 @@ def test_a_topic_that_comes_later_is_given_out() -> None:
 
 
 def test_a_deleted_topic_is_taken_away() -> None:
+    """K848-036."""
     desk = Desk()
     beat(desk, "a", 0, names=["orders", "payments"])
     desk.topics_changed(topics(payments=2))
@@ -293,7 +323,7 @@ def test_after_a_restart_topics_are_looked_at_once() -> None:
 
 
 def test_a_second_target_waits_for_the_interval() -> None:
-    """KIP-1263: members reconcile to the older target meanwhile."""
+    """K848-018: KIP-1263: members reconcile to the older target meanwhile."""
     desk = Desk(group_consumer_assignment_interval_ms=1000)
     settled(desk, "a")
     answer = beat(desk, "b", 0)
@@ -330,6 +360,7 @@ def test_what_is_no_longer_read_does_not_wait_for_the_interval() -> None:
 
 @pytest.mark.parametrize(("epoch", "than"), [(4, "greater"), (2, "smaller"), (1, "smaller")])
 def test_a_member_at_another_epoch_is_fenced(epoch: int, than: str) -> None:
+    """K848-100."""
     desk = Desk()
     settled(desk, "a", "b")
     answer = beat(desk, "a", epoch)
@@ -341,6 +372,7 @@ def test_a_member_at_another_epoch_is_fenced(epoch: int, than: str) -> None:
 
 
 def test_a_lost_answer_is_forgiven_to_a_member_that_has_no_more_than_it_may() -> None:
+    """K848-088."""
     desk = Desk()
     Consumer(desk, "a").join().beat()
     Consumer(desk, "b").join()
@@ -353,7 +385,7 @@ def test_a_lost_answer_is_forgiven_to_a_member_that_has_no_more_than_it_may() ->
 
 
 def test_who_starts_over_at_epoch_0_keeps_what_it_has() -> None:
-    """KAFKA-19233: a fenced member is let in again with its id."""
+    """K848-091: KAFKA-19233: a fenced member is let in again with its id."""
     desk = Desk()
     settled(desk, "a", "b")
     desk.written()
@@ -363,6 +395,7 @@ def test_who_starts_over_at_epoch_0_keeps_what_it_has() -> None:
 
 
 def test_an_unknown_member_has_to_join() -> None:
+    """K848-100."""
     desk = Desk()
     beat(desk, "a", 0)
     answer = beat(desk, "b", 2)
@@ -371,6 +404,7 @@ def test_an_unknown_member_has_to_join() -> None:
 
 
 def test_the_hash_of_the_topics_is_written_with_the_epoch() -> None:
+    """K848-013."""
     desk = Desk()
     beat(desk, "a", 0)
     [written] = [one.value for one in desk.log if type(one.value) is ConsumerGroupMetadataValue]

@@ -27,6 +27,7 @@ from kohort.terms import Millis
     ],
 )
 def test_when_it_is_due(interval_ms: int, made_at: int, epoch: int, now: int, due: bool) -> None:  # noqa: FBT001
+    """K848-039."""
     shard = Desk(group_consumer_assignment_interval_ms=interval_ms).shard
     group = ConsumerGroup("g", shard.consumer_settings)
     group.target_epoch, group.target_time = 2, Millis(made_at)
@@ -71,6 +72,7 @@ def test_the_assignor_sees_the_member_as_it_is_after_the_heartbeat() -> None:
 
 
 def test_a_plan_that_cannot_be_made_refuses_the_heartbeat_and_writes_nothing() -> None:
+    """K848-056."""
     desk = Desk()
 
     def fails(members: Any, partitions: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One member, one step: revoke, wait for others, receive (KIP-848, coordinator.md 3.5)."""
+"""One member, one step: revoke, wait for others, receive (KIP-848)."""
 
 from typing import Any
 
@@ -135,6 +135,7 @@ def shape(member: Member) -> tuple[Any, ...]:
     ],
 )  # fmt: skip
 def test_step(member: Member, goal: Goal, owned: Any, held: Any, expected: Any) -> None:
+    """K848-040, K848-081, K848-084."""
     assert shape(step(member, goal, owned=owned, held=held)) == expected
 
 

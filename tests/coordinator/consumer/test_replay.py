@@ -154,6 +154,7 @@ def test_no_other_consumer_group_is_left_of_a_real_log(log: str) -> None:
 
 
 def test_what_was_written_says_the_same_when_read_again() -> None:
+    """K848-006, K848-012."""
     desk = Desk()
     settled(desk, "a", "b")
     beat(desk, "c", 0, server_assignor="range", rack_id="r")

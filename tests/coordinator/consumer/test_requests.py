@@ -1,5 +1,6 @@
 """What a ConsumerGroupHeartbeat must look like, in the order in which 4.3.1 looks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ SUBSCRIPTION = (
 def test_what_is_invalid(
     version: int, member_id: str, epoch: int, fields: dict[str, Any], text: str
 ) -> None:
+    """K848-089, K848-093, K848-136, K848-137."""
     answer = beat(Desk(), member_id, epoch, version=version, **fields)
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, text)
     assert (answer.member_id, answer.member_epoch, answer.assignment) == (None, 0, None)
@@ -51,10 +53,40 @@ def test_what_is_invalid(
 @pytest.mark.parametrize("epoch", [0, 1, -1])
 @pytest.mark.parametrize("name", ["sticky", "Range", ""])
 def test_an_assignor_that_the_broker_does_not_have(epoch: int, name: str) -> None:
-    answer = beat(Desk(), "m", epoch, server_assignor=name)
+    """K848-050."""
+    desk = Desk()
+    answer = beat(desk, "m", epoch, server_assignor=name)
     assert answer.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
+    assert (desk.log, len(desk.shard.groups)) == ([], 0)
     assert answer.error_message == (
         f"ServerAssignor {name} is not supported. Supported assignors: uniform, range."
+    )
+
+
+def test_an_assignor_that_is_not_configured_is_not_there() -> None:
+    """K848-051."""
+    desk = Desk(group_consumer_assignors="range")
+    assert beat(desk, "m", 0, server_assignor="uniform").error_message == (
+        "ServerAssignor uniform is not supported. Supported assignors: range."
+    )
+    assert beat(desk, "m", 0).error_code == 0
+    assert desk.shard.groups.consumer("g").assignor == "range"
+
+
+def test_no_pattern_is_as_before_and_an_empty_one_is_none() -> None:
+    """K848-115: a member of a log may have one."""
+    desk = Desk()
+    assert beat(desk, "m", 0, names=None, subscribed_topic_regex="").error_code == 0
+    group = desk.shard.groups.consumer("g")
+    assert not group.subscribes_to("orders")
+    group.put(replace(group.members["m"], subscribed_regex="o.*"))
+    assert beat(desk, "m", 1, names=["payments"]).error_code == 0
+    assert group.members["m"].subscribed_regex == "o.*"
+    epoch = group.members["m"].epoch
+    assert beat(desk, "m", epoch, subscribed_topic_regex="").error_code == 0
+    assert (group.members["m"].subscribed_regex, group.members["m"].subscribed_names) == (
+        "",
+        ("payments",),
     )
 
 
@@ -64,6 +96,7 @@ def test_any_rebalance_timeout_but_minus_one_is_one(timeout_ms: int) -> None:
 
 
 def test_the_server_names_a_member_of_v0() -> None:
+    """K848-089."""
     desk = Desk()
     answer = beat(desk, "", 0, version=0)
     assert answer.error_code == 0

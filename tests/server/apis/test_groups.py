@@ -8,6 +8,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
 from kohort.server.apis.groups import DELETED_AT_ONCE
+from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
@@ -55,6 +56,7 @@ def test_the_groups_of_every_shard_are_listed(desk):
 
 @pytest.mark.parametrize("version", [5, 6])
 def test_operations_are_told_when_asked_for(desk, version):
+    """K40-30."""
     for asked, told in ((False, NOT_ASKED), (True, 3400)):
         request = DescribeGroupsRequest(groups=IDS[:2], include_authorized_operations=asked)
         groups = desk.ask(request, version).groups
@@ -62,6 +64,7 @@ def test_operations_are_told_when_asked_for(desk, version):
 
 
 def test_operations_of_no_group_are_those_of_a_dead_one_as_long_as_there_is_no_error(desk):
+    """K40-30."""
     request = DescribeGroupsRequest(groups=["none"], include_authorized_operations=True)
     assert desk.ask(request, 5).groups[0].authorized_operations == 3400
     assert desk.ask(request, 6).groups[0].authorized_operations == NOT_ASKED
@@ -79,6 +82,7 @@ def test_a_shard_that_cannot_be_loaded_is_left_out(desk):
     "code", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR]
 )
 def test_any_other_error_of_a_shard_is_the_answer(desk, code, monkeypatch):
+    """K40-07."""
     driver = desk.cluster.drivers[2]
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         driver.condition = Condition.LOADING
@@ -86,6 +90,71 @@ def test_any_other_error_of_a_shard_is_the_answer(desk, code, monkeypatch):
         monkeypatch.setattr(driver.machine, "call", lambda call, now: 1 / 0)
 
     assert listed(desk) == (code, [])
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_lists_every_group_and_the_newer_ones_their_states(desk, version):
+    """K518-03, K518-06, K518-10."""
+    answer = desk.ask(ListGroupsRequest(), version)
+
+    assert sorted(one.group_id for one in answer.groups) == sorted(IDS)
+    assert {one.group_state for one in answer.groups} == {"Empty" if version >= 4 else ""}
+
+
+def told_of(desk, ids, node=0):
+    """What DescribeGroups, ConsumerGroupDescribe and DeleteGroups say of groups."""
+    old = desk.ask(DescribeGroupsRequest(groups=ids), 6, node=node).groups
+    new = desk.ask(
+        ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False),
+        1,
+        node=node,
+    ).groups
+    gone = desk.ask(DeleteGroupsRequest(groups_names=ids), 2, node=node).results
+    return [{one.group_id: one.error_code for one in answer} for answer in (old, new, gone)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        (Condition.LOADING, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (Condition.FAILED, ErrorCode.NOT_COORDINATOR),
+        (None, ErrorCode.COORDINATOR_NOT_AVAILABLE),  # its log cannot be opened now
+    ],
+)
+def test_groups_of_a_shard_that_is_not_there_are_refused_and_the_others_served(
+    desk, condition, code
+):
+    """K40-14, K229-09."""
+    lost = of_shard(desk, 0)
+    assert 0 < len(lost) < len(IDS)
+    if condition is None:
+        del desk.cluster.drivers[0]
+    else:
+        desk.cluster.drivers[0].condition = condition
+
+    old, new, gone = told_of(desk, IDS)
+
+    assert old == gone == {one: code if one in lost else 0 for one in IDS}
+    missing = ErrorCode.GROUP_ID_NOT_FOUND
+    assert new == {one: code if one in lost else missing for one in IDS}
+
+
+def test_groups_of_another_node_are_refused_and_the_others_served():
+    """K40-23, K229-09."""
+    desk = Desk(nodes=3)
+    desk.create()
+    home = {one: desk.cluster.placement.coordinator_of(one).id for one in IDS}
+    for group_id in IDS:
+        answer = desk.ask(commit(group_id), 9, node=home[group_id])
+        assert answer.topics[0].partitions[0].error_code == 0
+
+    for node in range(3):
+        old, new, gone = told_of(desk, IDS, node)
+        elsewhere = ErrorCode.NOT_COORDINATOR
+        assert old == gone == {one: 0 if home[one] == node else elsewhere for one in IDS}
+        missing = ErrorCode.GROUP_ID_NOT_FOUND
+        assert new == {one: missing if home[one] == node else elsewhere for one in IDS}
+    assert set(home.values()) == {0, 1, 2}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +189,10 @@ def test_a_regular_expression_is_refused(desk):
 
 
 def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk):
-    """One that cannot be deleted leaves the others alone; the answer is whole and in order."""
+    """One that cannot be deleted leaves the others alone; the answer is whole and in order.
+
+    Holds K229-28.
+    """
     ids = [f"many-{number}" for number in range(5 * DELETED_AT_ONCE)]
     for group_id in ids:
         desk.ask(commit(group_id), 9)

@@ -1,26 +1,11 @@
-"""Produce and the other requests about records."""
+"""Produce: what is written, when it is acknowledged, and what is refused."""
 
 import pytest
 from tests.server.desk import START, Desk
 
 from kohort.errors import ErrorCode
 from kohort.wire.batch import build
-from kohort.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
-from kohort.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from kohort.wire.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
@@ -146,107 +131,6 @@ def test_transactions_are_refused_in_words(desk):
     )
 
 
-def test_an_idempotent_producer(desk):
-    desk.create()
-    given = desk.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 4)
-    other = desk.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 0)
-    assert given.producer_id != other.producer_id
-
-    def send(sequence):
-        return desk.produce(producer_id=given.producer_id, producer_epoch=0, base_sequence=sequence)
-
-    assert send(0).base_offset == 0
-    assert send(1).base_offset == 1
-    assert send(1).base_offset == 1
-    gap = send(5)
-    assert (gap.error_code, gap.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
-
-
-def list_offsets(desk, timestamp, *, version=11, partition=0, **more):
-    wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
-    topics = [ListOffsetsTopic(name="orders", partitions=[wanted])]
-    (answer,) = desk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
-    (one,) = answer.partitions
-    return one
-
-
-def test_offsets_by_time_and_by_special_point(desk):
-    desk.create()
-    desk.produce(records=2)
-    desk.wait(100)
-    desk.produce()
-
-    assert list_offsets(desk, -1).offset == 3
-    assert list_offsets(desk, -2).offset == 0
-    assert list_offsets(desk, START + 1).offset == 2
-    found = list_offsets(desk, -3)
-    assert (found.timestamp, found.offset, found.leader_epoch) == (START + 100, 2, 0)
-    assert list_offsets(desk, START + 101).offset == -1
-
-
-@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
-def test_special_points_belong_to_versions(desk, timestamp, since):
-    desk.create()
-
-    before = list_offsets(desk, timestamp, version=since - 1)
-    assert before.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert list_offsets(desk, timestamp, version=since).error_code == 0
-
-
-def test_offsets_of_what_is_not_there(desk):
-    desk.create()
-
-    assert list_offsets(desk, -9).error_code == ErrorCode.UNSUPPORTED_VERSION
-    missing = list_offsets(desk, -1, partition=4)
-    assert (missing.error_code, missing.offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
-    unsaid = list_offsets(desk, -1, current_leader_epoch=-2)
-    assert unsaid.error_code == ErrorCode.FENCED_LEADER_EPOCH  # only -1 says nothing
-    fenced = list_offsets(desk, -1, current_leader_epoch=3)
-    assert fenced.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-
-
-def test_a_partition_that_is_named_twice_is_refused_once(desk):
-    desk.create(partitions=2)
-    wanted = [
-        ListOffsetsPartition(partition_index=index, timestamp=stamp)
-        for index, stamp in ((0, -1), (1, -1), (1, -2))
-    ]
-    topics = [ListOffsetsTopic(name="orders", partitions=wanted)]
-    (answer,) = desk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 7).topics
-
-    assert [(one.partition_index, one.error_code) for one in answer.partitions] == [
-        (1, ErrorCode.INVALID_REQUEST),
-        (0, 0),
-    ]
-
-
-def test_entries_of_one_topic_are_answered_as_one(desk):
-    """Also when one partition is in several of them: then it is named twice all the same."""
-    desk.create(partitions=3)
-
-    def entry(*indexes):
-        partitions = [ListOffsetsPartition(partition_index=one, timestamp=-1) for one in indexes]
-        return ListOffsetsTopic(name="orders", partitions=partitions)
-
-    request = ListOffsetsRequest(replica_id=-1, topics=[entry(0), entry(), entry(0, 1), entry(2)])
-    (answer,) = desk.ask(request, 7).topics
-    assert [(one.partition_index, one.error_code) for one in answer.partitions] == [
-        (0, ErrorCode.INVALID_REQUEST),
-        (1, 0),
-        (2, 0),
-    ]
-    assert desk.ask(ListOffsetsRequest(replica_id=-1, topics=[entry()]), 7).topics == []
-
-
-def test_an_isolation_level_that_nobody_knows(desk):
-    desk.create()
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    topics = [ListOffsetsTopic(name="orders", partitions=[wanted])]
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=2, topics=topics)
-    (answer,) = desk.ask(request, 7).topics
-    assert answer.partitions[0].error_code == ErrorCode.INVALID_REQUEST
-
-
 def test_batches_for_one_topic_in_several_entries_are_all_written(desk):
     """One entry in the answer, as upstream; upstream keeps only the last batch of a partition."""
     desk.create(partitions=2)
@@ -267,83 +151,11 @@ def test_batches_for_one_topic_in_several_entries_are_all_written(desk):
     ]
 
 
-def test_records_of_one_topic_in_several_entries_are_deleted(desk):
-    desk.create(partitions=2)
-    desk.produce(records=3)
-
-    def entry(*partitions):
-        return DeleteRecordsTopic(
-            name="orders",
-            partitions=[
-                DeleteRecordsPartition(partition_index=index, offset=offset)
-                for index, offset in partitions
-            ],
-        )
-
-    topics = [entry((0, 1)), entry(), entry((1, 0))]
-    (answer,) = desk.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2).topics
-    assert [(one.partition_index, one.low_watermark) for one in answer.partitions] == [
-        (0, 1),
-        (1, 0),
-    ]
-
-
 def test_without_valid_acks_what_is_not_there_is_still_told(desk):
     desk.create()
     assert desk.produce("orders", 0, acks=-2).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert desk.produce("none", 0, acks=-2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert desk.produce("orders", 7, acks=2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.mark.parametrize(
-    ("current", "asked", "expected"),
-    [
-        (0, 0, (0, 0, 1)),
-        (-1, 0, (0, 0, 1)),
-        (-1, 5, (0, -1, -1)),
-        (-1, -1, (0, -1, -1)),
-        (-1, -2, (0, -2, 0)),  # before all that are known: where the first of these began
-        (9, 0, (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)),
-    ],
-)
-def test_where_an_epoch_ended(desk, current, asked, expected):
-    desk.create()
-    desk.produce()
-    wanted = OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=asked)
-    topics = [OffsetForLeaderTopic(topic="orders", partitions=[wanted])]
-    (answer,) = desk.ask(OffsetForLeaderEpochRequest(topics=topics), 4).topics
-
-    (one,) = answer.partitions
-    assert (one.error_code, one.leader_epoch, one.end_offset) == expected
-
-
-@pytest.mark.parametrize(
-    ("topic", "offset", "expected"),
-    [
-        ("orders", 2, (0, 2)),
-        ("orders", -1, (0, 3)),
-        ("orders", 0, (0, 0)),
-        ("orders", 4, (ErrorCode.OFFSET_OUT_OF_RANGE, -1)),
-        ("nothing", 0, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)),
-        ("compacted", 0, (ErrorCode.POLICY_VIOLATION, -1)),
-        ("__consumer_offsets", 0, (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)),
-    ],
-)
-def test_records_are_deleted(desk, topic, offset, expected):
-    desk.create()
-    desk.create("compacted", cleanup_policy="compact")
-    desk.produce(records=3)
-    topics = [
-        DeleteRecordsTopic(
-            name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
-        )
-    ]
-    (answer,) = desk.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1), 2).topics
-
-    (one,) = answer.partitions
-    assert (one.error_code, one.low_watermark) == expected
-    if not one.error_code:
-        assert list_offsets(desk, -2).offset == one.low_watermark
 
 
 def test_only_the_leader_takes_records():
@@ -408,16 +220,3 @@ def test_bad_records_are_named(desk):
     assert [one.batch_index for one in refused.record_errors] == [1, 3]
     assert "without a key" in refused.record_errors[0].batch_index_error_message
     assert (written.error_code, written.record_errors) == (0, [])
-
-
-@pytest.mark.parametrize(
-    ("producer_id", "epoch", "code"), [(-1, -1, 0), (-1, 0, 42), (7, -1, 42), (7, 3, 0)]
-)
-def test_an_id_without_an_epoch_is_no_producer(desk, producer_id, epoch, code):
-    asked = InitProducerIdRequest(
-        transactional_id=None,
-        transaction_timeout_ms=1000,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-    )
-    assert desk.ask(asked, 4).error_code == code

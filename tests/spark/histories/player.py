@@ -22,7 +22,7 @@ from kohort.errors import ApiError
 from kohort.terms import uuid_text
 
 MEMBER = Path(__file__).with_name("member.py")
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 CONFIRM_SECONDS = 0.4
 LEARN_SECONDS = 0.5
 

@@ -93,7 +93,7 @@ def test_an_offset_out_of_order_hides_nothing_else(tmp_path, monkeypatch, base, 
         offset for offset in range(40) if offset not in {at, at + 1}
     ]
     (error,) = [key for _, _, key in found if key not in {"a", "b"}]
-    told = f"batch begins at offset {base}, which is out of order"
+    told = f"batch has offsets {base} to {base + 1}, out of order with the batches around it"
     assert error == told if crc == "right" else "crc" in error
 
 

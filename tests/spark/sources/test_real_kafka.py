@@ -6,6 +6,7 @@ import pytest
 from tests.peers import kafka
 from tests.spark.sources.commits import create, produce
 from tests.spark.sources.test_weighing import KEYS, judge
+from tests.waiting import SOON_S
 
 from kohort.spark.sources import SourceError, weighing
 from kohort.spark.sources.feed import Span
@@ -38,7 +39,7 @@ def test_a_compacted_log_has_few_tasks(broker, monkeypatch):
     create(broker.address, "letters", 1, **COMPACTED)
     produce(broker.address, "letters", KEYS, **{"batch.num.messages": 10})
     live = TopicSource(broker.address, "letters")
-    until = time.monotonic() + 60
+    until = time.monotonic() + SOON_S
     while sum(one.weight for one in live._feed.weigh({0: (0, 6000)})) > 1000:
         assert time.monotonic() < until, "Kafka has cleaned nothing"
         time.sleep(0.6)
@@ -62,10 +63,8 @@ def test_topics_that_may_not_be_seen_or_not_be_read(broker):
         lambda: unread.plan({}),
         lambda: list(unread._feed.read([Span(0, 0, 2)])),
     ):
-        began = time.monotonic()
         with pytest.raises(SourceError, match="may not be read: allow this client Describe and R"):
             ask()
-        assert time.monotonic() - began < 30
 
 
 def forbid(bootstrap, topic, operation, *allowed):

@@ -231,7 +231,7 @@ def test_hundreds_of_groups_in_one_action(spark, bootstrap):
     (behind,) = offsets.groupBy("end_offset", "lag_records", "error").count().collect()
     assert tuple(behind) == (RECORDS, RECORDS - 4, None, COUNT * PARTITIONS)
 
-    sampled = end_offsets.from_cluster(spark, bootstrap)
+    sampled = end_offsets.from_cluster(bootstrap).samples(spark)
     assert sampled.schema == END_OFFSETS.spark
     ends = {
         tuple(row) for row in sampled.select("topic", "topic_partition", "end_offset").collect()

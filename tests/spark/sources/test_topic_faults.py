@@ -80,25 +80,21 @@ def test_connections_that_break_always(proxy, quickly):
     live = letters(proxy)
     reading, _ = begun(live)
     proxy.breaks_after = 0
-    began = time.monotonic()
 
     with pytest.raises(SourceError, match=r"letters cannot be read: .* closed the connection"):
         offsets(reading)
     with pytest.raises(SourceError, match=r"cannot be asked: .* closed the connection"):
         letters(proxy).plan({})
-    assert time.monotonic() - began < 20
 
 
 def test_a_broker_that_falls_silent(proxy, quickly):
     live = letters(proxy)
     reading, _ = begun(live)
     proxy.is_silent = True
-    began = time.monotonic()
 
     for ask in (lambda: offsets(reading), lambda: live.plan({}), lambda: letters(proxy).plan({})):
         with pytest.raises(SourceError, match=r"cannot be (read|asked): .* in time"):
             ask()
-    assert time.monotonic() - began < 20
 
 
 def test_a_reader_that_needs_longer_than_anybody_waits(proxy, quickly):
@@ -200,8 +196,6 @@ def test_a_topic_and_a_partition_that_are_gone(quickly):
 
 
 def test_a_name_that_is_no_host():
-    began = time.monotonic()
 
     with pytest.raises(SourceError, match=r"the cluster at no.invalid:9092 cannot be asked: "):
         TopicSource("no.invalid:9092").plan({})
-    assert time.monotonic() - began < 40

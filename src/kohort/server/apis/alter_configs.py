@@ -11,10 +11,16 @@ from kohort.config import (
     Kind,
     checked_topic_config,
 )
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Operation
 from kohort.server.apis.judging import change_topics
-from kohort.server.apis.resources import Resource, refused_resource, topic_value
+from kohort.server.apis.resources import (
+    Resource,
+    check_resource,
+    refused_resource,
+    topic_value,
+)
 from kohort.server.catalog import Draft, Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, Millis
@@ -44,7 +50,7 @@ def incremental_alter_configs(
     request = call.request
 
     def judge(draft: Draft) -> dict[int, Topic | ApiError]:
-        return dict(enumerate(_judged(node, draft, request.resources)))
+        return dict(enumerate(_judged(node, call.client, draft, request.resources)))
 
     def answer(judged: dict[int, Topic | ApiError]) -> IncrementalAlterConfigsResponse:
         responses = [_told(request.resources[at], outcome) for at, outcome in judged.items()]
@@ -54,13 +60,13 @@ def incremental_alter_configs(
 
 
 def _judged(
-    node: Node, draft: Draft, resources: Sequence[AlterConfigsResource]
+    node: Node, client: Client, draft: Draft, resources: Sequence[AlterConfigsResource]
 ) -> Iterator[Topic | ApiError]:
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
     for resource in resources:
         try:
             count = counts[resource.resource_type, resource.resource_name]
-            topic = _altered(node, draft, resource, count)
+            topic = _altered(node, client, draft, resource, count)
             draft.put(topic)
             yield topic
         except ApiError as error:
@@ -78,10 +84,19 @@ def _told(
     )
 
 
-def _altered(node: Node, draft: Draft, resource: AlterConfigsResource, count: int) -> Topic:
+def _altered(
+    node: Node, client: Client, draft: Draft, resource: AlterConfigsResource, count: int
+) -> Topic:
     """The topic with its settings changed; `count` is how often it was named. Raises ApiError."""
     if count > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{resource.resource_name!r} is named twice")
+    check_resource(
+        node.cluster.may,
+        client,
+        Operation.ALTER_CONFIGS,
+        resource.resource_type,
+        resource.resource_name,
+    )
     if resource.resource_type == Resource.BROKER:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,

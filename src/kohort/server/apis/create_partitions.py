@@ -2,6 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Kind, Operation, check
 from kohort.server.apis.judging import (
     change_topics,
     check_room,
@@ -25,8 +26,11 @@ def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Mil
     request = call.request
     check_time(request.timeout_ms, request.topics)
 
+    def check_allowed(name: str) -> None:
+        check(node.cluster.may, call.client, Operation.ALTER, Kind.TOPIC, name)
+
     def judge(draft: Draft) -> dict[str, Topic | ApiError]:
-        return judged_topics(node, draft, request.topics, _grown)
+        return judged_topics(node, draft, request.topics, check_allowed, _grown)
 
     def answer(judged: dict[str, Topic | ApiError]) -> CreatePartitionsResponse:
         return CreatePartitionsResponse(results=[_told(*one) for one in judged.items()])

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from kohort.config import ConfigError, checked_topic_config
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.server.access import Kind, Operation, check_everywhere
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.judging import (
     change_topics,
@@ -62,19 +63,35 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
     request = call.request
     check_time(request.timeout_ms, request.topics)
 
+    def check_allowed(name: str) -> None:
+        check_everywhere(node.cluster.may, call.client, Operation.CREATE, name)
+
     def judge(draft: Draft) -> dict[str, Topic | ApiError]:
-        return judged_topics(node, draft, request.topics, _checked)
+        return judged_topics(node, draft, request.topics, check_allowed, _checked)
 
     def answer(judged: dict[str, Topic | ApiError]) -> CreateTopicsResponse:
-        return CreateTopicsResponse(topics=[_created(node, *one) for one in judged.items()])
+        return CreateTopicsResponse(
+            topics=[_created(node, call.client, *one) for one in judged.items()]
+        )
 
     change_topics(node, call, judge, answer, validate_only=request.validate_only)
 
 
-def _created(node: Node, name: str, outcome: Topic | ApiError) -> CreatableTopicResult:
+def _created(
+    node: Node, client: Client, name: str, outcome: Topic | ApiError
+) -> CreatableTopicResult:
     if isinstance(outcome, ApiError):
         return CreatableTopicResult(
             name=name, error_code=outcome.code, error_message=outcome.message or None, configs=[]
+        )
+    if not node.cluster.may(client, Operation.DESCRIBE_CONFIGS, Kind.TOPIC, name):
+        return CreatableTopicResult(
+            name=name,
+            topic_id=outcome.topic_id,
+            error_code=0,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=[],
         )
     return CreatableTopicResult(
         name=name,

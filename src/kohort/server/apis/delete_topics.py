@@ -3,8 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import (
+    CLUSTER_NAME,
+    Kind,
+    May,
+    Operation,
+    check,
+    everyone_may,
+)
 from kohort.server.apis.judging import change_topics, check_once, check_time
 from kohort.server.catalog import Draft, Topic
 from kohort.server.node import Node
@@ -37,18 +45,28 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
         responses += [_deleted((None, NO_TOPIC_ID), _NEITHER)] * (len(wanted) - len(named))
         return DeleteTopicsResponse(responses=responses)
 
-    change_topics(node, call, lambda draft: _judged(draft, named), answer)
+    client, may = call.client, node.cluster.may
+    if may(client, Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME):
+        may = everyone_may  # nothing has to be hidden from him, either
+    change_topics(node, call, lambda draft: _judged(draft, may, client, named), answer)
 
 
-def _judged(draft: Draft, wanted: Sequence[DeleteTopicState]) -> dict[Asked, Topic | ApiError]:
+def _judged(
+    draft: Draft, may: May, client: Client, wanted: Sequence[DeleteTopicState]
+) -> dict[Asked, Topic | ApiError]:
     """A topic that is named twice is deleted by neither."""
     judged: dict[Asked, Topic | ApiError] = {}
     for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
+        shown = name
         try:
             check_once(count, "id" if name is None else "name")
-            judged[name, topic_id] = _to_delete(draft, name, TopicId(topic_id))
+            topic = _named(draft, may, client, name, TopicId(topic_id))
+            if may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name):
+                shown = topic.name  # else whoever knows the id would learn it
+            check(may, client, Operation.DELETE, Kind.TOPIC, topic.name)
+            judged[name, topic_id] = _deletable(topic)
         except ApiError as error:
-            judged[name, topic_id] = error
+            judged[shown, topic_id] = error
     for (name, topic_id), one in list(judged.items()):
         if name is not None and isinstance(one, Topic):
             twice = judged.get((None, one.topic_id))
@@ -73,7 +91,7 @@ def _deleted(asked: Asked, outcome: Topic | ApiError) -> DeletableTopicResult:
     return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=0)
 
 
-def _to_delete(draft: Draft, name: str | None, topic_id: TopicId) -> Topic:
+def _named(draft: Draft, may: May, client: Client, name: str | None, topic_id: TopicId) -> Topic:
     if name is None:
         topic = draft.by_id.get(topic_id)
         if topic is None:
@@ -83,12 +101,17 @@ def _to_delete(draft: Draft, name: str | None, topic_id: TopicId) -> Topic:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
             )
+        check(may, client, Operation.DESCRIBE, Kind.TOPIC, name)
         topic = draft.by_name.get(name)
         if topic is None:
             raise ApiError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 "This server does not host this topic-partition.",
             )
+    return topic
+
+
+def _deletable(topic: Topic) -> Topic:
     if topic.is_internal:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, f"Topic {topic.name} is internal and cannot be deleted."

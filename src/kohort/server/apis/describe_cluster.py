@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import CLUSTER_OPERATIONS, NOT_ASKED
+from kohort.server.access import NOT_ASKED, cluster_operations
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.describe_cluster import (
@@ -39,6 +39,8 @@ def describe_cluster(
             for one in cluster.placement.brokers
         ],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(cluster.may, call.client)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )

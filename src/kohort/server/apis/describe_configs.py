@@ -13,10 +13,16 @@ from kohort.config import (
     text_of,
 )
 from kohort.config.listeners import listener_text, listening_address
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
-from kohort.server.apis.resources import Resource, refused_resource, topic_value
+from kohort.server.access import Operation
+from kohort.server.apis.resources import (
+    Resource,
+    check_resource,
+    refused_resource,
+    topic_value,
+)
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.terms import Millis
@@ -79,7 +85,7 @@ def describe_configs(
     results = []
     for resource in request.resources:
         try:
-            configs = _described(node, resource, request)
+            configs = _described(node, call.client, resource, request)
         except ApiError as error:
             results.append(
                 DescribeConfigsResult(
@@ -104,9 +110,15 @@ def describe_configs(
 
 
 def _described(
-    node: Node, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    node: Node,
+    client: Client,
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
     name = resource.resource_name
+    check_resource(
+        node.cluster.may, client, Operation.DESCRIBE_CONFIGS, resource.resource_type, name
+    )
     wanted = resource.configuration_keys  # none and null alike mean all of them
     match resource.resource_type:
         case Resource.TOPIC:

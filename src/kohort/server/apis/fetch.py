@@ -4,8 +4,9 @@ Bytes go from the log to the answer as they are. A fetch that finds too little i
 once more when it is woken or when its time is over.
 """
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Operation
 from kohort.server.apis.leaders import (
     NOT_SAID,
     check_leader_epoch,
@@ -30,7 +31,12 @@ from kohort.wire.messages.fetch import (
 
 _BY_ID_SINCE = 13
 LEAST_ROOM_BYTES = 1 << 20  # of an answer, however much others have not taken yet
-_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+# Refusals that are made before any log is looked at.
+_NOT_THERE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 
 
 def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | None:
@@ -42,7 +48,7 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
         )
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    reading = _Reading(node, request, session, call.version)
+    reading = _Reading(node, call.client, request, session, call.version)
     response = reading.read()
     if (
         request.max_wait_ms <= 0
@@ -65,6 +71,7 @@ class _Reading:
     """One fetch: what it wants, and what one pass over it has found."""
 
     __slots__ = (
+        "client",
         "committed",
         "failed",
         "found_bytes",
@@ -77,9 +84,15 @@ class _Reading:
     )
 
     def __init__(
-        self, node: Node, request: FetchRequest, session: Session | None, version: int
+        self,
+        node: Node,
+        client: Client,
+        request: FetchRequest,
+        session: Session | None,
+        version: int,
     ) -> None:
         self.node = node
+        self.client = client
         self.request = request
         self.session = session
         self.version = version
@@ -111,7 +124,7 @@ class _Reading:
         for (name, topic_id), partitions in self.wanted:
             if not partitions:
                 continue
-            topic = topic_named(self.node, name, topic_id, by_id=by_id)
+            topic = topic_named(self.node, self.client, Operation.READ, name, topic_id, by_id=by_id)
             answers = []
             for wanted in partitions:
                 try:
@@ -165,15 +178,15 @@ class _Reading:
         error: ApiError,
         elsewhere: dict[int, NodeEndpoint],
     ) -> PartitionData:
-        """An error of one partition. Unknown ones let the others wait, as upstream has it."""
-        unknown = error.code in _UNKNOWN
-        if not unknown:
+        """An error of one partition. Some let the others wait, as upstream has it."""
+        not_there = error.code in _NOT_THERE
+        if not not_there:
             self.failed = True
         data = PartitionData(
             partition_index=wanted.partition,
             error_code=error.code,
             high_watermark=-1,
-            aborted_transactions=[] if unknown else None,
+            aborted_transactions=[] if not_there else None,
             records=b"",
         )
         if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and isinstance(topic, Topic):

@@ -1,9 +1,11 @@
 """FindCoordinator: which node to ask about a group."""
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Kind, Operation, check
 from kohort.server.apis import unsupported
 from kohort.server.node import Node
+from kohort.server.placement import Endpoint
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
@@ -22,11 +24,11 @@ def find_coordinator(
     if call.version >= 4:
         return FindCoordinatorResponse(
             coordinators=[
-                _coordinator(node, request.key_type, key, fine="")
+                _coordinator(node, call.client, request.key_type, key, fine="")
                 for key in request.coordinator_keys
             ]
         )
-    found = _coordinator(node, request.key_type, request.key, fine="NONE")
+    found = _coordinator(node, call.client, request.key_type, request.key, fine="NONE")
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -36,31 +38,39 @@ def find_coordinator(
     )
 
 
-def _coordinator(node: Node, key_type: int, key: str, *, fine: str) -> Coordinator:
+def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: str) -> Coordinator:
     """One key. `fine` is the error message of no error, which differs from version to version."""
-    if key_type == _GROUP:
-        found = node.cluster.placement.coordinator_of(GroupId(key))
+    try:
+        found = _found(node, client, key_type, key)
+    except ApiError as error:
         return Coordinator(
             key=key,
-            node_id=found.id,
-            host=found.host,
-            port=found.port,
-            error_code=0,
-            error_message=fine,
+            node_id=-1,
+            host="",
+            port=-1,
+            error_code=error.code,
+            error_message=error.message,
         )
-    if key_type == _TRANSACTION:
-        error: ApiError = unsupported.transactions(key)
-    elif key_type == _SHARE:
-        text = f"share group key {key!r}: share groups are not supported"
-        error = ApiError(ErrorCode.INVALID_REQUEST, text)
-    else:
-        text = f"key type is {key_type}, expected 0 for groups"
-        error = ApiError(ErrorCode.INVALID_REQUEST, text)
     return Coordinator(
         key=key,
-        node_id=-1,
-        host="",
-        port=-1,
-        error_code=error.code,
-        error_message=error.message,
+        node_id=found.id,
+        host=found.host,
+        port=found.port,
+        error_code=0,
+        error_message=fine,
     )
+
+
+def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
+    may = node.cluster.may
+    if key_type == _GROUP:
+        check(may, client, Operation.DESCRIBE, Kind.GROUP, key)
+        return node.cluster.placement.coordinator_of(GroupId(key))
+    if key_type == _TRANSACTION:
+        check(may, client, Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, key)
+        raise unsupported.transactions(key)
+    if key_type == _SHARE:
+        text = f"share group key {key!r}: share groups are not supported"
+    else:
+        text = f"key type is {key_type}, expected 0 for groups"
+    raise ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -6,9 +6,9 @@ What this release does not have yet is refused here, before a coordinator is ask
 from collections.abc import Callable
 from typing import Any
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import GROUP_OPERATIONS
+from kohort.server.access import CLUSTER_NAME, Kind, Operation, check, operations
 from kohort.server.apis import unsupported
 from kohort.server.node import Driver, Node
 from kohort.server.tokens import Gather, Token, one_after_the_other
@@ -26,40 +26,50 @@ DELETED_AT_ONCE = 8
 
 def one_group(node: Node, call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
+    driver = node.driver_for(call.client, Operation.READ, GroupId(call.request.group_id))
     if getattr(call.request, "group_instance_id", None) is not None:
         raise unsupported.static_membership(call.request.group_instance_id)
-    _submit(node, call.request.group_id, call)
+    node.cluster.submit(driver, call)
 
 
 def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    driver = node.driver_for(call.client, Operation.READ, GroupId(request.group_id))
+    for name in request.subscribed_topic_names or ():
+        check(node.cluster.may, call.client, Operation.DESCRIBE, Kind.TOPIC, name)
     if request.instance_id is not None:
         raise unsupported.static_membership(request.instance_id)
     if request.subscribed_topic_regex:
         raise unsupported.regular_expression(request.subscribed_topic_regex)
-    _submit(node, request.group_id, call)
-
-
-def _submit(node: Node, group_id: str, call: Call[Any]) -> None:
-    node.cluster.submit(node.driver_of(GroupId(group_id)), call)
+    node.cluster.submit(driver, call)
 
 
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
     """Every shard of this node; one that is still loading makes the whole answer wait.
 
     The groups of a shard that cannot be loaded are left out, as upstream does: who lists the groups
-    of a cluster shall see those that work. Any other error is the answer.
+    of a cluster shall see those that work. Any other error is the answer. Who may not describe the
+    cluster is shown the groups that he may describe.
     """
-    _every(node, node.drivers(), call, _merge_listings)
+    may, client = node.cluster.may, call.client
+    shows_all = may(client, Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME)
 
+    def merge(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
+        for part in parts:
+            if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
+                return part
+        return ListGroupsResponse(
+            groups=[
+                group
+                for part in parts
+                for group in part.groups
+                if shows_all or may(client, Operation.DESCRIBE, Kind.GROUP, group.group_id)
+            ]
+        )
 
-def _merge_listings(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
-    for part in parts:
-        if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-            return part
-    return ListGroupsResponse(groups=[group for part in parts for group in part.groups])
+    _every(node, node.drivers(), call, merge)
 
 
 def _every(
@@ -86,10 +96,10 @@ def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
     def merge(parts: list[Any]) -> Any:
         groups = [group for part in parts for group in part.groups]
         if request.include_authorized_operations:
-            _add_operations(groups)
+            _add_operations(node, call.client, groups)
         return describe_wire.DescribeGroupsResponse(groups=groups)
 
-    _split(node, call, request.groups, narrowed, merge)
+    _split(node, call, Operation.DESCRIBE, request.groups, narrowed, merge)
 
 
 def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
@@ -101,12 +111,34 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
         return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)
 
     def merge(parts: list[Any]) -> Any:
-        groups = [group for part in parts for group in part.groups]
+        groups = [_shown(node, call.client, group) for part in parts for group in part.groups]
         if request.include_authorized_operations:
-            _add_operations(groups)
+            _add_operations(node, call.client, groups)
         return consumer_wire.ConsumerGroupDescribeResponse(groups=groups)
 
-    _split(node, call, request.group_ids, narrowed, merge)
+    _split(node, call, Operation.DESCRIBE, request.group_ids, narrowed, merge)
+
+
+def _shown(
+    node: Node, client: Client, group: consumer_wire.DescribedGroup
+) -> consumer_wire.DescribedGroup:
+    """A group as a client may see it: not at all, when a member has a topic that he may not
+    describe.
+    """
+    may = node.cluster.may
+    names = {
+        topic.topic_name: None
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    if all(may(client, Operation.DESCRIBE, Kind.TOPIC, name) for name in names):
+        return group
+    return consumer_wire.DescribedGroup(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has topics that the client is not authorized to describe.",
+        group_id=group.group_id,
+    )
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
@@ -125,33 +157,37 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
 
     def ask(part: Token, number: int) -> None:
         own = Call(part, call.request, call.version, call.client)
-        _split(node, own, slices[number], narrowed, merge)
+        _split(node, own, Operation.DELETE, slices[number], narrowed, merge)
 
     one_after_the_other(call.token, len(slices), ask, merge)
 
 
-def _add_operations(groups: list[Any]) -> None:
+def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
     """What the caller may do with each group that is there, or that a group of that id may be."""
     for group in groups:
         if not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = operations(
+                node.cluster.may, client, Kind.GROUP, group.group_id
+            )
 
 
 def _split(
     node: Node,
     call: Call[Any],
+    operation: Operation,
     ids: list[str],
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
 ) -> None:
-    """One call per shard, with its groups; groups that this node cannot ask for are refused one by
-    one.
+    """One call per shard, with its groups; groups that the client may not do this to, or that this
+    node cannot ask for, are refused one by one.
     """
     by_driver: dict[Driver, list[str]] = {}
     refused: list[tuple[str, ApiError]] = []
     for group_id in ids:
         try:
-            by_driver.setdefault(node.driver_of(GroupId(group_id)), []).append(group_id)
+            driver = node.driver_for(call.client, operation, GroupId(group_id))
+            by_driver.setdefault(driver, []).append(group_id)
         except ApiError as error:
             refused.append((group_id, error))
     if not by_driver and not refused:

@@ -57,10 +57,11 @@ def judged_topics(
     node: Node,
     draft: Draft,
     asked: Sequence[Asked],
+    check_allowed: Callable[[str], None],
     judge: Callable[[Node, Draft, Asked], Topic],
 ) -> dict[str, Topic | ApiError]:
-    """What becomes of each topic that is asked for, by name: one named twice is refused, once. What
-    passes is put into the draft.
+    """What becomes of each topic that is asked for, by name: one named twice is refused, once, and
+    so is one that `check_allowed` raises ApiError for. What passes is put into the draft.
     """
     counts = Counter(one.name for one in asked)
     judged: dict[str, Topic | ApiError] = {}
@@ -68,6 +69,7 @@ def judged_topics(
         if one.name not in judged:
             try:
                 check_once(counts[one.name], "name")
+                check_allowed(one.name)
                 judged[one.name] = topic = judge(node, draft, one)
                 draft.put(topic)
             except ApiError as error:

@@ -2,6 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
+from kohort.server.access import Operation
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
@@ -23,7 +24,7 @@ def offset_for_leader_epoch(
     """Where an epoch ended (KIP-320). Nothing was ever cut off, so each is good to the end."""
     topics = []
     for wanted in call.request.topics:
-        topic = topic_named(node, wanted.topic)
+        topic = topic_named(node, call.client, Operation.DESCRIBE, wanted.topic)
         answers = []
         for one in wanted.partitions:
             try:

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
+from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Kind, Operation, refusal
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
@@ -13,13 +15,27 @@ NOT_SAID = -1  # as a leader epoch
 
 
 def topic_named(
-    node: Node, name: str, topic_id: TopicId = NO_TOPIC_ID, *, by_id: bool = False
+    node: Node,
+    client: Client,
+    operation: Operation,
+    name: str,
+    topic_id: TopicId = NO_TOPIC_ID,
+    *,
+    by_id: bool = False,
 ) -> Topic | ApiError:
-    """The topic, or why there is none: an answer for each of its partitions."""
+    """The topic, or why there is none for this client: an answer for each of its partitions. Ids
+    are no secret, but whether a name exists is.
+    """
+    cluster = node.cluster
     if by_id:
-        topic = node.cluster.catalog.by_id.get(topic_id)
-        return topic or ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-    topic = node.cluster.catalog.by_name.get(name)
+        topic = cluster.catalog.by_id.get(topic_id)
+        if topic is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        name = topic.name
+    else:
+        topic = cluster.catalog.by_name.get(name)
+    if not cluster.may(client, operation, Kind.TOPIC, name):
+        return refusal(Kind.TOPIC)
     return topic or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

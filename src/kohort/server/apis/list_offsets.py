@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Operation
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
@@ -47,7 +48,7 @@ def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> Li
     committed = request.isolation_level == READ_COMMITTED
     topics = []
     for name, partitions in _by_topic(request.topics).items():
-        topic = topic_named(node, name)
+        topic = topic_named(node, call.client, Operation.DESCRIBE, name)
         counts = Counter(one.partition_index for one in partitions)
         answers = [
             ListOffsetsPartitionResponse(

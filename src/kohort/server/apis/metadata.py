@@ -1,8 +1,16 @@
 """Metadata: brokers, topics, and who leads each partition."""
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from kohort.server.access import (
+    NOT_ASKED,
+    Kind,
+    Operation,
+    check,
+    check_everywhere,
+    cluster_operations,
+    operations,
+)
 from kohort.server.apis.create_topics import create_by_default
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
@@ -18,27 +26,38 @@ from kohort.wire.messages.metadata import (
 
 
 def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataResponse:
-    """Nodes, topics and leaders. A missing topic is made, and there when the client asks again."""
+    """Nodes, topics and leaders. A missing topic is made, and there when the client asks again.
+
+    Who asks for all topics is shown those that he may describe; who names another is refused it.
+    """
     request = call.request
     cluster = node.cluster
+    may, client = cluster.may, call.client
     wanted = request.topics
     if 10 <= call.version <= 11 and any(
         topic.topic_id != NO_TOPIC_ID or topic.name is None for topic in wanted or ()
     ):
         return _ids_too_early(request)
     answers: list[MetadataResponseTopic]
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if wanted is None or (call.version == 0 and not wanted):
-        answers = [_topic(node, topic, operations) for topic in cluster.catalog.by_name.values()]
+        answers = [
+            _topic(node, topic)
+            for name, topic in cluster.catalog.by_name.items()
+            if may(client, Operation.DESCRIBE, Kind.TOPIC, name)
+        ]
     else:
         # What is named twice is told once, as upstream does.
         distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
         answers = [
-            _topic_by_id(node, topic_id, operations)
+            _topic_by_id(node, client, topic_id)
             if topic_id != NO_TOPIC_ID or name is None
-            else _topic_by_name(node, name, operations, create=request.allow_auto_topic_creation)
+            else _topic_by_name(node, client, name, create=request.allow_auto_topic_creation)
             for topic_id, name in distinct
         ]
+    if request.include_topic_authorized_operations:
+        for one in answers:
+            if one.name is not None and one.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                one.topic_authorized_operations = operations(may, client, Kind.TOPIC, one.name)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port)
@@ -48,7 +67,9 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
         controller_id=cluster.placement.controller_id,
         topics=answers,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(may, client)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )
 
@@ -69,35 +90,38 @@ def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _topic_by_id(node: Node, topic_id: TopicId, operations: int) -> MetadataResponseTopic:
+def _topic_by_id(node: Node, client: Client, topic_id: TopicId) -> MetadataResponseTopic:
+    """A topic that a client may not describe keeps its name; its id is no secret."""
     topic = node.cluster.catalog.by_id.get(topic_id)
-    if topic is None:
-        return MetadataResponseTopic(
-            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
-        )
-    return _topic(node, topic, operations)
-
-
-def _topic_by_name(
-    node: Node, name: str, operations: int, *, create: bool
-) -> MetadataResponseTopic:
-    topic = node.cluster.catalog.by_name.get(name)
+    code = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is not None:
-        return _topic(node, topic, operations)
+        if node.cluster.may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name):
+            return _topic(node, topic)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id, partitions=[])
+
+
+def _topic_by_name(node: Node, client: Client, name: str, *, create: bool) -> MetadataResponseTopic:
+    cluster = node.cluster
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
+        check(cluster.may, client, Operation.DESCRIBE, Kind.TOPIC, name)
+        topic = cluster.catalog.by_name.get(name)
+        if topic is not None:
+            return _topic(node, topic)
+        create = create and cluster.config.auto_create_topics_enable
+        if create:
+            check_everywhere(cluster.may, client, Operation.CREATE, name)
         check_topic_name(name)
-        if create and node.cluster.config.auto_create_topics_enable:
+        if create:
             # Upstream answers before the topic exists, and clients know how to ask again.
             create_by_default(node, name)
     except ApiError as refused:
         error = refused.code
-    return MetadataResponseTopic(
-        error_code=error, name=name, partitions=[], topic_authorized_operations=operations
-    )
+    return MetadataResponseTopic(error_code=error, name=name, partitions=[])
 
 
-def _topic(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
+def _topic(node: Node, topic: Topic) -> MetadataResponseTopic:
     partitions = []
     for index in range(topic.partitions):
         state = state_of(node, topic, index)
@@ -117,5 +141,4 @@ def _topic(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        topic_authorized_operations=operations,
     )

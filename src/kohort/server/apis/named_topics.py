@@ -1,11 +1,15 @@
-"""Topics that requests about offsets name. The broker, not the coordinator, knows which there are:
-unknown ones are answered here, and only the rest is passed on.
+"""Topics that requests about offsets name. The broker, not the coordinator, knows which there are
+and who may have to do with them: only those are passed on, and the others are answered here.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from kohort.coordinator.effects import Client
 from kohort.coordinator.topics import Topics
+from kohort.errors import ErrorCode
+from kohort.server.access import Kind, Operation
+from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, TopicId
 
 TOPIC_IDS_FROM = 10  # the version of OffsetCommit and OffsetFetch that names topics by id
@@ -18,23 +22,42 @@ def name_topics(requested: list[Any], topics: Topics) -> None:
         topic.name = known.name if known is not None else ""
 
 
-def take_unknown(
-    requested: list[Any], topics: Topics, refusal: Callable[[Any, list[int]], Any]
+def why_not(
+    node: Node, client: Client, operation: Operation, topic: Any, *, by_id: bool
+) -> ErrorCode | None:
+    """Why a client gets no answer about a topic; None when it exists and is his to ask about.
+
+    An id that nobody knows is no secret. Whether a name exists is, so rules are asked before that.
+    """
+    known = topic.name in node.cluster.topics.by_name
+    if by_id and not known:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not node.cluster.may(client, operation, Kind.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return None if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def take_refused(
+    requested: list[Any],
+    topics: Topics,
+    why: Callable[[Any], ErrorCode | None],
+    refusal: Callable[[Any, list[int], ErrorCode], Any],
 ) -> tuple[list[Any], list[Any]]:
-    """The topics that exist, with their partitions that do; and the answers to all others, one for
-    each topic. Of a topic without partitions it is told only when it does not exist.
+    """The topics that nothing speaks against, with their partitions that exist; and the answers to
+    all others, one for each topic. Of a topic without partitions it is told only when it is
+    refused as a whole.
     """
     accepted: list[Any] = []
     refused: dict[tuple[str, bytes], Any] = {}
     for topic in requested:
-        known = topics.by_name.get(topic.name)
-        count = known.partitions if known is not None else 0
+        code = why(topic)
+        count = topics.by_name[topic.name].partitions if code is None else 0
         good = [one for one in topic.partitions if 0 <= one.partition_index < count]
         bad = [
             one.partition_index for one in topic.partitions if not 0 <= one.partition_index < count
         ]
-        if bad or known is None:
-            answer = refusal(topic, bad)
+        if bad or code is not None:
+            answer = refusal(topic, bad, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             earlier = refused.setdefault(_identity(topic), answer)
             if earlier is not answer:
                 earlier.partitions += answer.partitions

@@ -3,10 +3,16 @@
 from typing import Any
 
 from kohort.coordinator.effects import Call
-from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
+from kohort.server.access import Kind, Operation, check
 from kohort.server.apis import unsupported
-from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, put_back, take_unknown
+from kohort.server.apis.named_topics import (
+    TOPIC_IDS_FROM,
+    name_topics,
+    put_back,
+    take_refused,
+    why_not,
+)
 from kohort.server.node import Node
 from kohort.server.tokens import Mapped
 from kohort.terms import GroupId
@@ -15,19 +21,25 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 
 
 def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
-    """Topics that do not exist are refused; what is left goes to the group's shard."""
+    """Topics that do not exist, or that the client may not read, are refused; what is left goes to
+    the group's shard.
+    """
     request = call.request
+    check(node.cluster.may, call.client, Operation.READ, Kind.GROUP, request.group_id)
     if request.group_instance_id is not None:
         raise unsupported.static_membership(request.group_instance_id)
     topics = node.cluster.topics
     by_id = call.version >= TOPIC_IDS_FROM
     if by_id:
         name_topics(request.topics, topics)
-    if not _all_exist(request.topics, topics):
+    if not _all_accepted(node, call):
 
-        def refusal(topic: Any, indexes: list[int]) -> commit_wire.OffsetCommitResponseTopic:
-            unknown = by_id and topic.name not in topics.by_name
-            code = ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        def why(topic: Any) -> ErrorCode | None:
+            return why_not(node, call.client, Operation.READ, topic, by_id=by_id)
+
+        def refusal(
+            topic: Any, indexes: list[int], code: ErrorCode
+        ) -> commit_wire.OffsetCommitResponseTopic:
             partition = commit_wire.OffsetCommitResponsePartition
             return commit_wire.OffsetCommitResponseTopic(
                 name=topic.name,
@@ -35,7 +47,7 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
                 partitions=[partition(partition_index=one, error_code=code) for one in indexes],
             )
 
-        request.topics, refused = take_unknown(request.topics, topics, refusal)
+        request.topics, refused = take_refused(request.topics, topics, why, refusal)
         if not request.topics:
             call.token.answer(OffsetCommitResponse(topics=refused))
             return
@@ -43,10 +55,17 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
     node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
 
 
-def _all_exist(requested: list[commit_wire.OffsetCommitRequestTopic], topics: Topics) -> bool:
-    for topic in requested:
-        known = topics.by_name.get(topic.name)
-        if known is None or not topic.partitions:
+def _all_accepted(node: Node, call: Call[OffsetCommitRequest]) -> bool:
+    """Whether nothing speaks against any topic or partition, as it nearly always is."""
+    by_name = node.cluster.topics.by_name
+    may, client = node.cluster.may, call.client
+    for topic in call.request.topics:
+        known = by_name.get(topic.name)
+        if (
+            known is None
+            or not topic.partitions
+            or not may(client, Operation.READ, Kind.TOPIC, topic.name)
+        ):
             return False
         count = known.partitions
         for partition in topic.partitions:

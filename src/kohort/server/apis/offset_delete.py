@@ -4,7 +4,8 @@ from typing import Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ErrorCode
-from kohort.server.apis.named_topics import put_back, take_unknown
+from kohort.server.access import Operation
+from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.node import Node
 from kohort.server.tokens import Mapped
 from kohort.terms import GroupId
@@ -13,22 +14,29 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDelete
 
 
 def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
-    """Topics that do not exist are refused; an error of the group is told before that."""
+    """Topics that do not exist, or that the client may not read, are refused; an error of the group
+    is told before that.
+    """
     request = call.request
+    driver = node.driver_for(call.client, Operation.DELETE, GroupId(request.group_id))
 
-    def refusal(topic: Any, indexes: list[int]) -> delete_wire.OffsetDeleteResponseTopic:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    def why(topic: Any) -> ErrorCode | None:
+        return why_not(node, call.client, Operation.READ, topic, by_id=False)
+
+    def refusal(
+        topic: Any, indexes: list[int], code: ErrorCode
+    ) -> delete_wire.OffsetDeleteResponseTopic:
         partition = delete_wire.OffsetDeleteResponsePartition
         return delete_wire.OffsetDeleteResponseTopic(
             name=topic.name,
             partitions=[partition(partition_index=one, error_code=code) for one in indexes],
         )
 
-    request.topics, refused = take_unknown(request.topics, node.cluster.topics, refusal)
+    request.topics, refused = take_refused(request.topics, node.cluster.topics, why, refusal)
 
     def whole(response: OffsetDeleteResponse) -> Any:
         return response if response.error_code else put_back(refused, response)
 
     if refused:
         call.token = Mapped(call.token, whole)
-    node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
+    node.cluster.submit(driver, call)

@@ -4,35 +4,32 @@ whatever it came in (KIP-709).
 
 from typing import Any
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
+from kohort.server.access import Kind, Operation
+from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, why_not
 from kohort.server.node import Driver, Node
 from kohort.server.tokens import Gather, Mapped
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
+# Offsets of a topic that is gone are told by its name, so long as they are kept.
+_REFUSED_HERE = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID)
+
 
 def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
     request = call.request
     if call.version < 8:
         _one_group_shape(call)
-    topics = node.cluster.topics
-    unknown: dict[int, list[fetch_wire.OffsetFetchRequestTopics]] = {}
-    if call.version >= TOPIC_IDS_FROM:
-        for index, group in enumerate(request.groups):
-            if group.topics is not None:
-                name_topics(group.topics, topics)
-                unknown[index] = [topic for topic in group.topics if not topic.name]
-                group.topics = [topic for topic in group.topics if topic.name]
-        call.token = Mapped(call.token, lambda response: _with_ids(response, topics, unknown))
+    _take_refused(node, call)
     by_driver: dict[Driver, list[int]] = {}
     refused: dict[int, ApiError] = {}
     for index, group in enumerate(request.groups):
         try:
-            by_driver.setdefault(node.driver_of(GroupId(group.group_id)), []).append(index)
+            driver = node.driver_for(call.client, Operation.DESCRIBE, GroupId(group.group_id))
+            by_driver.setdefault(driver, []).append(index)
         except ApiError as error:
             refused[index] = error
     if len(by_driver) == 1 and not refused:
@@ -134,31 +131,67 @@ def _refused_partitions(
     return OffsetFetchResponse(topics=topics)
 
 
-def _with_ids(
-    response: OffsetFetchResponse,
-    topics: Topics,
-    unknown: dict[int, list[fetch_wire.OffsetFetchRequestTopics]],
-) -> OffsetFetchResponse:
-    """Version 10: names become ids, and ids that nobody knows are answered as such."""
-    for index, group in enumerate(response.groups):
-        for topic in group.topics:
-            known = topics.by_name.get(topic.name)
-            topic.topic_id = known.id if known is not None else NO_TOPIC_ID
-        group.topics = [topic for topic in group.topics if topic.topic_id != NO_TOPIC_ID]
-        if group.error_code:
+def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
+    """Topics that the client may not describe are not asked for; nor are ids that nobody knows.
+    They are refused behind the others. Who asks for all topics is shown those he may see.
+    """
+    by_id = call.version >= TOPIC_IDS_FROM
+    topics = node.cluster.topics
+    refused: dict[int, list[Any]] = {}
+    for index, group in enumerate(call.request.groups):
+        if group.topics is None:
+            refused[index] = []
             continue
-        for missing in unknown.get(index, []):
-            partitions = [
-                fetch_wire.OffsetFetchResponsePartitions(
-                    partition_index=partition,
-                    committed_offset=-1,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                )
-                for partition in missing.partition_indexes
-            ]
-            group.topics.append(
-                fetch_wire.OffsetFetchResponseTopics(
-                    topic_id=missing.topic_id, partitions=partitions
-                )
-            )
-    return response
+        if by_id:
+            name_topics(group.topics, topics)
+        kept = []
+        for topic in group.topics:
+            code = why_not(node, call.client, Operation.DESCRIBE, topic, by_id=by_id)
+            if code in _REFUSED_HERE:
+                refused.setdefault(index, []).append(_refused_topic(topic, code))
+            else:
+                kept.append(topic)
+        group.topics = kept
+    if by_id or refused:
+        everything = [group.topics is None for group in call.request.groups]
+
+        def whole(response: OffsetFetchResponse) -> OffsetFetchResponse:
+            for index, group in enumerate(response.groups):
+                if everything[index]:
+                    _hide(node, call.client, group)
+                if by_id:
+                    _put_ids(topics, group)
+                if not group.error_code:
+                    group.topics += refused.get(index, ())
+            return response
+
+        call.token = Mapped(call.token, whole)
+
+
+def _refused_topic(
+    topic: fetch_wire.OffsetFetchRequestTopics, code: ErrorCode
+) -> fetch_wire.OffsetFetchResponseTopics:
+    partitions = [
+        fetch_wire.OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=-1, error_code=code
+        )
+        for index in topic.partition_indexes
+    ]
+    return fetch_wire.OffsetFetchResponseTopics(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def _hide(node: Node, client: Client, group: fetch_wire.OffsetFetchResponseGroup) -> None:
+    may = node.cluster.may
+    group.topics = [
+        topic for topic in group.topics if may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name)
+    ]
+
+
+def _put_ids(topics: Topics, group: fetch_wire.OffsetFetchResponseGroup) -> None:
+    """Version 10: names become ids. What has none is left out."""
+    for topic in group.topics:
+        known = topics.by_name.get(topic.name)
+        topic.topic_id = known.id if known is not None else NO_TOPIC_ID
+    group.topics = [topic for topic in group.topics if topic.topic_id != NO_TOPIC_ID]

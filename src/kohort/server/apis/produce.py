@@ -7,6 +7,7 @@ partition upstream writes the last and says nothing of the others; here each is 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server import incoming
+from kohort.server.access import Operation
 from kohort.server.apis import unsupported
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
 from kohort.server.catalog import Topic
@@ -43,7 +44,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
     request = call.request
     touched: list[Partition] = []
     try:
-        response, refused = _produced(node, request, call.version, now, touched)
+        response, refused = _produced(node, call, now, touched)
     except ApiError as error:
         if request.acks == 0:
             call.token.skip()
@@ -58,15 +59,12 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
 
 
 def _produced(
-    node: Node,
-    request: ProduceRequest,
-    version: int,
-    now: Millis,
-    touched: list[Partition],
+    node: Node, call: Call[ProduceRequest], now: Millis, touched: list[Partition]
 ) -> tuple[ProduceResponse, bool]:
     """The answer, and whether something in it is a refusal. `touched` gets the partitions."""
+    request, version = call.request, call.version
     if request.transactional_id is not None:
-        raise unsupported.transactional(request.transactional_id)
+        raise unsupported.transactional(node.cluster.may, call.client, request.transactional_id)
     for wanted in request.topic_data:
         for data in wanted.partition_data:
             incoming.check_readable(data.records)  # before anything is written
@@ -74,7 +72,14 @@ def _produced(
     elsewhere: dict[int, NodeEndpoint] = {}
     by_topic: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
     for wanted in request.topic_data:
-        topic = topic_named(node, wanted.name, TopicId(wanted.topic_id), by_id=version >= 13)
+        topic = topic_named(
+            node,
+            call.client,
+            Operation.WRITE,
+            wanted.name,
+            TopicId(wanted.topic_id),
+            by_id=version >= 13,
+        )
         answers = by_topic.setdefault((wanted.name, wanted.topic_id), [])
         for data in wanted.partition_data:
             try:

@@ -2,6 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.server.access import ANY, CLUSTER_NAME, Kind, Operation, check
 from kohort.server.apis import unsupported
 from kohort.server.catalog import Draft
 from kohort.server.disk_work import Finish
@@ -14,10 +15,12 @@ def init_producer_id(
     node: Node, call: Call[InitProducerIdRequest], _now: Millis
 ) -> InitProducerIdResponse | None:
     """A new id for an idempotent producer, whatever it had before."""
-    transactional_id = call.request.transactional_id
-    if transactional_id is not None:
-        raise unsupported.transactional(transactional_id)
     request = call.request
+    may = node.cluster.may
+    if request.transactional_id is not None:
+        raise unsupported.transactional(may, call.client, request.transactional_id)
+    if not may(call.client, Operation.WRITE, Kind.TOPIC, ANY):  # who writes anywhere needs an id
+        check(may, call.client, Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,

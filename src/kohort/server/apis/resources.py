@@ -3,7 +3,9 @@
 from enum import IntEnum
 
 from kohort.config import BrokerConfig, TopicSetting, text_of
+from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import CLUSTER_NAME, Kind, May, Operation, check
 from kohort.server.apis import unsupported
 from kohort.server.catalog import Topic
 
@@ -14,6 +16,21 @@ class Resource(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
+
+
+def check_resource(
+    may: May, client: Client, operation: Operation, resource_type: int, name: str
+) -> None:
+    """Raises ApiError when a client may not do this to a configuration. Those of brokers belong to
+    the cluster.
+    """
+    match resource_type:
+        case Resource.TOPIC:
+            check(may, client, operation, Kind.TOPIC, name)
+        case Resource.GROUP:
+            check(may, client, operation, Kind.GROUP, name)
+        case Resource.BROKER | Resource.BROKER_LOGGER | Resource.CLIENT_METRICS:
+            check(may, client, operation, Kind.CLUSTER, CLUSTER_NAME)
 
 
 def refused_resource(resource_type: int, name: str) -> ApiError:

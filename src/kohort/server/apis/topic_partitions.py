@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import TOPIC_OPERATIONS
+from kohort.server.access import Kind, Operation, check, operations
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
@@ -23,7 +23,12 @@ def describe_topic_partitions(
     request = call.request
     config = node.cluster.config
     catalog = node.cluster.catalog
-    names = sorted({topic.name for topic in request.topics} or catalog.by_name)
+    may, client = node.cluster.may, call.client
+    names = sorted({topic.name for topic in request.topics})
+    if not names:  # all that there are for this client
+        names = sorted(
+            name for name in catalog.by_name if may(client, Operation.DESCRIBE, Kind.TOPIC, name)
+        )
     cursor = request.cursor
     if cursor is not None:
         if cursor.partition_index < 0:
@@ -46,8 +51,14 @@ def describe_topic_partitions(
                 topics=answers, next_cursor=Cursor(topic_name=name, partition_index=0)
             )
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
+        try:
+            check(may, client, Operation.DESCRIBE, Kind.TOPIC, name)
+        except ApiError as refused:
+            answers.append(_refused(name, refused))
+            continue
         topic = catalog.by_name.get(name)
         answer = _described(node, name, topic, first, left)
+        answer.topic_authorized_operations = operations(may, client, Kind.TOPIC, name)
         answers.append(answer)
         left -= len(answer.partitions)
         if topic is not None and first + len(answer.partitions) < topic.partitions:
@@ -63,20 +74,14 @@ def describe_topic_partitions(
 def _described(
     node: Node, name: str, topic: Topic | None, first: int, limit: int
 ) -> DescribeTopicPartitionsResponseTopic:
-    """One topic, from a partition on. Refusals show what may be done too, as upstream's do."""
+    """One topic, from a partition on."""
     if topic is None:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
             check_topic_name(name)
         except ApiError as refused:
-            error = refused.code
-        return DescribeTopicPartitionsResponseTopic(
-            error_code=error,
-            name=name,
-            topic_id=NO_TOPIC_ID,
-            partitions=[],
-            topic_authorized_operations=TOPIC_OPERATIONS,
-        )
+            error = refused
+        return _refused(name, error)
     partitions = []
     for index in range(first, min(topic.partitions, first + limit)):
         state = state_of(node, topic, index)
@@ -99,5 +104,10 @@ def _described(
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _refused(name: str, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error.code, name=name, topic_id=NO_TOPIC_ID, partitions=[]
     )

@@ -3,7 +3,9 @@
 The codes are those that clients take for final; on most others they would ask again for ever.
 """
 
+from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import Kind, May, Operation, check
 
 
 class NotBuiltError(ApiError):
@@ -43,8 +45,11 @@ def group_configs(name: str) -> NotBuiltError:
     )
 
 
-def transactional(transactional_id: str) -> ApiError:
-    """A request that names a transactional id, which may be wrong in itself."""
+def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
+    """A request that names a transactional id, which may be wrong in itself. Raises ApiError for
+    somebody else's.
+    """
+    check(may, client, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     return transactions(transactional_id)

@@ -21,6 +21,7 @@ def write(
     groups: Iterable[str] | None = None,
     *,
     title: str = TITLE,
+    log_end: datetime | None = None,
 ) -> Path:
     """Write the page, in the place of an earlier one; returns where it is.
 
@@ -33,15 +34,17 @@ def write(
         groups: only these, in this order. Otherwise each chart shows the groups with the most of
             what it is about, and says how many there are.
         title: the heading.
+        log_end: where the log ends, if that is long before the moment of the tables: charts end
+            there too, and the page says so.
     """
     chosen = None if groups is None else tuple(dict.fromkeys(groups))
     until = summary.until(read)
-    now = until or _NEVER
-    note = summary.completeness(read)
-    top = [summary.figures(read, chosen), *([note] if note is not None else [])]
+    now = log_end or until or _NEVER
+    notes = (summary.completeness(read), summary.ended(log_end, until))
+    top = [summary.figures(read, chosen), *(one for one in notes if one is not None)]
     sections = [
         summary.status(read, chosen),
-        lag.section(read, chosen),
+        lag.section(read, chosen, log_end),
         rebalances.section(read, chosen),
         owners.section(read, chosen, now),
         members.section(read, chosen, now),

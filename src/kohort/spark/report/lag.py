@@ -1,6 +1,7 @@
 """Lag over time: in records, and in seconds with the band in which the truth lies."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import altair as alt
@@ -17,10 +18,12 @@ _COLUMNS = ("group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error",
 _LOWER_BOUND = "before_samples"
 
 
-def section(read: Read, groups: Groups) -> Section:
-    """Two charts of the groups that are, or were, furthest behind."""
+def section(read: Read, groups: Groups, log_end: datetime | None = None) -> Section:
+    """Two charts of the groups that are, or were, furthest behind; they end where the log does."""
     where = picks.both(pc.field("level") == "group", picks.among(groups))
     table = picks.select(read("lag"), _COLUMNS, where)
+    if log_end is not None:
+        table = _until(table, log_end)
     return Section("lag", "Lag over time", tuple(_content(table, groups)))
 
 
@@ -47,6 +50,12 @@ def _content(table: pa.Table, groups: Groups) -> list[Html]:
         else:
             content.append(page.empty(f"{nothing} {_reasons(table)}"))
     return content
+
+
+def _until(table: pa.Table, end: datetime) -> pa.Table:
+    """The rows up to a moment; all of them where there are none."""
+    found = table.filter(pc.field("at") <= pa.scalar(end, table.schema.field("at").type))
+    return found if found.num_rows else table
 
 
 def _most_behind(table: pa.Table, groups: Groups) -> list[str]:

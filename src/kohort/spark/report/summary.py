@@ -111,6 +111,19 @@ def completeness(read: Read) -> Html | None:
     )
 
 
+def ended(log_end: datetime | None, until: datetime | None) -> Html | None:
+    """That the log ends long before the moment of the page."""
+    if log_end is None or until is None:
+        return None
+    before = picks.lasted((until - log_end).total_seconds())
+    text = (
+        f"The log ends at {picks.when(log_end)} UTC, {before} before the moment of this page, and "
+        "the charts end there. If it is a copy, `kohort pipeline run --as-of` with that time tells "
+        "how things were at its end."
+    )
+    return page.paragraph(text, "note")
+
+
 def _groups(groups: Groups) -> pc.Expression:
     whole = _OURS & (pc.field("level") == "group")
     found = picks.both(whole, picks.among(groups))
@@ -134,11 +147,18 @@ def _worst(statuses: list[dict[str, Any]]) -> Tile:
 
 
 def _trouble(statuses: list[dict[str, Any]]) -> Tile:
+    """Only groups that can be judged are counted, and only if all can be is nothing to see good."""
     bad = Counter(row["status"] for row in statuses if row["status"] not in _FINE)
+    unknown = sum(row["status"] == _UNKNOWN for row in statuses)
+    judged = len(statuses) - unknown
+    if unknown and not judged:
+        return Tile("\u2013", "no group can be judged: no end offsets are known")
+    rest = f"; {picks.counted(unknown)} cannot be judged" if unknown else ""
     if not bad:
-        return _tile(0, "group", " behind or stuck", "good" if statuses else "")
+        fine = "good" if judged and not unknown else ""
+        return _tile(0, "group", f" behind or stuck{rest}", fine)
     told = ", ".join(f"{number} {name}" for name, number in bad.most_common())
-    return _tile(bad.total(), "group", f" behind or stuck: {told}", "bad")
+    return _tile(bad.total(), "group", f" behind or stuck: {told}{rest}", "bad")
 
 
 def _tile(number: int, thing: str, text: str, style: str = "") -> Tile:

@@ -10,9 +10,11 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.admin import AdminClient, TopicPartition
@@ -24,6 +26,7 @@ from kohort.spark.sources.columns import of_columns
 from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk, segment_files
 from kohort.spark.sources.folders import folders_in, is_partition, reach
 from kohort.spark.sources.samples import NOTHING, Sample, Since
+from kohort.spark.sources.source import Ends
 from kohort.storage import checkpoints
 from kohort.terms import uuid_text
 
@@ -217,9 +220,14 @@ def _log_start(folder: Folder) -> int:
     return max(starts)
 
 
-def from_cluster(spark: SparkSession, bootstrap: str) -> DataFrame:
-    """END_OFFSETS rows of now, asked by the driver. See `sample_cluster`."""
-    return spark.createDataFrame(sample_cluster(bootstrap), END_OFFSETS.spark)
+def from_cluster(bootstrap: str) -> Ends:
+    """END_OFFSETS rows of now, asked by the driver before this returns. See `sample_cluster`.
+
+    The samples are of exactly the moment that it names, so that they count at that moment.
+    """
+    samples = sample_cluster(bootstrap)
+    at = pc.max(samples.column("sampled_at")).as_py() or datetime.now(UTC)
+    return Ends(at, lambda spark: spark.createDataFrame(samples, END_OFFSETS.spark))
 
 
 def sample_cluster(bootstrap: str) -> pa.Table:

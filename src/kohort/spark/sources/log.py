@@ -1,6 +1,6 @@
 """Log directories: a broker's own, or a copy. `spark.read.format("kohort.log").load(directory)`."""
 
-from pyspark.sql import DataFrame, SparkSession
+from datetime import UTC, datetime
 
 from kohort.spark.sources.fed import FedFormat, FedSource
 from kohort.spark.sources.feed import Feed
@@ -8,7 +8,7 @@ from kohort.spark.sources.folder_feed import FolderFeed
 from kohort.spark.sources.folders import find
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Identity, Settings
+from kohort.spark.sources.source import Ends, Identity, Settings
 
 
 class KohortLog(FedFormat):
@@ -42,11 +42,16 @@ class LogSource(FedSource):
         """As `meta.properties` and `partition.metadata` tell."""
         return find(self._path, self._topic).identity()
 
-    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
-        """Of the folders of user topics beside those of the group log."""
+    def ends(self, since: Since = NOTHING) -> Ends:
+        """Of the folders of user topics beside those of the group log, walked by the workers. They
+        tell when each batch was written, so it does not matter when they are walked.
+        """
         from kohort.spark.sources import end_offsets  # noqa: PLC0415  (imports this package)
 
-        return end_offsets.from_folders(spark, self._path, since)
+        return Ends(
+            datetime.now(UTC),
+            lambda spark: end_offsets.from_folders(spark, self._path, since),
+        )
 
     def settings(self) -> Settings:
         """Unknown: no file of a log directory tells."""

@@ -4,7 +4,7 @@ Files have no crc of the batches that the rows came in, so a tail that was cut i
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,17 @@ from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Identity, Mark, Note, Plan, Position, Settings, SourceError
+from kohort.spark.sources.source import (
+    Ends,
+    Identity,
+    Mark,
+    Note,
+    Plan,
+    Position,
+    Settings,
+    SourceError,
+    no_samples,
+)
 
 _NEEDED = ("partition", "offset", "timestamp", "key", "value")
 _UNKNOWN: dict[str, Any] = {
@@ -108,10 +118,10 @@ class ParquetSource:
         del plan
         return ()
 
-    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
-        """None: rows of the group log do not tell where topics end."""
-        del spark, since
-        return None
+    def ends(self, since: Since = NOTHING) -> Ends:
+        """None known: rows of the group log do not tell where topics end."""
+        del since
+        return Ends(datetime.now(UTC), no_samples)
 
     def settings(self) -> Settings:
         """Unknown."""

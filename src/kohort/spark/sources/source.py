@@ -11,7 +11,7 @@ and reads again what was written in its place. So nothing has to be carried from
 driver, and nothing is lost when a worker dies before it could tell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -100,6 +100,19 @@ class Plan(NamedTuple):
     """Partition -> where reading stands once the plan is read; of every partition ever seen."""
 
 
+class Ends(NamedTuple):
+    """Where the partitions of user topics end, and the moment for which a plan is all there was."""
+
+    at: datetime
+    """When was asked. What the log said before is in the plan; what it said later is unknown."""
+    samples: Callable[[SparkSession], DataFrame | None]
+    """The END_OFFSETS rows; None for none known."""
+
+
+def no_samples(_: SparkSession) -> None:
+    """Of a source that knows nothing of user topics."""
+
+
 class Source(Protocol):
     """One log of groups. Every method raises SourceError when the source cannot be read."""
 
@@ -148,8 +161,9 @@ class Source(Protocol):
         may have been read, leaders that moved. For after a plan was read.
         """
 
-    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
-        """END_OFFSETS rows of the user topics beside this log, sampled now; None for none known.
+    def ends(self, since: Since = NOTHING) -> Ends:
+        """Where the user topics beside this log end now. To be asked as soon as a plan is made,
+        before its rows are read: the time between the two is the error of every lag.
 
         `since` is what earlier rows with origin `log` have told: it need not be told again.
         """

@@ -3,8 +3,6 @@
 No group is joined, so that reading the group log writes nothing into it, and no jar is needed.
 """
 
-from pyspark.sql import DataFrame, SparkSession
-
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
 from kohort.spark.sources.asking import answered
 from kohort.spark.sources.fed import FedFormat, FedSource
@@ -12,7 +10,7 @@ from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.fetching import TopicClient
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Identity, Settings
+from kohort.spark.sources.source import Ends, Identity, Settings
 from kohort.spark.sources.topic_feed import TopicFeed
 from kohort.spark.sources.weighing import SPAN_RECORDS
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -53,12 +51,12 @@ class TopicSource(FedSource):
         """As the cluster's metadata tells."""
         return self._topic_feed.identity()
 
-    def end_offsets(self, spark: SparkSession, since: Since = NOTHING) -> DataFrame | None:
+    def ends(self, since: Since = NOTHING) -> Ends:
         """Of all user topics, asked now."""
         from kohort.spark.sources import end_offsets  # noqa: PLC0415  (imports this package)
 
         del since
-        return end_offsets.from_cluster(spark, self._bootstrap)
+        return end_offsets.from_cluster(self._bootstrap)
 
     def settings(self) -> Settings:
         """As a broker's configuration says; unknown where we may not ask."""

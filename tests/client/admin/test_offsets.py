@@ -1,9 +1,11 @@
 """KIP-709: offsets of many groups, from brokers that take many and from those that take one."""
 
+import inspect
+
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
-from kohort.client.admin import CommittedOffset, TopicPartition
+from kohort.client.admin import AdminClient, CommittedOffset, TopicPartition
 from kohort.errors import ApiError, ErrorCode
 from kohort.wire.messages import offset_fetch as wire
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -118,6 +120,7 @@ async def test_brokers_of_every_age_give_the_same_result(newest, find, fetches):
 
 @asynchronous
 async def test_a_hundred_groups_are_one_request_per_coordinator():
+    """K709-29."""
     COMMITTED.update({f"g{index}": {("t", 0): index} for index in range(100)})
     async with Scripted(2, FETCH) as scripted, scripted.admin() as admin:
         scripted.coordinators = {f"g{index}": index % 2 for index in range(100)}
@@ -142,7 +145,7 @@ async def test_a_cluster_in_upgrade_is_asked_by_each_brokers_age():
 @pytest.mark.parametrize("newest", [9, 7])
 @asynchronous
 async def test_named_partitions_are_all_answered(newest):
-    """K709-24: None where nothing is committed."""
+    """K709-19, K709-24: None where nothing is committed."""
     async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", f"1-{newest}")
         wanted = {"a": [("pay", 3), ("orders", 1)], "b": [TopicPartition("orders", 1)]}
@@ -213,7 +216,7 @@ async def test_what_the_answer_lacks_is_an_error_not_a_gap():
 
 @asynchronous
 async def test_an_open_transaction_is_waited_for():
-    """K709-12."""
+    """K709-25."""
     unstable = saying(codes={("orders", 0): 88})
     answers = {OffsetFetchRequest: in_turn(unstable, unstable, fetched)}
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:
@@ -272,6 +275,7 @@ async def test_a_moved_coordinator_is_asked_for_its_groups_only(newest):
 
 @asynchronous
 async def test_a_coordinator_that_loads_is_asked_again_without_a_look_up():
+    """K709-25."""
     answers = {OffsetFetchRequest: in_turn(saying(group_codes={"a": 14}), fetched)}
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None, "b": None})
@@ -325,7 +329,26 @@ async def test_a_broken_connection_is_opened_again_for_a_read():
 )
 @asynchronous
 async def test_a_group_may_be_asked_for_by_name_alone(wanted):
+    """K709-21."""
     answers = {OffsetFetchRequest: saying()}
     async with Scripted(answers=answers) as scripted, scripted.admin() as admin:
         found = await admin.list_group_offsets(wanted)
     assert {place: one.offset for place, one in found["a"].items()} == COMMITTED["a"]
+
+
+@asynchronous
+async def test_each_group_has_a_spec_of_its_own_and_what_else_is_asked_is_named():
+    """K709-19, K709-20: there is room for more, of a group and of the call."""
+    asking, spec, *more = inspect.signature(AdminClient.list_group_offsets).parameters.values()
+    assert (asking.name, spec.default) == ("self", inspect.Parameter.empty)
+    assert {one.kind for one in more} == {inspect.Parameter.KEYWORD_ONLY}
+    assert all(one.default is not inspect.Parameter.empty for one in more)
+
+    wanted = {"a": {("orders", 1): "a mapping"}, "b": None, "c": iter([("orders", 0)])}
+    async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
+        result = (await admin.list_group_offsets(wanted)).all()
+    assert {name: list(each) for name, each in result.items()} == {
+        "a": [("orders", 1)],
+        "b": [("orders", 0)],
+        "c": [("orders", 0)],
+    }

@@ -20,6 +20,7 @@ def test_a_value_or_the_error_of_that_key():
 
 
 def test_all_of_them_by_sort():
+    """K709-23."""
     outcomes = Outcomes({"good": 1, "bad": BAD})
 
     assert list(outcomes) == ["good", "bad"]

@@ -47,7 +47,7 @@ def refused(code):
 
 @asynchronous
 async def test_every_broker_is_asked_and_the_groups_are_joined():
-    """K40-03, K40-04, K40-05; K518-16: a state that is not known keeps its text."""
+    """K40-04, K518-16: a state that is not known keeps its text."""
     async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
         listings = await admin.list_groups()
     assert [(one.group_id, one.type, one.state, one.protocol_type) for one in listings] == [
@@ -65,7 +65,7 @@ async def test_every_broker_is_asked_and_the_groups_are_joined():
 )
 @asynchronous
 async def test_an_old_broker_does_not_tell_states_and_types(newest, state, kind):
-    """K518-12: absent, not made up."""
+    """K518-12, K518-13: absent, not made up."""
     async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
         scripted.offer("ListGroups", f"0-{newest}")
         (group,) = await admin.list_groups()
@@ -74,9 +74,11 @@ async def test_an_old_broker_does_not_tell_states_and_types(newest, state, kind)
 
 @asynchronous
 async def test_filters_are_sent_in_the_protocols_own_spelling():
+    """K518-15, K518-26."""
     async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
         await admin.list_groups(states=["STABLE", " empty", "stable"], types=[GroupType.CLASSIC])
         await admin.list_groups(states="dead")
+    assert scripted.names() == ["ListGroups", "ListGroups"]
     first, second = (one.request for one in scripted.sent("ListGroups"))
     assert (first.states_filter, first.types_filter) == (["Stable", "Empty"], ["classic"])
     assert (second.states_filter, second.types_filter) == (["Dead"], [])
@@ -135,6 +137,7 @@ async def test_one_broker_that_is_too_old_does_not_hide_the_others():
 
 @asynchronous
 async def test_one_broker_that_is_down_does_not_hide_the_others():
+    """K518-17."""
     async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
         await scripted.stop(1)
         listings = await admin.list_groups()
@@ -145,6 +148,8 @@ async def test_one_broker_that_is_down_does_not_hide_the_others():
 
 @asynchronous
 async def test_one_broker_that_hangs_does_not_hide_the_others():
+    """K518-17."""
+
     def answer(asked):
         return listing(asked) if asked.node == 0 else None
 
@@ -292,6 +297,39 @@ async def test_an_unknown_group_is_not_found_whatever_the_brokers_age(newest, co
     assert list(described.succeeded) == ["classic"]
 
 
+@pytest.mark.parametrize("code", [15, 16])
+@asynchronous
+async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_again(code):
+    """K40-21: the others are not asked for twice."""
+
+    def moving(answer, group):
+        def moved(asked):
+            if asked.node == 1:
+                scripted.coordinators["classic"] = scripted.coordinators["new"] = 0
+                ids = getattr(asked.request, "group_ids", None) or asked.request.groups
+                return type(answer(asked))(
+                    groups=[group(group_id=one, error_code=code) for one in ids]
+                )
+            return answer(asked)
+
+        return moved
+
+    answers = {
+        ConsumerGroupDescribeRequest: moving(describe_new, new.DescribedGroup),
+        DescribeGroupsRequest: moving(describe_old, old.DescribedGroup),
+    }
+    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+        scripted.coordinators = {"classic": 1, "new": 1}
+        described = await admin.describe_groups(["new", "classic", "connect"])
+    assert {name: one.coordinator_id for name, one in described.all().items()} == {
+        "new": 0,
+        "classic": 0,
+        "connect": 0,
+    }
+    looked_up = [one.request.coordinator_keys for one in scripted.sent("FindCoordinator")]
+    assert looked_up == [["new", "classic", "connect"], ["new", "classic"]]
+
+
 @asynchronous
 async def test_the_new_protocol_may_be_switched_off():
     def off(asked):
@@ -307,7 +345,7 @@ async def test_the_new_protocol_may_be_switched_off():
 
 @asynchronous
 async def test_bytes_of_other_protocols_come_as_they_are():
-    """K40-19; damaged ones of consumers too."""
+    """K40-19: damaged ones of consumers too."""
     async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
         described = await admin.describe_groups(["connect", "damaged"])
     (member,) = described["connect"].members
@@ -359,7 +397,7 @@ def deletion(codes):
 
 @asynchronous
 async def test_each_group_is_deleted_or_refused_by_itself():
-    """K229-08, K229-15, K229-18; K229-16: one request per coordinator."""
+    """K229-15, K229-16, K229-18: one request per coordinator."""
     answers = {DeleteGroupsRequest: deletion({"busy": 68, "nobody": 69, "denied": 30})}
     async with Scripted(2, answers) as scripted, scripted.admin() as admin:
         scripted.coordinators = {"busy": 1, "denied": 1}
@@ -374,6 +412,24 @@ async def test_each_group_is_deleted_or_refused_by_itself():
     assert "group busy has members, expected none" in deleted.failed["busy"].message
     shares = {one.node: one.request.groups_names for one in scripted.sent("DeleteGroups")}
     assert shares == {0: ["empty", "nobody"], 1: ["busy", "denied"]}
+
+
+@asynchronous
+async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_deleted():
+    """K229-16."""
+
+    def answer(asked):
+        if asked.node == 1:
+            scripted.coordinators["b"] = 0
+            return deletion({"b": 16})(asked)
+        return deletion({})(asked)
+
+    async with Scripted(2, {DeleteGroupsRequest: answer}) as scripted, scripted.admin() as admin:
+        scripted.coordinators = {"b": 1}
+        deleted = await admin.delete_groups(["a", "b"])
+    assert deleted.succeeded == {"a": None, "b": None}
+    asked = sorted((one.node, one.request.groups_names) for one in scripted.sent("DeleteGroups"))
+    assert asked == [(0, ["a"]), (0, ["b"]), (1, ["b"])]
 
 
 @asynchronous

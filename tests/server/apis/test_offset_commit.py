@@ -16,6 +16,7 @@ from kohort.wire.messages.offset_delete import (
 )
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
 NOBODY = b"nobody knows me!"
 
 
@@ -78,6 +79,7 @@ def test_what_does_not_exist_is_refused_and_the_rest_is_committed(desk):
 
 
 def test_ids_that_nobody_knows_are_told_apart(desk):
+    """K848-104."""
     topic_id = desk.create(partitions=2)
     other = bytes(reversed(NOBODY))
 
@@ -86,23 +88,6 @@ def test_ids_that_nobody_knows_are_told_apart(desk):
         (topic_id, [(2, UNKNOWN), (1, 0)]),
         (other, [(3, ErrorCode.UNKNOWN_TOPIC_ID)]),
     ]
-
-
-def test_offsets_of_what_does_not_exist_are_not_deleted(desk):
-    desk.create(partitions=2)
-    commit(desk, [("orders", [0, 1])])
-
-    assert delete(desk, [("orders", [1, 7]), ("none", [0]), ("orders", [])]) == (
-        0,
-        [("orders", [(7, UNKNOWN), (1, 0)]), ("none", [(0, UNKNOWN)])],
-    )
-    assert delete(desk, [("none", [0])]) == (0, [("none", [(0, UNKNOWN)])])
-
-
-def test_an_error_of_the_group_is_told_first(desk):
-    desk.create()
-
-    assert delete(desk, [("none", [0])], "h") == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
 
 def test_a_topic_that_is_named_twice_keeps_all_its_answers(desk):

@@ -1,0 +1,77 @@
+"""Offsets go with their topics."""
+
+from tests.coordinator.classics import commit
+from tests.coordinator.committed import FIRST, Log, fetched
+from tests.coordinator.desk import Desk, topic_id, topics
+
+from kohort.coordinator.offsets.cleanup import of_deleted_topics
+from kohort.coordinator.topics import Topic, Topics
+from kohort.records.codec import Record
+from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
+from kohort.terms import TopicId
+
+
+def test_a_deleted_topic_takes_its_offsets_along():
+    desk = Desk()
+    for name in ("g", "h"):
+        commit(desk, {FIRST: 5, ("payments", 1): 6}, group_id=name)
+    desk.written()
+    desk.topics_changed(topics(payments=2))
+    assert {(record.key.group, record.key.topic, record.value) for record in desk.written()} == {
+        ("g", "orders", None),
+        ("h", "orders", None),
+    }
+    assert fetched(desk) == {("payments", 1): (6, -1, "", 0)}
+    assert list(of_deleted_topics(desk.shard, {"orders": topic_id("orders")}, desk.now)) == []
+
+
+def remade(name="orders"):
+    """The topics, with one of them made anew under its name."""
+    others = [
+        topic for topic in topics(orders=4, payments=2).by_name.values() if topic.name != name
+    ]
+    return Topics([*others, Topic(TopicId(b"another".ljust(16)), name, 4)])
+
+
+def commit_with_ids(desk, names):
+    """What members commit since v10; the old way names no topic."""
+    for name in names:
+        record = Record(
+            OffsetCommitKey(group="g", topic=name, partition=1),
+            OffsetCommitValue(offset=5, metadata="", commit_timestamp=1, topic_id=topic_id(name)),
+        )
+        desk.write(record)
+
+
+def test_a_topic_made_anew_while_nobody_was_here_has_no_offsets():
+    desk = Desk()
+    commit_with_ids(desk, ["orders", "payments", "elsewhere"])
+    commit(desk, {("old", 0): 1})
+    desk.written()
+    desk.known = remade()
+    desk.restart()
+    assert [
+        (record.key.topic, record.key.partition, record.value) for record in desk.written()
+    ] == [("orders", 1, None)]
+    assert list(fetched(desk)) == [("payments", 1), ("elsewhere", 1), ("old", 0)]
+    desk.restart()
+    assert desk.written() == []
+
+
+def test_a_topic_that_comes_back_after_a_while_has_no_offsets():
+    desk = Desk(known=topics(payments=2))
+    commit_with_ids(desk, ["orders", "payments"])
+    desk.topics_changed(remade())
+    assert list(fetched(desk)) == [("payments", 1)]
+
+
+def test_an_offset_of_a_former_topic_in_a_transaction_goes_too():
+    log = Log()
+    log.put(3, producer_id=1)
+    log.desk.topics_changed(remade("payments"))
+    assert log.unstable
+    log.desk.shard.topics = topics()
+    log.desk.topics_changed(remade())
+    assert not log.unstable
+    log.marker(1)
+    assert log.committed == -1

@@ -1,0 +1,145 @@
+"""DescribeConfigs: every value, and where it comes from."""
+
+import pytest
+from tests.server.desk import Desk
+
+from kohort.config import BROKER_SETTINGS, TOPIC_SETTINGS
+from kohort.errors import ErrorCode
+from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+TOPIC, BROKER, GROUP = 2, 4, 32
+
+
+@pytest.fixture
+def desk():
+    desk = Desk(node_id="1", log_retention_ms="5000")
+    desk.create(retention_bytes="77")
+    return desk
+
+
+def describe(desk, kind, name, keys=None, **more):
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys
+    )
+    (result,) = desk.ask(DescribeConfigsRequest(resources=[resource], **more), 4).results
+    return result
+
+
+def value(desk, key):
+    (one,) = describe(desk, TOPIC, "orders", [key]).configs
+    return one.value, one.config_source
+
+
+def test_everything_about_a_topic(desk):
+    result = describe(desk, TOPIC, "orders", include_documentation=True)
+
+    assert {one.name for one in result.configs} == set(TOPIC_SETTINGS)
+    assert [one.name for one in result.configs][:4] == [
+        "compression.type",
+        "remote.log.delete.on.disable",
+        "leader.replication.throttled.replicas",
+        "remote.storage.enable",
+    ]  # upstream's order, by which some clients read
+    assert all(one.documentation for one in result.configs)
+    assert not any(one.read_only for one in result.configs)
+    assert value(desk, "retention.bytes") == ("77", 1)
+    assert value(desk, "retention.ms") == ("5000", 4)
+    assert value(desk, "segment.bytes") == ("1073741824", 5)
+
+
+def test_where_a_value_comes_from(desk):
+    (one,) = describe(desk, TOPIC, "orders", ["retention.bytes"], include_synonyms=True).configs
+    assert [(s.name, s.value, s.source) for s in one.synonyms] == [
+        ("retention.bytes", "77", 1),
+        ("log.retention.bytes", "-1", 5),
+    ]
+    (one,) = describe(desk, TOPIC, "orders", ["retention.ms"], include_synonyms=True).configs
+    assert [(s.name, s.value, s.source) for s in one.synonyms] == [
+        ("log.retention.ms", "5000", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
+def test_everything_about_a_broker(desk):
+    result = describe(desk, BROKER, "1")
+
+    assert {one.name for one in result.configs} == set(BROKER_SETTINGS)
+    names = [one.name for one in result.configs if not one.name.startswith("log.sync")]
+    assert names[:4] == [
+        "log.cleaner.min.compaction.lag.ms",
+        "offsets.topic.num.partitions",
+        "log.flush.interval.messages",
+        "log.flush.interval.ms",
+    ]
+    assert all(one.read_only for one in result.configs)
+    shown = {one.name: (one.value, one.config_source) for one in result.configs}
+    assert shown["log.retention.ms"] == ("5000", 4)
+    assert shown["group.max.size"] == ("2147483647", 5)
+    assert shown["log.roll.ms"] == (None, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (BROKER, "9", ErrorCode.INVALID_REQUEST),
+        (BROKER, "", 0),
+        (TOPIC, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "x" * 250, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "g", ErrorCode.INVALID_REQUEST),
+        (8, "1", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_resources_that_have_nothing_to_show(desk, kind, name, code):
+    result = describe(desk, kind, name)
+
+    assert (result.error_code, result.configs) == (code, [])
+
+
+@pytest.mark.parametrize("kind", [TOPIC, BROKER])
+def test_no_keys_are_all_keys(desk, kind):
+    name = "orders" if kind == TOPIC else "1"
+    assert describe(desk, kind, name, []).configs == describe(desk, kind, name).configs
+
+
+def test_synonyms_are_told_from_the_first_that_is_set_or_has_a_default():
+    """Upstream leaves out what stands before the name that it describes, and so often all."""
+    desk = Desk(node_id="1", log_roll_hours="5")
+    desk.create()
+
+    def synonyms(kind, name, key):
+        (one,) = describe(desk, kind, name, [key], include_synonyms=True).configs
+        return [(s.name, s.value, s.source) for s in one.synonyms]
+
+    for key in ("retention.ms", "segment.ms", "segment.jitter.ms", "flush.ms"):
+        assert synonyms(TOPIC, "orders", key) == []
+    assert synonyms(BROKER, "1", "log.retention.ms") == []
+    assert synonyms(BROKER, "1", "log.roll.hours") == [
+        ("log.roll.hours", "5", 4),
+        ("log.roll.hours", "168", 5),
+    ]
+    for kind, name in ((TOPIC, "orders"), (BROKER, "1")):
+        assert synonyms(kind, name, "min.insync.replicas") == [
+            ("min.insync.replicas", "1", 3),
+            ("min.insync.replicas", "1", 5),
+        ]
+
+
+def test_all_values_of_files_stand_before_all_defaults():
+    desk = Desk(log_retention_ms="5000", log_retention_hours="2")
+    desk.create()
+    (one,) = describe(desk, TOPIC, "orders", ["retention.ms"], include_synonyms=True).configs
+    assert [(s.name, s.value, s.source) for s in one.synonyms] == [
+        ("log.retention.ms", "5000", 4),
+        ("log.retention.hours", "2", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
+def test_unknown_keys_are_left_out(desk):
+    assert describe(desk, TOPIC, "orders", ["no.such.key"]).configs == []
