@@ -1,5 +1,5 @@
-"""The rules of the house, as tests: who may import whom, what the core may not touch, how long is
-long.
+"""The rules of the house, as tests: who may import whom, what the core may not touch,
+how long is long.
 
 FLOORS is the table of the architecture. A module imports from its own floor or from floors below
 it; `coordinator` and `storage` are introduced to each other by `runtime` and do not know each
