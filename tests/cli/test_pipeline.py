@@ -16,14 +16,15 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 
 from kohort.cli import pipeline, show
-from kohort.spark import jobs, plain, report
-from kohort.spark.adding import Summary
-from kohort.spark.manifest import Gold, Part, Writer
+from kohort.spark import jobs, report
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.source import Note
-from kohort.spark.store import known_tables
+from kohort.spark.tables import arrow_reader
+from kohort.spark.tables.adding import Summary
+from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.spark_reader import known_tables
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [
@@ -111,7 +112,7 @@ def test_show_holds_no_more_in_memory_than_it_shows(kohort, tmp_path, monkeypatc
     command = ("pipeline", "show", "rebalances", "--out", str(tmp_path), "--columns", "group_id")
     everything = kohort(*command, "--format", "json").json
     assert [row["group_id"] for row in everything][-1] is None
-    monkeypatch.setattr(plain.Rows, "to_table", None)
+    monkeypatch.setattr(arrow_reader.Rows, "to_table", None)
 
     shown = kohort(*command, "--limit", "5")
 

@@ -26,8 +26,8 @@ from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
 
 if TYPE_CHECKING:
-    from kohort.spark.adding import Summary
-    from kohort.spark.progress import Doing
+    from kohort.spark.engine.progress import Doing
+    from kohort.spark.tables.adding import Summary
 
 PATIENCE_S = 2.0
 LINE_EVERY_S = 10.0
@@ -180,8 +180,8 @@ def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
     from collections import Counter
 
-    from kohort.spark.plain import Tables
     from kohort.spark.report.picks import select
+    from kohort.spark.tables.arrow_reader import Tables
 
     found = select(Tables(directory)("rebalances"), ["trigger", "possible"]).to_pylist()
     causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()

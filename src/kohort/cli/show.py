@@ -11,7 +11,7 @@ from kohort.cli.render import Cell, Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kohort.spark.plain import Rows
+    from kohort.spark.tables.arrow_reader import Rows
 
 SHORT = {"deletable": "deletable_groups"}
 LATEST = {"lag": "at"}
@@ -83,8 +83,8 @@ class Show(Command):
 
 def _show(args: Namespace, output: Output) -> int:
     require_spark()
-    from kohort.spark.plain import Tables
-    from kohort.spark.store import table_of
+    from kohort.spark.tables.arrow_reader import Tables
+    from kohort.spark.tables.spark_reader import table_of
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
