@@ -1,7 +1,7 @@
-"""Settings that upstream knows and that mean nothing here: named once in a warning, never refused.
+"""Settings of upstream that have no effect here: one warning names them, none is refused.
 
-A `server.properties` that works with upstream must work here, and its reader must learn
-what had no effect.
+A `server.properties` that works with upstream must work here, and its reader must learn which lines
+have no effect.
 """
 
 _NAMES = """
@@ -41,7 +41,7 @@ transactional.id.expiration.ms unstable.api.versions.enable unstable.feature.ver
 
 IGNORED_NAMES = frozenset(_NAMES.split())
 
-# Whole families of settings: their names say what they are about, and that is what is missing here.
+# Whole families of settings, for features that do not exist here.
 _FAMILIES = (
     "cordoned.",
     "controller.quorum.",
@@ -61,5 +61,5 @@ _FAMILIES = (
 
 
 def means_nothing_here(name: str) -> bool:
-    """Whether upstream knows the setting and Kohort has nothing that it could change."""
+    """Whether upstream has the setting, and it can have no effect here."""
     return name in IGNORED_NAMES or name.startswith(_FAMILIES)

@@ -1,5 +1,5 @@
-"""Who may do what. Handlers ask the cluster's `may`, which is given by whoever opens the cluster.
-Nothing is forbidden yet: `everyone_may` is all that is ever given.
+"""Who may do what. Handlers ask the cluster's `may`, which the opener of the cluster provides. So
+far that is always `everyone_may`: nothing is forbidden yet.
 
 Operations and kinds have upstream's codes. Answers show the operations that a caller may do as bit
 fields of these codes (KIP-430).
@@ -34,55 +34,70 @@ class Kind(IntEnum):
     TRANSACTIONAL_ID = 5
 
 
-May = Callable[[Client, Operation, Kind, str], bool]
-"""Whether a client may do something with what has that name, whether it exists or not.
+# Under their own names: to look one up in its class takes Python longer than the whole question.
+(
+    READ,
+    WRITE,
+    CREATE,
+    DELETE,
+    ALTER,
+    DESCRIBE,
+    CLUSTER_ACTION,
+    DESCRIBE_CONFIGS,
+    ALTER_CONFIGS,
+    IDEMPOTENT_WRITE,
+) = Operation
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = Kind
 
-The name of the cluster is CLUSTER_NAME. Where the name is ANY, the question is whether there is a
-name at all for which it is allowed.
+May = Callable[[Client, Operation, Kind, str], bool]
+"""Whether a client may do something with the thing of this name, whether it exists or not.
+
+The name of the cluster is CLUSTER_NAME. With the name ANY, the question is whether it is allowed
+for any name at all.
 """
 
 CLUSTER_NAME = "kafka-cluster"
 ANY = "*"
-NOT_ASKED = -2147483648  # a bit field that nobody wanted
+NOT_ASKED = -2147483648  # a bit field that was not asked for
 
-# Where upstream has a kind of resource with fewer operations than all, so does a bit field.
+# The operations that upstream knows for each kind: no bit field shows another.
 _OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
-    Kind.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
+    TOPIC: (
+        READ,
+        WRITE,
+        CREATE,
+        DELETE,
+        ALTER,
+        DESCRIBE,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
     ),
-    Kind.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
+    GROUP: (
+        READ,
+        DELETE,
+        DESCRIBE,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
     ),
-    Kind.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
+    CLUSTER: (
+        CREATE,
+        ALTER,
+        DESCRIBE,
+        CLUSTER_ACTION,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
+        IDEMPOTENT_WRITE,
     ),
-    Kind.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+    TRANSACTIONAL_ID: (WRITE, DESCRIBE),
 }
 _ALL_OPERATIONS = {
     kind: sum(1 << operation for operation in allowed) for kind, allowed in _OPERATIONS.items()
 }
 _REFUSALS = {
-    Kind.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
-    Kind.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
-    Kind.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
-    Kind.TRANSACTIONAL_ID: (
+    TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    TRANSACTIONAL_ID: (
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         "Transactional Id authorization failed.",
     ),
@@ -95,22 +110,22 @@ def everyone_may(_client: Client, _operation: Operation, _kind: Kind, _name: str
 
 
 def refusal(kind: Kind) -> ApiError:
-    """What somebody is told who may not. It does not tell whether there is such a thing."""
+    """The refusal of a client that may not. It does not tell whether the thing exists."""
     return ApiError(*_REFUSALS[kind])
 
 
 def check(may: May, client: Client, operation: Operation, kind: Kind, name: str) -> None:
-    """Raises ApiError with the code of that kind when the client may not."""
+    """Raises ApiError, with the code of that kind, when the client may not."""
     if not may(client, operation, kind, name):
         raise refusal(kind)
 
 
 def check_everywhere(may: May, client: Client, operation: Operation, topic: str) -> None:
-    """Raises ApiError when the client may not create or delete a topic. Who may do that on the
-    cluster may do it to every topic.
+    """Raises ApiError when the client may not create or delete a topic. A client that may do so on
+    the cluster may do so to every topic.
     """
-    if not may(client, operation, Kind.CLUSTER, CLUSTER_NAME):
-        check(may, client, operation, Kind.TOPIC, topic)
+    if not may(client, operation, CLUSTER, CLUSTER_NAME):
+        check(may, client, operation, TOPIC, topic)
 
 
 def operations(may: May, client: Client, kind: Kind, name: str) -> int:
@@ -121,7 +136,7 @@ def operations(may: May, client: Client, kind: Kind, name: str) -> int:
 
 
 def cluster_operations(may: May, client: Client) -> int:
-    """What a client may do with the cluster; nothing is told to who may not describe it."""
-    if not may(client, Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME):
+    """What a client may do with the cluster; nothing when it may not describe the cluster."""
+    if not may(client, DESCRIBE, CLUSTER, CLUSTER_NAME):
         return 0
-    return operations(may, client, Kind.CLUSTER, CLUSTER_NAME)
+    return operations(may, client, CLUSTER, CLUSTER_NAME)

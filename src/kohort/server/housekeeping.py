@@ -1,7 +1,7 @@
 """What a broker does for its logs when nobody asks: retention, and cleaning of compacted topics.
 
-Cleaning goes a slice at a time, so that requests are answered between two slices. Nothing here
-knows a clock: `step` is told the time, and says whether it wants to be called again soon.
+Cleaning runs in slices, and requests are answered between two of them. Nothing here knows a clock:
+`step` is told the time, and says whether it wants to be called again soon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
 
 class Housekeeping:
-    """Does what is due. One log is cleaned at a time, and logs are looked at in turn."""
+    """Does what is due. It cleans one log at a time, and looks at the logs in turn."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, observe: Observer) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class Housekeeping:
         self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
 
     def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
-        """A slice of what is due; true while there is more to do at once."""
+        """Do a slice of what is due; true while there is more to do at once."""
         if self._retain_at is None:
             self._retain_at = Millis(now + self._config.log_initial_task_delay_ms)
         if now >= self._retain_at:

@@ -1,6 +1,4 @@
-"""Where the logs of partitions come from: a data directory, or memory. The catalog is kept beside
-them.
-"""
+"""Where the logs of partitions, and the catalog, are kept: a data directory, or memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -36,12 +34,12 @@ class Logs(Protocol):
         """
 
     def sync_names(self) -> None:
-        """Make it durable which logs there are: one that was opened counts only then. Raises
-        StorageError.
+        """Make it durable which logs there are: one that was opened counts
+        only then. Raises StorageError.
         """
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
-        """Begin to clean a log that needs it: a slice at each step. None when it does not."""
+        """Begin to clean a log, a slice at each step; None when it does not need it."""
 
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
         """Write down up to where logs are durable: damage before that is never taken for a torn
@@ -60,7 +58,7 @@ class MemoryLogs:
         return MemoryLog()
 
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
-        """There is nothing left of a log that nobody holds."""
+        """Nothing to do: a log in memory is gone when nothing refers to it."""
         del topic, indexes
         return {}
 
@@ -112,7 +110,7 @@ class DirectoryLogs:
             return None
         if dirty_ratio(log) < max(config.min_cleanable_dirty_ratio, _LEAST_DIRTY):
             return None
-        # What is too young to be cleaned holds back its whole log, not only itself.
+        # Records too young to be cleaned hold back their whole log, not only themselves.
         if config.min_compaction_lag_ms > rules.now - max(
             segment.max_timestamp for segment in log.closed
         ):

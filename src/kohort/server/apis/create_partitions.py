@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation, check
+from kohort.server.access import ALTER, TOPIC, check
 from kohort.server.apis.judging import (
     change_topics,
     check_room,
@@ -27,7 +27,7 @@ def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Mil
     check_time(request.timeout_ms, request.topics)
 
     def check_allowed(name: str) -> None:
-        check(node.cluster.may, call.client, Operation.ALTER, Kind.TOPIC, name)
+        check(node.cluster.may, call.client, ALTER, TOPIC, name)
 
     def judge(draft: Draft) -> dict[str, Topic | ApiError]:
         return judged_topics(node, draft, request.topics, check_allowed, _grown)

@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Operation
+from kohort.server.access import DELETE
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
@@ -19,10 +19,10 @@ from kohort.wire.messages.delete_records import (
 def delete_records(
     node: Node, call: Call[DeleteRecordsRequest], _now: Millis
 ) -> DeleteRecordsResponse:
-    """A partition that is refused leaves the others alone."""
+    """Delete records of each partition. One that is refused leaves the others alone."""
     by_topic: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for wanted in call.request.topics:
-        topic = topic_named(node, call.client, Operation.DELETE, wanted.name)
+        topic = topic_named(node, call.client, DELETE, wanted.name)
         answers = by_topic.setdefault(wanted.name, [])  # several entries are answered as one
         for one in wanted.partitions:
             try:

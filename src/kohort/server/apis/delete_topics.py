@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import (
+    CLUSTER,
     CLUSTER_NAME,
-    Kind,
+    DELETE,
+    DESCRIBE,
+    TOPIC,
     May,
-    Operation,
     check,
     everyone_may,
 )
@@ -46,24 +48,24 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
         return DeleteTopicsResponse(responses=responses)
 
     client, may = call.client, node.cluster.may
-    if may(client, Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME):
-        may = everyone_may  # nothing has to be hidden from him, either
+    if may(client, DELETE, CLUSTER, CLUSTER_NAME):
+        may = everyone_may  # then nothing has to be hidden from it, either
     change_topics(node, call, lambda draft: _judged(draft, may, client, named), answer)
 
 
 def _judged(
     draft: Draft, may: May, client: Client, wanted: Sequence[DeleteTopicState]
 ) -> dict[Asked, Topic | ApiError]:
-    """A topic that is named twice is deleted by neither."""
+    """What becomes of each topic. A topic that is named twice is not deleted."""
     judged: dict[Asked, Topic | ApiError] = {}
     for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
         shown = name
         try:
             check_once(count, "id" if name is None else "name")
             topic = _named(draft, may, client, name, TopicId(topic_id))
-            if may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name):
+            if may(client, DESCRIBE, TOPIC, topic.name):
                 shown = topic.name  # else whoever knows the id would learn it
-            check(may, client, Operation.DELETE, Kind.TOPIC, topic.name)
+            check(may, client, DELETE, TOPIC, topic.name)
             judged[name, topic_id] = _deletable(topic)
         except ApiError as error:
             judged[shown, topic_id] = error
@@ -101,7 +103,7 @@ def _named(draft: Draft, may: May, client: Client, name: str | None, topic_id: T
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
             )
-        check(may, client, Operation.DESCRIBE, Kind.TOPIC, name)
+        check(may, client, DESCRIBE, TOPIC, name)
         topic = draft.by_name.get(name)
         if topic is None:
             raise ApiError(

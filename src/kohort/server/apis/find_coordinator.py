@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation, check
+from kohort.server.access import DESCRIBE, GROUP, TRANSACTIONAL_ID, check
 from kohort.server.apis import unsupported
 from kohort.server.node import Node
 from kohort.server.placement import Endpoint
@@ -39,7 +39,9 @@ def find_coordinator(
 
 
 def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: str) -> Coordinator:
-    """One key. `fine` is the error message of no error, which differs from version to version."""
+    """The answer for one key. `fine` is the text for no error, which differs
+    from version to version.
+    """
     try:
         found = _found(node, client, key_type, key)
     except ApiError as error:
@@ -64,10 +66,10 @@ def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: s
 def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
     may = node.cluster.may
     if key_type == _GROUP:
-        check(may, client, Operation.DESCRIBE, Kind.GROUP, key)
+        check(may, client, DESCRIBE, GROUP, key)
         return node.cluster.placement.coordinator_of(GroupId(key))
     if key_type == _TRANSACTION:
-        check(may, client, Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, key)
+        check(may, client, DESCRIBE, TRANSACTIONAL_ID, key)
         raise unsupported.transactions(key)
     if key_type == _SHARE:
         text = f"share group key {key!r}: share groups are not supported"

@@ -1,6 +1,7 @@
-"""Requests about groups: which shards they belong to, and how the shards' answers become one.
+"""Requests about groups: find the shards they belong to, and make one answer
+of the shards' answers.
 
-What this release does not have yet is refused here, before a coordinator is asked.
+What this release cannot do yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
@@ -8,7 +9,18 @@ from typing import Any
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import CLUSTER_NAME, Kind, Operation, check, operations
+from kohort.server.access import (
+    CLUSTER,
+    CLUSTER_NAME,
+    DELETE,
+    DESCRIBE,
+    GROUP,
+    READ,
+    TOPIC,
+    Operation,
+    check,
+    operations,
+)
 from kohort.server.apis import unsupported
 from kohort.server.node import Driver, Node
 from kohort.server.tokens import Gather, Token, one_after_the_other
@@ -26,7 +38,7 @@ DELETED_AT_ONCE = 8
 
 def one_group(node: Node, call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
-    driver = node.driver_for(call.client, Operation.READ, GroupId(call.request.group_id))
+    driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
     if getattr(call.request, "group_instance_id", None) is not None:
         raise unsupported.static_membership(call.request.group_instance_id)
     node.cluster.submit(driver, call)
@@ -36,9 +48,9 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    driver = node.driver_for(call.client, Operation.READ, GroupId(request.group_id))
+    driver = node.driver_for(call.client, READ, GroupId(request.group_id))
     for name in request.subscribed_topic_names or ():
-        check(node.cluster.may, call.client, Operation.DESCRIBE, Kind.TOPIC, name)
+        check(node.cluster.may, call.client, DESCRIBE, TOPIC, name)
     if request.instance_id is not None:
         raise unsupported.static_membership(request.instance_id)
     if request.subscribed_topic_regex:
@@ -47,14 +59,13 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
 
 
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
-    """Every shard of this node; one that is still loading makes the whole answer wait.
+    """Ask every shard of this node. While one of them is loading, its error is the answer.
 
-    The groups of a shard that cannot be loaded are left out, as upstream does: who lists the groups
-    of a cluster shall see those that work. Any other error is the answer. Who may not describe the
-    cluster is shown the groups that he may describe.
+    The groups of a shard that cannot be loaded are left out, as upstream does, so that the others
+    can be listed. Any other error is the answer.
     """
     may, client = node.cluster.may, call.client
-    shows_all = may(client, Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME)
+    shows_all = may(client, DESCRIBE, CLUSTER, CLUSTER_NAME)
 
     def merge(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
         for part in parts:
@@ -65,7 +76,7 @@ def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
                 group
                 for part in parts
                 for group in part.groups
-                if shows_all or may(client, Operation.DESCRIBE, Kind.GROUP, group.group_id)
+                if shows_all or may(client, DESCRIBE, GROUP, group.group_id)
             ]
         )
 
@@ -99,7 +110,7 @@ def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
             _add_operations(node, call.client, groups)
         return describe_wire.DescribeGroupsResponse(groups=groups)
 
-    _split(node, call, Operation.DESCRIBE, request.groups, narrowed, merge)
+    _split(node, call, DESCRIBE, request.groups, narrowed, merge)
 
 
 def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
@@ -116,14 +127,14 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
             _add_operations(node, call.client, groups)
         return consumer_wire.ConsumerGroupDescribeResponse(groups=groups)
 
-    _split(node, call, Operation.DESCRIBE, request.group_ids, narrowed, merge)
+    _split(node, call, DESCRIBE, request.group_ids, narrowed, merge)
 
 
 def _shown(
     node: Node, client: Client, group: consumer_wire.DescribedGroup
 ) -> consumer_wire.DescribedGroup:
-    """A group as a client may see it: not at all, when a member has a topic that he may not
-    describe.
+    """A group as a client may see it: not at all, when a member has a topic that
+    he may not describe.
     """
     may = node.cluster.may
     names = {
@@ -132,7 +143,7 @@ def _shown(
         for assignment in (member.assignment, member.target_assignment)
         for topic in assignment.topic_partitions
     }
-    if all(may(client, Operation.DESCRIBE, Kind.TOPIC, name) for name in names):
+    if all(may(client, DESCRIBE, TOPIC, name) for name in names):
         return group
     return consumer_wire.DescribedGroup(
         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -142,8 +153,8 @@ def _shown(
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
-    """A group named twice is deleted, and answered, once. Each may have very many offsets, so a few
-    are deleted at a time, and others are served in between.
+    """Delete groups; one named twice is deleted, and answered, once. Each may have very many
+    offsets, so a few groups are deleted at a time and other requests are served in between.
     """
 
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
@@ -157,17 +168,17 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
 
     def ask(part: Token, number: int) -> None:
         own = Call(part, call.request, call.version, call.client)
-        _split(node, own, Operation.DELETE, slices[number], narrowed, merge)
+        _split(node, own, DELETE, slices[number], narrowed, merge)
 
     one_after_the_other(call.token, len(slices), ask, merge)
 
 
 def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
-    """What the caller may do with each group that is there, or that a group of that id may be."""
+    """Add what the caller may do with each group, whether it exists or not."""
     for group in groups:
         if not group.error_code:
             group.authorized_operations = operations(
-                node.cluster.may, client, Kind.GROUP, group.group_id
+                node.cluster.may, client, GROUP, group.group_id
             )
 
 
@@ -179,9 +190,7 @@ def _split(
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
 ) -> None:
-    """One call per shard, with its groups; groups that the client may not do this to, or that this
-    node cannot ask for, are refused one by one.
-    """
+    """One call per shard, with its groups. A group of another node is refused by itself."""
     by_driver: dict[Driver, list[str]] = {}
     refused: list[tuple[str, ApiError]] = []
     for group_id in ids:

@@ -3,9 +3,10 @@
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import (
+    CREATE,
+    DESCRIBE,
     NOT_ASKED,
-    Kind,
-    Operation,
+    TOPIC,
     check,
     check_everywhere,
     cluster_operations,
@@ -26,7 +27,7 @@ from kohort.wire.messages.metadata import (
 
 
 def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataResponse:
-    """Nodes, topics and leaders. A missing topic is made, and there when the client asks again.
+    """Nodes, topics and leaders. A missing topic is created, and found when the client asks again.
 
     Who asks for all topics is shown those that he may describe; who names another is refused it.
     """
@@ -43,10 +44,10 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
         answers = [
             _topic(node, topic)
             for name, topic in cluster.catalog.by_name.items()
-            if may(client, Operation.DESCRIBE, Kind.TOPIC, name)
+            if may(client, DESCRIBE, TOPIC, name)
         ]
     else:
-        # What is named twice is told once, as upstream does.
+        # A topic that is named twice is told once, as upstream does.
         distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
         answers = [
             _topic_by_id(node, client, topic_id)
@@ -57,7 +58,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
     if request.include_topic_authorized_operations:
         for one in answers:
             if one.name is not None and one.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                one.topic_authorized_operations = operations(may, client, Kind.TOPIC, one.name)
+                one.topic_authorized_operations = operations(may, client, TOPIC, one.name)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port)
@@ -75,7 +76,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
 
 
 def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
-    """v10 and v11 carry topic ids in requests, and upstream does not look at them (KIP-516)."""
+    """Requests of v10 and v11 carry topic ids, which upstream ignores (KIP-516)."""
     return MetadataResponse(
         brokers=[],
         topics=[
@@ -95,7 +96,7 @@ def _topic_by_id(node: Node, client: Client, topic_id: TopicId) -> MetadataRespo
     topic = node.cluster.catalog.by_id.get(topic_id)
     code = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is not None:
-        if node.cluster.may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name):
+        if node.cluster.may(client, DESCRIBE, TOPIC, topic.name):
             return _topic(node, topic)
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id, partitions=[])
@@ -105,13 +106,13 @@ def _topic_by_name(node: Node, client: Client, name: str, *, create: bool) -> Me
     cluster = node.cluster
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
-        check(cluster.may, client, Operation.DESCRIBE, Kind.TOPIC, name)
+        check(cluster.may, client, DESCRIBE, TOPIC, name)
         topic = cluster.catalog.by_name.get(name)
         if topic is not None:
             return _topic(node, topic)
         create = create and cluster.config.auto_create_topics_enable
         if create:
-            check_everywhere(cluster.may, client, Operation.CREATE, name)
+            check_everywhere(cluster.may, client, CREATE, name)
         check_topic_name(name)
         if create:
             # Upstream answers before the topic exists, and clients know how to ask again.

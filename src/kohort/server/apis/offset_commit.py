@@ -4,7 +4,7 @@ from typing import Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ErrorCode
-from kohort.server.access import Kind, Operation, check
+from kohort.server.access import GROUP, READ, TOPIC, check
 from kohort.server.apis import unsupported
 from kohort.server.apis.named_topics import (
     TOPIC_IDS_FROM,
@@ -21,11 +21,11 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 
 
 def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
-    """Topics that do not exist, or that the client may not read, are refused; what is left goes to
-    the group's shard.
+    """Refuse topics that do not exist or that the client may not read; pass the rest on
+    to the group's shard.
     """
     request = call.request
-    check(node.cluster.may, call.client, Operation.READ, Kind.GROUP, request.group_id)
+    check(node.cluster.may, call.client, READ, GROUP, request.group_id)
     if request.group_instance_id is not None:
         raise unsupported.static_membership(request.group_instance_id)
     topics = node.cluster.topics
@@ -35,7 +35,7 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
     if not _all_accepted(node, call):
 
         def why(topic: Any) -> ErrorCode | None:
-            return why_not(node, call.client, Operation.READ, topic, by_id=by_id)
+            return why_not(node, call.client, READ, topic, by_id=by_id)
 
         def refusal(
             topic: Any, indexes: list[int], code: ErrorCode
@@ -56,16 +56,12 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
 
 
 def _all_accepted(node: Node, call: Call[OffsetCommitRequest]) -> bool:
-    """Whether nothing speaks against any topic or partition, as it nearly always is."""
+    """Whether no topic or partition is refused, as is nearly always so."""
     by_name = node.cluster.topics.by_name
     may, client = node.cluster.may, call.client
     for topic in call.request.topics:
         known = by_name.get(topic.name)
-        if (
-            known is None
-            or not topic.partitions
-            or not may(client, Operation.READ, Kind.TOPIC, topic.name)
-        ):
+        if known is None or not topic.partitions or not may(client, READ, TOPIC, topic.name):
             return False
         count = known.partitions
         for partition in topic.partitions:

@@ -4,7 +4,7 @@ from typing import Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ErrorCode
-from kohort.server.access import Operation
+from kohort.server.access import DELETE, READ
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.node import Node
 from kohort.server.tokens import Mapped
@@ -14,14 +14,14 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDelete
 
 
 def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
-    """Topics that do not exist, or that the client may not read, are refused; an error of the group
-    is told before that.
+    """Refuse topics that do not exist or that the client may not read, unless the
+    group itself is refused.
     """
     request = call.request
-    driver = node.driver_for(call.client, Operation.DELETE, GroupId(request.group_id))
+    driver = node.driver_for(call.client, DELETE, GroupId(request.group_id))
 
     def why(topic: Any) -> ErrorCode | None:
-        return why_not(node, call.client, Operation.READ, topic, by_id=False)
+        return why_not(node, call.client, READ, topic, by_id=False)
 
     def refusal(
         topic: Any, indexes: list[int], code: ErrorCode

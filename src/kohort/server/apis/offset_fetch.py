@@ -1,5 +1,5 @@
-"""OffsetFetch on its way to the shards of its groups, which it reaches in the shape of version 8,
-whatever it came in (KIP-709).
+"""OffsetFetch on its way to the shards of its groups. Whatever its version, it gets there in the
+shape of version 8 (KIP-709).
 """
 
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation
+from kohort.server.access import DESCRIBE, TOPIC
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, why_not
 from kohort.server.node import Driver, Node
 from kohort.server.tokens import Gather, Mapped
@@ -28,7 +28,7 @@ def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
     refused: dict[int, ApiError] = {}
     for index, group in enumerate(request.groups):
         try:
-            driver = node.driver_for(call.client, Operation.DESCRIBE, GroupId(group.group_id))
+            driver = node.driver_for(call.client, DESCRIBE, GroupId(group.group_id))
             by_driver.setdefault(driver, []).append(index)
         except ApiError as error:
             refused[index] = error
@@ -45,7 +45,7 @@ def _fetch_from_many(
     by_driver: dict[Driver, list[int]],
     refused: dict[int, ApiError],
 ) -> None:
-    """One call per shard with all its groups; the answer is in the order of the request."""
+    """One call per shard, with all its groups; the answer has the order of the request."""
     request = call.request
     groups: list[Any] = [None] * len(request.groups)
     for index, error in refused.items():
@@ -73,7 +73,7 @@ def _fetch_from_many(
 
 
 def _one_group_shape(call: Call[OffsetFetchRequest]) -> None:
-    """Versions 1 to 7 ask for one group, at the top level; they are answered there too."""
+    """Versions 1 to 7 ask for one group at the top level; its answer is there too."""
     request = call.request
     asked = request.topics
     topics = None
@@ -146,7 +146,7 @@ def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
             name_topics(group.topics, topics)
         kept = []
         for topic in group.topics:
-            code = why_not(node, call.client, Operation.DESCRIBE, topic, by_id=by_id)
+            code = why_not(node, call.client, DESCRIBE, topic, by_id=by_id)
             if code in _REFUSED_HERE:
                 refused.setdefault(index, []).append(_refused_topic(topic, code))
             else:
@@ -184,13 +184,11 @@ def _refused_topic(
 
 def _hide(node: Node, client: Client, group: fetch_wire.OffsetFetchResponseGroup) -> None:
     may = node.cluster.may
-    group.topics = [
-        topic for topic in group.topics if may(client, Operation.DESCRIBE, Kind.TOPIC, topic.name)
-    ]
+    group.topics = [topic for topic in group.topics if may(client, DESCRIBE, TOPIC, topic.name)]
 
 
 def _put_ids(topics: Topics, group: fetch_wire.OffsetFetchResponseGroup) -> None:
-    """Version 10: names become ids. What has none is left out."""
+    """Version 10: names become ids again, and unknown ids get their error."""
     for topic in group.topics:
         known = topics.by_name.get(topic.name)
         topic.topic_id = known.id if known is not None else NO_TOPIC_ID

@@ -1,8 +1,8 @@
-"""InitProducerId: a number that tells one idempotent producer from all others (KIP-98)."""
+"""InitProducerId: a number that distinguishes idempotent producers (KIP-98)."""
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
-from kohort.server.access import ANY, CLUSTER_NAME, Kind, Operation, check
+from kohort.server.access import ANY, CLUSTER, CLUSTER_NAME, IDEMPOTENT_WRITE, TOPIC, WRITE, check
 from kohort.server.apis import unsupported
 from kohort.server.catalog import Draft
 from kohort.server.disk_work import Finish
@@ -19,8 +19,8 @@ def init_producer_id(
     may = node.cluster.may
     if request.transactional_id is not None:
         raise unsupported.transactional(may, call.client, request.transactional_id)
-    if not may(call.client, Operation.WRITE, Kind.TOPIC, ANY):  # who writes anywhere needs an id
-        check(may, call.client, Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME)
+    if not may(call.client, WRITE, TOPIC, ANY):  # who writes anywhere needs an id
+        check(may, call.client, IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -46,7 +46,7 @@ def _given(producer_id: int) -> InitProducerIdResponse:
 def _when_reserved(
     node: Node, call: Call[InitProducerIdRequest], error: StorageError | None
 ) -> InitProducerIdResponse:
-    """More ids may be given out, or the disk has refused to note that."""
+    """Answer once more ids are reserved, or once the disk has refused to record that."""
     producer_id = None if error else node.cluster.catalog.next_producer_id()
     if producer_id is None:
         text = str(error or "the reserved ids are used up already")

@@ -1,11 +1,11 @@
-"""What configurations are of: topics and brokers here, and what is refused by name."""
+"""What has configurations: topics and brokers here; other types are refused by name."""
 
 from enum import IntEnum
 
 from kohort.config import BrokerConfig, TopicSetting, text_of
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import CLUSTER_NAME, Kind, May, Operation, check
+from kohort.server.access import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, May, Operation, check
 from kohort.server.apis import unsupported
 from kohort.server.catalog import Topic
 
@@ -21,16 +21,16 @@ class Resource(IntEnum):
 def check_resource(
     may: May, client: Client, operation: Operation, resource_type: int, name: str
 ) -> None:
-    """Raises ApiError when a client may not do this to a configuration. Those of brokers belong to
-    the cluster.
+    """Raises ApiError when a client may not do this to a configuration. Those of brokers
+    belong to the cluster.
     """
     match resource_type:
         case Resource.TOPIC:
-            check(may, client, operation, Kind.TOPIC, name)
+            check(may, client, operation, TOPIC, name)
         case Resource.GROUP:
-            check(may, client, operation, Kind.GROUP, name)
+            check(may, client, operation, GROUP, name)
         case Resource.BROKER | Resource.BROKER_LOGGER | Resource.CLIENT_METRICS:
-            check(may, client, operation, Kind.CLUSTER, CLUSTER_NAME)
+            check(may, client, operation, CLUSTER, CLUSTER_NAME)
 
 
 def refused_resource(resource_type: int, name: str) -> ApiError:
@@ -47,6 +47,6 @@ def refused_resource(resource_type: int, name: str) -> ApiError:
 
 
 def topic_value(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> str | None:
-    """The text of a topic's setting: its own, or what it follows the broker in."""
+    """The text of a topic's setting: its own, or that of the broker's setting that it follows."""
     own = topic.configs.get(row.setting.name)
     return text_of(row.followed(broker)) if own is None else own

@@ -2,7 +2,7 @@
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, Operation, check, operations
+from kohort.server.access import DESCRIBE, TOPIC, check, operations
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
@@ -26,9 +26,7 @@ def describe_topic_partitions(
     may, client = node.cluster.may, call.client
     names = sorted({topic.name for topic in request.topics})
     if not names:  # all that there are for this client
-        names = sorted(
-            name for name in catalog.by_name if may(client, Operation.DESCRIBE, Kind.TOPIC, name)
-        )
+        names = sorted(name for name in catalog.by_name if may(client, DESCRIBE, TOPIC, name))
     cursor = request.cursor
     if cursor is not None:
         if cursor.partition_index < 0:
@@ -42,7 +40,7 @@ def describe_topic_partitions(
                 f"cursor at topic {cursor.topic_name!r}, expected one of those asked for",
             )
         names = [name for name in names if name >= cursor.topic_name]
-    # A page has something on it, or who follows the cursor would never come to an end.
+    # A page is never empty, or a client that follows the cursor would never reach the end.
     left = max(1, min(request.response_partition_limit, config.max_request_partition_size_limit))
     answers: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
@@ -52,13 +50,13 @@ def describe_topic_partitions(
             )
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
         try:
-            check(may, client, Operation.DESCRIBE, Kind.TOPIC, name)
+            check(may, client, DESCRIBE, TOPIC, name)
         except ApiError as refused:
             answers.append(_refused(name, refused))
             continue
         topic = catalog.by_name.get(name)
         answer = _described(node, name, topic, first, left)
-        answer.topic_authorized_operations = operations(may, client, Kind.TOPIC, name)
+        answer.topic_authorized_operations = operations(may, client, TOPIC, name)
         answers.append(answer)
         left -= len(answer.partitions)
         if topic is not None and first + len(answer.partitions) < topic.partitions:
@@ -74,7 +72,9 @@ def describe_topic_partitions(
 def _described(
     node: Node, name: str, topic: Topic | None, first: int, limit: int
 ) -> DescribeTopicPartitionsResponseTopic:
-    """One topic, from a partition on."""
+    """One topic, from a partition on. Refusals show the authorised operations
+    too, as upstream's do.
+    """
     if topic is None:
         error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:

@@ -1,15 +1,17 @@
-"""What this release does not do yet, as refusals: each in the same words wherever it is met.
+"""What this release does not do yet, as refusals: everywhere in the same words.
 
-The codes are those that clients take for final; on most others they would ask again for ever.
+Clients take these codes for final; with most others they would ask again for ever.
 """
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import Kind, May, Operation, check
+from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
-    """A refusal of what is not there yet. Few answers have room for its text: the log tells it."""
+    """A refusal of something that is not built yet. Few answers have room for its text, so
+    the log tells it.
+    """
 
 
 def static_membership(instance_id: str) -> NotBuiltError:
@@ -21,7 +23,7 @@ def static_membership(instance_id: str) -> NotBuiltError:
 
 
 def regular_expression(pattern: str) -> NotBuiltError:
-    """Of a consumer group's subscription, resolved by the broker (KIP-848)."""
+    """A regular expression in a subscription, for the broker to resolve (KIP-848)."""
     return NotBuiltError(
         ErrorCode.INVALID_REQUEST,
         f"SubscribedTopicRegex {pattern!r}: server-side regular expressions are not supported yet; "
@@ -30,7 +32,7 @@ def regular_expression(pattern: str) -> NotBuiltError:
 
 
 def transactions(transactional_id: str) -> NotBuiltError:
-    """KIP-98, but for idempotent producers."""
+    """KIP-98, except idempotent producers."""
     return NotBuiltError(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         f"transactional id {transactional_id!r}: transactions are not supported yet",
@@ -49,7 +51,7 @@ def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
     """A request that names a transactional id, which may be wrong in itself. Raises ApiError for
     somebody else's.
     """
-    check(may, client, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
+    check(may, client, WRITE, TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     return transactions(transactional_id)
