@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kohort.errors import Broken, WireError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files
-from kohort.storage.recovery import NOTHING, Promise, whole_batches
+from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
 from kohort.storage.segments import SWAP_SUFFIX
 from kohort.terms import Offset
@@ -65,6 +65,8 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
         if name.endswith(SWAP_SUFFIX) and segment_bases([name.removesuffix(".swap")]):
             _look_at_swap(files, folder, name, found)
     bases = segment_bases(names)
+    if len(bases) > 1 and _last_was_never_begun(files, folder, bases):
+        bases.pop()
     end: Offset | None = found.start
     if promise.synced is None or (bases and bases[0] <= found.start):
         end = None  # nobody has noted where the log should begin, or it begins before that
@@ -116,6 +118,15 @@ def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
 
 
 _ALL = Promise(clean=True)  # of a closed segment: it was synced when the next was begun
+
+
+def _last_was_never_begun(files: Files, folder: str, bases: list[Offset]) -> bool:
+    before, last = (Segment(files, folder, base, interval=1 << 30) for base in bases[-2:])
+    try:
+        return never_begun(before, last)
+    finally:
+        before.file.close()
+        last.file.close()
 
 
 def _small_files(files: Files, folder: str, found: Inspected) -> Holes:
