@@ -1,5 +1,5 @@
-"""Writes the tables of the documentation that the code knows better: run by `make docs`, held by
-a test.
+"""Writes the tables of the documentation that the code knows better: run by `make docs`,
+held by a test.
 """
 
 import sys

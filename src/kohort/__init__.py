@@ -1,8 +1,8 @@
 """Kohort: consumer groups for the Kafka protocol.
 
-`AdminClient` administers the groups of any cluster, `Broker` is a cluster inside an asyncio program
-(one in a process of its own, for tests, is `kohort.testing.Broker`). Every name is imported when it
-is first used, so `import kohort` costs next to nothing.
+`AdminClient` administers the groups of any cluster. `Broker` is a cluster inside an asyncio
+program; `kohort.testing.Broker` is one in a process of its own, for tests. Every name is imported
+on first use, so `import kohort` costs next to nothing.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ __all__ = [
     "UnsupportedVersionError",
 ]
 
-# Where a name is at home; all others are views of the admin client.
+# Where a name is defined; all others are views of the admin client.
 _HOMES = {
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",

@@ -1,17 +1,15 @@
-"""What can go wrong, in three kinds that are never mixed.
+"""What can go wrong. Three kinds of error are never mixed.
 
-`ApiError` is an expected refusal with a protocol code, `WireError` is bytes that are not a
-message, and
-`Broken` is an invariant that no longer holds.
+`ApiError` is an expected refusal with a protocol code. `WireError` is bytes that are no message.
+`Broken` is an invariant that no longer holds. A `StorageError` is a write that did not happen, and
+`UnsupportedVersionError` a refusal that names versions.
 """
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The protocol's error codes, named as upstream names them (Kafka protocol guide, "Error
-    codes").
-    """
+    """The protocol's error codes, under upstream's names (Kafka protocol guide, "Error codes")."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -151,7 +149,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later, perhaps after a new look-up of the broker."""
+        """Whether the same request may succeed later, perhaps after looking up the broker again."""
         return self in _RETRIABLE
 
 
@@ -194,8 +192,8 @@ class KohortError(Exception):
 
 
 class ApiError(KohortError):
-    """An expected refusal: a protocol code, and a text that names the thing, the value and the
-    expectation.
+    """An expected refusal: a protocol code, and a text with the thing, the value
+    and what was expected.
     """
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
@@ -205,18 +203,16 @@ class ApiError(KohortError):
 
 
 class WireError(KohortError):
-    """Bytes that are not a message. The connection they came from is closed."""
+    """Bytes that are no message. The connection that they came from is closed."""
 
 
 class UnsupportedVersionError(KohortError):
-    """The other side does not speak the version that a request needs."""
+    """The other side does not have the version that a request needs."""
 
 
 class Broken(KohortError):  # noqa: N818  (a state, not a complaint: the machine stops)
-    """An invariant has failed. Whoever drives the machine stops it and starts again from the
-    log.
-    """
+    """An invariant has failed. The driver stops the machine and loads it again from the log."""
 
 
 class StorageError(KohortError):
-    """A write that did not happen: nothing of it is kept, and the log is as it was before."""
+    """A write that did not happen: the log is as it was before."""

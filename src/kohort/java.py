@@ -1,8 +1,7 @@
-"""What of Java can be seen from outside a broker that is written in it: its hashes, and the order
-in which its hash tables give back what was put into them.
+"""What a broker written in Java shows of Java: its hashes, and the order of its hash tables.
 
-That order decides which partition of the internal topic a group lives in, which protocol wins a
-tied vote and who gets the odd partition.
+They decide which partition of the internal topic a group lives in, which protocol wins a tied vote,
+and who gets the odd partition.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +12,7 @@ Key = TypeVar("Key")
 
 _INT_BITS = 0xFFFFFFFF
 _LEAST_TABLE = 16
-_SHORT = 100  # what is longer is not remembered: a client could fill the memory with it
+_SHORT = 100  # longer texts are not remembered: a client could fill the memory with them
 
 
 def text_hash(text: str) -> int:
@@ -37,7 +36,7 @@ _known_hash = lru_cache(maxsize=65536)(_hash)  # ids of members are asked for ag
 
 
 def id_hash(value: bytes) -> int:
-    """The hashCode of a topic's id: its four 32-bit words, taken together by exclusive or."""
+    """The hashCode of a topic's id: the exclusive or of its four 32-bit words."""
     whole = int.from_bytes(value[:8]) ^ int.from_bytes(value[8:])
     return _signed((whole >> 32 ^ whole) & _INT_BITS)
 
@@ -45,12 +44,11 @@ def id_hash(value: bytes) -> int:
 def hash_order(
     keys: Iterable[Key], hash_of: Callable[[Key], int], table: int = _LEAST_TABLE
 ) -> list[Key]:
-    """The order of a HashMap or HashSet that these keys were put into, one after the other.
+    """The order of a HashMap or HashSet into which these keys were put, one after the other.
 
-    `table` is its size where upstream's holds more than these. It doubles when it is filled to more
-    than three quarters. Keys of one bucket stay in the
-    order in which they came, until there are eight of them: then Java makes a tree, and this does
-    not.
+    `table` is the size of the table, where upstream's holds more than these keys. A table doubles
+    when it is more than three quarters full. Keys of one bucket stay in the order in which they
+    came. Java makes a tree of a bucket with eight keys, and this does not.
     """
     known = list(keys)
     size = table
@@ -67,7 +65,7 @@ def hash_order(
 
 
 def copied_table(count: int) -> int:
-    """The size of the table of a HashSet that was made from a collection of so many."""
+    """The size of the table of a HashSet made from a collection of this many."""
     size = _LEAST_TABLE
     while size < count * 4 // 3 + 1:
         size *= 2

@@ -15,7 +15,7 @@ NO_TOPIC_ID = TopicId(bytes(16))
 
 
 class GroupType(StrEnum):
-    """Who coordinates the group, as ListGroups v5 spells it (KIP-848, KIP-932, KIP-1071)."""
+    """The kind of a group, as ListGroups v5 spells it (KIP-848, KIP-932, KIP-1071)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

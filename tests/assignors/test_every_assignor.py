@@ -3,44 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.assignors.drawn import TOPICS, groups
 
 from kohort.assignors import ASSIGNORS, AssignorError, Subscription
 
-TOPICS = [
-    bytes([high]) + bytes(14) + bytes([low]) for high, low in [(0, 1), (0, 2), (1, 0), (255, 7)]
-]
 UNKNOWN = b"\x07" * 16
 
 every_assignor = pytest.mark.parametrize("name", ASSIGNORS)
-sizes = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9), min_size=1)
-names = st.lists(
-    st.one_of(st.sampled_from("ABCDEFGH"), st.text(max_size=3)),
-    min_size=1,
-    max_size=6,
-    unique=True,
-)
-
-
-@st.composite
-def groups(draw, *, equal=None):
-    """Members with a previous target that nobody shares, and the sizes of the topics."""
-    partitions = draw(sizes)
-    topics = sorted(partitions)
-    everything = tuple(draw(st.permutations(topics)))
-    same = draw(st.booleans()) if equal is None else equal
-    members = {}
-    for name in draw(names):
-        read = everything if same else tuple(draw(st.lists(st.sampled_from(topics), unique=True)))
-        members[name] = Subscription(read, {}, draw(st.none() | st.just("i" + name)))
-    ids = list(members)
-    for topic in topics:
-        # Perhaps the topic has grown, and perhaps a member has left.
-        for partition in range(draw(st.integers(0, partitions[topic]))):
-            owner = draw(st.sampled_from([*ids, None]))
-            if owner is not None:
-                previous = members[owner].previous
-                previous[topic] = (*previous.get(topic, ()), partition)
-    return members, partitions
 
 
 def loads(plan):
@@ -213,46 +182,3 @@ def test_uniform_rests_when_there_is_nothing_to_gain(group):
     assert ASSIGNORS["uniform"](turned, partitions) == {
         member: one.previous for member, one in turned.items()
     }
-
-
-def naive_range(members, partitions):
-    static = sorted(
-        (m for m in members if members[m].instance_id is not None),
-        key=lambda m: utf16(members[m].instance_id),
-    )
-    dynamic = sorted((m for m in members if members[m].instance_id is None), key=utf16)
-    plan = {member: {} for member in members}
-    for topic, count in partitions.items():
-        readers = [member for member in [*static, *dynamic] if topic in members[member].topics]
-        owners = []
-        for rank, member in enumerate(readers):
-            owners += [member] * (count // len(readers) + (rank < count % len(readers)))
-        for partition, member in enumerate(owners):
-            plan[member][topic] = (*plan[member].get(topic, ()), partition)
-    return plan
-
-
-def utf16(text):
-    data = text.encode("utf-16-be")
-    return [data[at] << 8 | data[at + 1] for at in range(0, len(data), 2)]
-
-
-@given(group=groups(), shuffled=st.randoms(use_true_random=False))
-def test_range_is_the_naive_one_in_any_order(group, shuffled):
-    """K848-052."""
-    members, partitions = group
-    expected = naive_range(members, partitions)
-    assert ASSIGNORS["range"](members, partitions) == expected
-    turned = list(members.items())
-    shuffled.shuffle(turned)
-    assert ASSIGNORS["range"](dict(turned), partitions) == expected
-
-
-@given(count=st.integers(0, 20), group=groups(equal=True))
-def test_range_lines_topics_of_equal_size_up(count, group):
-    """K848-052."""
-    members, partitions = group
-    plan = ASSIGNORS["range"](members, dict.fromkeys(partitions, count))
-    for mine in plan.values():
-        assert len(set(mine.values())) <= 1
-        assert len(mine) in {0, len(partitions)}

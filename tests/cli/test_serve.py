@@ -134,7 +134,7 @@ def test_a_file_of_settings_that_is_no_text(kohort, tmp_path):
     (tmp_path / "binary").write_bytes(b"node.id=1\n\xff")
     ran = kohort("serve", "--in-memory", "--config", str(tmp_path / "binary"))
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("binary: byte 10 is no text in UTF-8\n")
+    assert ran.err.endswith("binary: byte 10 is not UTF-8\n")
 
 
 def arguments(**given):

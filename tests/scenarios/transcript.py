@@ -13,6 +13,16 @@ a line of four dashes stands what came of it: `+` a record, `-` a tombstone, `>`
     describe
     restart                                 everything but the log is forgotten
 
+Members of the classic protocol (tests/scenarios/classic.py):
+
+    join MEMBER [protocols=NAMES] [subscribe=TOPICS] [session=MS] [rebalance=MS] [type=NAME]
+    sync MEMBER generation=N [gives=MEMBER:TEXT,...]
+    beat MEMBER generation=N
+    depart MEMBERS
+
+What waits is answered by a later command. Members have their names of the story, whatever ids the
+broker gave them.
+
 Topics are `a,b`, partitions `a:0-3,7 b:1` with commas between numbers and + between topics, nothing
 is a dash.
 """
@@ -21,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tests.coordinator.desk import Desk, topic_id
+from tests.scenarios.classic import ClassicMembers
 
 from kohort.coordinator.consumer.member import MemberState
 from kohort.coordinator.consumer.target import NOTHING
@@ -79,6 +90,7 @@ class Story:
         self.names: dict[TopicId, str] = {}
         self._desk: Desk | None = None
         self._told = 0
+        self.classic = ClassicMembers()
 
     @property
     def desk(self) -> Desk:
@@ -95,7 +107,8 @@ class Story:
         desk = self.desk if command not in ("broker", "topic") else self._desk
         written = [] if desk is None else desk.log[self._told :]
         self._told += len(written)
-        return [self._record(one) for one in written] + list(says)
+        records = [self._record(one) for one in written]
+        return records + list(says) + self.classic.released()
 
     # -- commands
 
@@ -149,7 +162,7 @@ class Story:
     def _commit(self, words: list[str], fields: dict[str, str]) -> list[str]:
         request = OffsetCommitRequest(
             group_id=GROUP,
-            member_id="" if words[0] == "-" else words[0],
+            member_id="" if words[0] == "-" else self.classic.ids.get(words[0], words[0]),
             generation_id_or_member_epoch=int(fields["epoch"]),
             topics=[
                 OffsetCommitRequestTopic(
@@ -174,7 +187,7 @@ class Story:
     def _describe(self, words: list[str], _fields: dict[str, str]) -> list[str]:
         group = self.desk.shard.groups.consumer(GROUP)
         if group is None:
-            return ["> no such group"]
+            return self.classic.describe(self.desk)
         epochs = f"epoch {group.group_epoch} target {group.target_epoch}"
         lines = [f"> {group.state} {epochs} by {group.assignor}"]
         for one in group.members.values():
@@ -185,8 +198,21 @@ class Story:
             lines.append(f"> {one.id} epoch {one.epoch} {has}, target {target}")
         return lines
 
+    def _join(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        return self.classic.join(self.desk, words[0], fields)
+
+    def _sync(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        return self.classic.sync(self.desk, words[0], fields)
+
+    def _beat(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        return self.classic.beat(self.desk, words[0], fields)
+
+    def _depart(self, words: list[str], _fields: dict[str, str]) -> list[str]:
+        return self.classic.depart(self.desk, words[0].split(","))
+
     def _restart(self, words: list[str], _fields: dict[str, str]) -> list[str]:
         self.desk.restart()
+        self.classic.forget()
         return []
 
     # -- what came of it
@@ -229,6 +255,8 @@ class Story:
                 ends = {one.topic_id: one.partitions for one in value.partitions_pending_revocation}
                 giving_up = f" {self._shown(ends)}" if ends else ""
                 return f"epoch {value.member_epoch} {self._shown(has)} {state}{giving_up}"
+            case schemas.GroupMetadataValue():
+                return self.classic.recorded(value)
             case schemas.OffsetCommitValue():
                 return str(value.offset)
             case _:
@@ -250,6 +278,10 @@ _COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], list[str]]] = 
     "commit": Story._commit,
     "wait": Story._wait,
     "describe": Story._describe,
+    "join": Story._join,
+    "sync": Story._sync,
+    "beat": Story._beat,
+    "depart": Story._depart,
     "restart": Story._restart,
 }
 
@@ -257,6 +289,7 @@ _SUBJECTS = {
     schemas.GroupMetadataKey: "classic group",
     schemas.OffsetCommitKey: "offset",
     schemas.ConsumerGroupMetadataKey: "group epoch",
+    schemas.ConsumerGroupPartitionMetadataKey: "partitions",
     schemas.ConsumerGroupMemberMetadataKey: "member",
     schemas.ConsumerGroupTargetAssignmentMetadataKey: "target epoch",
     schemas.ConsumerGroupTargetAssignmentMemberKey: "target",

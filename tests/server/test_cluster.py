@@ -65,7 +65,7 @@ def test_a_log_that_does_not_open_concerns_its_groups_alone(files, name):
     many = [OffsetFetchRequestGroup(group_id=one, topics=None) for one in GROUPS]
     answer = desk.ask(OffsetFetchRequest(groups=many), 8)
     assert [one.group_id for one in answer.groups if one.error_code] == lost
-    assert "__consumer_offsets-1 is not there yet" in desk.told.warnings[0]
+    assert "__consumer_offsets-1 cannot be opened, and is tried again" in desk.told.warnings[0]
 
     files.refused.clear()
     desk.housekeep()

@@ -5,9 +5,10 @@ from tests import golden_logs
 from tests.server.desk import Desk
 from tests.storage.disk import MemoryFiles
 
-from kohort.errors import ErrorCode
+from kohort.errors import Broken, ErrorCode
 from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
 from kohort.storage.files import DiskFiles, replace_whole
+from kohort.wire.batch import header_at
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 
@@ -101,6 +102,30 @@ def test_files_of_somebody_else_beside_the_segments(files, name):
     desk.cluster.close()
     again = Desk(files=files)
     assert again.produce().base_offset == 1
+
+
+def test_holes_that_somebody_elses_cleaner_has_left_are_no_damage(files):
+    """Kafka's keeps no last batch of a segment; what is missing later is told."""
+    log = Desk(files=files).cluster.partition("orders", 0).log
+    files.locked.clear()
+    files.unlink(log.closed[1].path)
+    for name in (CATALOG_FILE, CATALOG_COPY):
+        files.unlink(f"/data/{name}")
+
+    desk = Desk(files=files)
+
+    log = desk.cluster.partition("orders", 0).log
+    assert [header_at(data).base_offset for data in log.read(0, 1 << 30)] == [0, 2]
+    for number in range(3):
+        assert desk.produce().base_offset == 3 + number
+        log.roll()
+    log = desk.cluster.partition("orders", 0).log
+    files.unlink(log.closed[-2].path)
+    desk.cluster.close()
+    again = Desk(files=files)
+    log = again.cluster.partition("orders", 0).log
+    with pytest.raises(Broken, match="the next segment begins at 5, expected 4"):
+        list(log.read(0, 1 << 30))
 
 
 def test_a_copy_of_kafkas_directory_is_taken_in(tmp_path):

@@ -111,3 +111,39 @@ def test_a_log_whose_folder_may_be_lost_is_not_written_to():
     files.sync_directory = synced
     desk.housekeep()
     assert desk.produce().base_offset == 0
+
+
+def test_a_log_is_opened_once():
+    """A second one would not know what the first has written, and write over it."""
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    opened = []
+    open_log = desk.cluster.logs.open
+
+    def count(topic, index, *rest):
+        opened.append((topic.name, index))
+        return open_log(topic, index, *rest)
+
+    desk.cluster.logs.open = count
+    desk.create(partitions=3)
+    desk.create("payments")
+    desk.housekeep()
+    assert sorted(opened) == [("orders", 0), ("orders", 1), ("orders", 2), ("payments", 0)]
+
+
+def test_a_log_that_is_being_opened_is_not_opened_again():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    files.refused["/data/orders-0"] = errno.EACCES
+    desk.create()
+    files.refused.clear()
+    cluster = desk.cluster
+    cluster.housekeep(desk.now)
+    work = cluster.begin_work()
+    work.run()
+    cluster.housekeep(desk.now)
+    cluster.end_work(work, desk.now)
+    log = cluster.partition("orders", 0).log
+    desk.produce()
+    assert cluster.partition("orders", 0).log is log
+    assert log.end == 1

@@ -18,16 +18,18 @@ import kohort.spark
 from kohort.errors import Broken
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
-from kohort.spark import adding, compute, increments, jobs, store
-from kohort.spark.adding import Batch, Options, add
+from kohort.spark import jobs
+from kohort.spark.engine.session import SessionError
 from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
-from kohort.spark.manifest import TablesError, Writer, load
-from kohort.spark.plain import Tables
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
-from kohort.spark.session import SessionError
-from kohort.spark.silver import views
+from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources.source import Identity, Position, SourceError
+from kohort.spark.tables import adding, compute, increments, spark_reader
+from kohort.spark.tables.adding import Batch, Options, add
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.manifest import TablesError, Writer, load
+from kohort.spark.tables.silver import views
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 SHOWN = ("offset_commit", "consumer_group_current_member_assignment", "group_metadata")
@@ -63,7 +65,7 @@ MEASURES = (
 @pytest.fixture(autouse=True)
 def small_gold(monkeypatch):
     """Gold that tells when it was computed."""
-    for module in (compute, store):
+    for module in (compute, spark_reader):
         monkeypatch.setattr(module, "MEASURES", MEASURES)
 
 
@@ -201,6 +203,27 @@ def test_an_older_copy_of_a_real_log(spark, tmp_path):
     assert any("it is an older copy, or its tail was lost" in one.text for one in again.notes)
 
 
+def test_rows_of_an_earlier_version_have_nulls_in_later_columns(spark, tmp_path):
+    names = [column.name for column in BATCH]
+    log = Fed({0: keyed(3)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    for file in (tmp_path / "rows").rglob("*.parquet"):
+        table = pq.ParquetFile(file).read()
+        assert set(names) <= set(table.schema.names)
+        pq.write_table(table.drop_columns(names), file)
+    for crc in (tmp_path / "rows").rglob("*.crc"):
+        crc.unlink()
+    told = {"partition_leader_epoch": 7, "base_offset": 3, "attributes": 0}
+    log.rows[0] = joined(keyed(3), raw([{**told, "offset": 3, "key": b"k", "value": None}]))
+
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+
+    expected = [dict.fromkeys(names)] * 3 + [told]
+    by_arrow = Tables(tmp_path).table("records").sort_by("offset").select(names).to_pylist()
+    by_spark = kohort.spark.read(tmp_path, "records", spark).orderBy("offset").select(names)
+    assert by_arrow == [row.asDict() for row in by_spark.collect()] == expected
+
+
 def test_files_that_come_late_are_read(spark, tmp_path):
     """Not those of history that was dropped, or left out on purpose."""
     rows = pa.Table.from_batches([keyed(40)])
@@ -263,7 +286,7 @@ def test_damage_that_has_no_offset_of_its_own_is_kept(spark, tmp_path):
     summary = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
 
     assert summary.rows == {"tombstone": 12, "quarantine": 2}
-    frames = views(store.rows(spark, tmp_path, load(tmp_path)))
+    frames = views(spark_reader.rows(spark, tmp_path, load(tmp_path)))
     (row,) = complete_from(frames).collect()
     assert row.complete_offset == 10  # the first record with a key that was there before
 
@@ -382,7 +405,7 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
             MEASURES[0].compute(frames, context).withColumn("more", F.lit(1))
         ),
     )
-    for module in (compute, store):
+    for module in (compute, spark_reader):
         monkeypatch.setattr(module, "MEASURES", (changed,))
     later = AS_OF + timedelta(hours=1)
 

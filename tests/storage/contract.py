@@ -23,11 +23,11 @@ def values(log, start=None):
     return found
 
 
-def filled(log, count, size=0):
+def filled(log, count, size=0, records=None):
     """A log with `count` batches of one to three records; the batches as they should read."""
     written = []
     for number in range(count):
-        names = [f"{number}-{part}" for part in range(number % 3 + 1)]
+        names = [f"{number}-{part}" for part in range(records or number % 3 + 1)]
         data = batch(*names, timestamp=1000 + number, size=size)
         written.append(batches.stamp(data, log.end, log.leader_epoch))
         log.append(data, len(names))

@@ -7,8 +7,9 @@ from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
-from kohort.storage.files import DiskFiles, make_durable_directory
+from kohort.storage.files import DiskFiles, make_durable_directory, replace_whole
 from kohort.storage.log import Log, LogConfig
+from kohort.storage.recovery import Promise
 from kohort.storage.segments import SegmentLog, delete_partition
 from kohort.wire import batch as batches
 
@@ -181,16 +182,214 @@ def test_a_last_batch_with_a_wrong_crc_is_cut():
 
 
 @pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
-def test_damage_in_the_middle_is_an_error(at):
+@pytest.mark.parametrize(
+    ("promise", "why"),
+    [
+        (Promise(synced=5), "offsets before 5 have been synced"),
+        (Promise(synced=9), "offsets before 9 have been synced"),
+        (Promise(clean=True), "the log was closed in order"),
+    ],
+)
+def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, promise, why):
     disk = MemoryFiles()
-    written = filled(opened(disk, LogConfig()), 9)
+    written = filled(opened(disk, LogConfig()), 9, records=1)
     position = sum(map(len, written[:4]))
     path = f"{FOLDER}/00000000000000000000.log"
     disk.files[path].now[position + at] ^= 0xFF
     before = bytes(disk.files[path].now)
-    with pytest.raises(Broken, match=rf"{path} is damaged at byte {position}: .* follows at byte"):
-        opened(disk)
+    with pytest.raises(Broken, match=rf"{path} is damaged at byte {position}, offset 4: .*{why}"):
+        opened(disk, promise=promise)
     assert disk.files[path].now == before
+
+
+@pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
+@pytest.mark.parametrize("promise", [Promise(), Promise(synced=4), Promise(synced=0)])
+def test_a_tail_with_a_hole_is_cut_and_told(at, promise):
+    """Pages reach a disk in any order: a good batch may follow what was lost."""
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 9, records=1)
+    position = sum(map(len, written[:4]))
+    path = f"{FOLDER}/00000000000000000000.log"
+    size = len(disk.files[path].now)
+    disk.files[path].now[position + at] ^= 0xFF
+    log = opened(disk, promise=promise)
+    assert list(log.read(0, ALL)) == written[:4]
+    assert log.append(batch("next"), 1) == 5
+    (told,) = log.notices
+    assert f"{path} is torn at byte {position} and cut there" in told
+    assert f"{size - position} bytes from offset 4 on are given up" in told
+    assert "among them 4 that look like batches, with offsets 5 to 8" in told
+
+
+def test_a_batch_in_the_value_of_a_torn_record_stops_nobody():
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    filled(log, 3, records=1)
+    inside = batches.stamp(batch("planted"), 4711, 0)
+    log.append(batches.build([(b"key", inside + bytes(500))], 1000), 1)
+    path = f"{FOLDER}/00000000000000000000.log"
+    del disk.files[path].now[-100:]
+    log = opened(disk, promise=Promise(synced=3))
+    assert log.end == 3
+    assert "with offsets 4711 to 4711" in log.notices[0]
+
+
+def test_a_whole_log_says_nothing():
+    disk = MemoryFiles()
+    filled(opened(disk), 30)
+    for promise in (Promise(), Promise(synced=30), Promise(clean=True)):
+        assert opened(disk, promise=promise).notices == []
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_log_that_ends_too_early_is_damaged(kept):
+    """Segments that are missing at its end, as somebody has removed them."""
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 30, records=1)
+    for name in log_files(disk)[kept:]:
+        disk.unlink(f"{FOLDER}/{name}")
+    with pytest.raises(Broken, match=f"{FOLDER} ends at offset .*, expected {log.end} at least"):
+        opened(disk, promise=Promise(synced=log.end))
+    assert len(log_files(disk)) == kept
+
+
+def test_a_log_that_begins_too_late_is_damaged():
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 30)
+    first, second = log.closed[0], log.closed[1]
+    disk.unlink(first.path)
+    with pytest.raises(Broken, match=f"begins at offset {second.base_offset}, expected 0"):
+        opened(disk, promise=Promise(synced=log.end))
+    checkpoints.write_holes(disk, FOLDER, [(0, second.base_offset)])
+    assert opened(disk, promise=Promise(synced=log.end)).start == second.base_offset
+
+
+def test_a_segment_that_is_missing_in_the_middle_is_not_passed_over():
+    disk = MemoryFiles()
+    log = opened(disk)
+    written = filled(log, 30)
+    gone = log.closed[1]
+    disk.unlink(gone.path)
+    log = opened(disk)
+    found = []
+    with pytest.raises(Broken, match=f"the next segment begins at {gone.end}, expected"):
+        found.extend(log.read(0, ALL))
+    assert list(log.read(gone.end, ALL)) == written[-len(list(log.read(gone.end, ALL))) :]
+    checkpoints.write_holes(disk, FOLDER, [(gone.base_offset, gone.end)])
+    again = opened(disk)
+    assert len(list(again.read(0, ALL))) < len(written)
+
+
+@pytest.mark.parametrize("at", [30, 65])
+def test_a_flipped_bit_in_a_closed_segment_is_not_handed_out(at):
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig(segment_bytes=1000))
+    written = filled(log, 60)
+    path = log.closed[1].path
+    first = log.closed[1].base_offset
+    good = next(iter(log.read(first, 1)))
+    disk.flip(path, len(good) + at)
+    log = opened(disk, LogConfig(segment_bytes=1000))
+    assert log.fetch(first, ALL) == good, "what stands before it is given"
+    next_offset = batches.header_at(good).last_offset + 1
+    for _ in range(2):
+        with pytest.raises(Broken, match=f"{path} is damaged at byte {len(good)}: .* has crc"):
+            log.fetch(next_offset, ALL)
+    behind = log.closed[2].base_offset
+    assert next(iter(log.read(behind, 1))) in written
+
+
+def test_damage_to_a_header_does_not_take_away_what_stands_before_it():
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig(segment_bytes=2000))
+    filled(log, 60)
+    path = log.closed[0].path
+    good = next(iter(log.read(0, 1)))
+    disk.files[path].now[len(good) + 16] = 1
+    log = opened(disk, LogConfig(segment_bytes=2000))
+    assert log.fetch(0, ALL) == good
+    for _ in range(2):
+        with pytest.raises(Broken, match=f"{path} is damaged at byte {len(good)}, offset"):
+            log.fetch(batches.header_at(good).last_offset + 1, ALL)
+
+
+def test_bytes_are_checked_once(monkeypatch):
+    disk = MemoryFiles()
+    filled(opened(disk), 30)
+    log = opened(disk)
+    looked = []
+    check = batches.check
+    monkeypatch.setattr(
+        batches, "check", lambda data, at, header: [looked.append(at), check(data, at, header)]
+    )
+    list(log.read(0, ALL))
+    assert looked
+    looked.clear()
+    list(log.read(0, ALL))
+    filled(log, 10)
+    log.roll()
+    list(log.read(0, ALL))
+    assert not looked
+
+
+def test_no_flipped_bit_gives_a_wrong_record():
+    """Each bit of each byte of a log that was synced: what is read is right, or refused."""
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig(segment_bytes=300))
+    written = filled(log, 9)
+    right = {(at.base_offset, at.last_offset, at.crc) for at in map(batches.header_at, written)}
+    promise = Promise(synced=log.end)
+    refused = 0
+    for path in [f"{FOLDER}/{name}" for name in log_files(disk)]:
+        for bit in range(8 * len(disk.files[path].now)):
+            disk.flip(path, bit // 8, bit % 8)
+            found = []
+            try:
+                log = opened(disk, LogConfig(segment_bytes=300), promise=promise)
+                for data in log.read(0, ALL):
+                    header = batches.header_at(data)
+                    found.append((header.base_offset, header.last_offset, header.crc))
+            except Broken:
+                refused += 1
+            else:
+                assert len(found) == len(written), (path, bit)
+            assert right.issuperset(found), (path, bit)
+            disk.flip(path, bit // 8, bit % 8)
+    epochs = 32 * len(written)  # no crc covers them, and nothing is told by them
+    assert refused == 8 * log.size_bytes - epochs
+
+
+@pytest.mark.parametrize("content", [b"", b"0\n", b"\xff\x00", b"0\n1\nx y\n"])
+def test_leader_epochs_that_cannot_be_read_are_told_and_made_anew(content):
+    """A crash of Kafka leaves an empty file."""
+    disk = MemoryFiles()
+    log = opened(disk)
+    log.leader_epoch = 7
+    filled(log, 3)
+    replace_whole(disk, FOLDER, checkpoints.LEADER_EPOCHS, content)
+    again = opened(disk)
+    assert again.leader_epoch == 7
+    assert "leader-epoch-checkpoint" in again.notices[0]
+    assert opened(disk).notices == []
+
+
+def test_what_is_synced():
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    filled(log, 3, records=1)
+    assert log.synced == 0
+    assert log.sync() == log.synced == 3
+    filled(log, 2, records=1)
+    assert log.synced == 3
+    log.roll()
+    assert log.synced == 5
+    filled(log, 2, records=1)
+    assert opened(disk.after_power_loss()).synced == 5
+    found = opened(disk.after_crash())
+    assert found.synced == 7
+    assert opened(found._files.after_power_loss()).end == 7, "opening has synced what it found"
 
 
 def test_damage_in_a_closed_segment_is_found_when_it_is_read():
@@ -201,7 +400,7 @@ def test_damage_in_a_closed_segment_is_found_when_it_is_read():
     log = opened(disk)
     last = list(log.read(log.active.base_offset, ALL))
     assert last == written[-len(last) :]
-    with pytest.raises(Broken, match=r"00000000000000000000.log is damaged at byte 0: .* magic 1"):
+    with pytest.raises(Broken, match=r"00000000000000000000.log is damaged at byte 0, .* magic 1"):
         list(log.read(0, ALL))
 
 
@@ -210,7 +409,7 @@ def test_every_crc_is_checked_on_request():
     filled(opened(disk), 30)
     disk.files[f"{FOLDER}/00000000000000000000.log"].now[65] ^= 1
     opened(disk)
-    with pytest.raises(Broken, match=r"is damaged at byte 0: .* crc"):
+    with pytest.raises(Broken, match=r"is damaged at byte 0, .* crc"):
         opened(disk, check_all=True)
 
 

@@ -1,6 +1,6 @@
 """Assignors: functions from subscriptions to a plan.
 
-They are pure: no clock, no randomness, no memory. What they should remember is in their arguments,
+They are pure: no clock, no randomness, no memory. What they need to remember is an argument, such
 as the target that each member had before. To add one, write its module and its row in ASSIGNORS.
 """
 

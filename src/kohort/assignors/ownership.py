@@ -13,8 +13,8 @@ FLIPPED = bytes([1]) + bytes(255)  # 0 becomes 1 and everything else 0
 class Claims:
     """The partitions of the subscribed topics that somebody had before.
 
-    A plan that became a log record may have been written by somebody else, so claims are checked:
-    the first claim of a partition stands, later ones are dropped.
+    Another broker may have written the log that a plan comes from, so claims are checked: the first
+    claim of a partition stands, later ones are dropped.
     """
 
     __slots__ = ("counts", "taken")
@@ -63,7 +63,7 @@ class Claims:
         return had
 
     def claim(self, member: MemberId, topic: TopicId, before: tuple[int, ...]) -> tuple[int, ...]:
-        """One partition after the other: those of `before` that nobody has claimed, ascending."""
+        """Claim partitions one by one: those of `before` that are still free, ascending."""
         taken = self.taken[topic]
         mine = []
         for partition in before:

@@ -1,8 +1,7 @@
-"""Range: each topic is cut into one run of partitions per subscriber, the first ones a partition
-longer.
+"""Range: each topic is cut into one run per subscriber, the first ones longer by a partition.
 
-Topics of equal size and equal subscribers are cut at the same places, so a member that reads two of
-them has matching partitions. Neither what members had before nor their racks count.
+Topics with the same size and the same subscribers are cut at the same places, so a member that
+reads two of them has matching partitions. What members had before, and their racks, do not count.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,9 @@ def assign(
     members: Mapping[MemberId, Subscription],
     partitions: Mapping[TopicId, int],
 ) -> Plan:
-    """The plan depends on the ids of members and instances alone, not on the order of the input."""
+    """Plan. The result depends on the ids of members and instances, not on the
+    order of the input.
+    """
     plan: Plan = {member: {} for member in members}
     subscriptions = by_subscription(members, partitions)
     in_order = ordered(members)
@@ -31,7 +32,7 @@ def assign(
         for topic in subscription.topics:
             readers.setdefault(topic, []).append(index)
 
-    # Whatever is read by the same members and has the same size is cut once.
+    # Topics of the same size with the same readers are cut once.
     together: dict[tuple[tuple[int, ...], int], list[TopicId]] = {}
     for topic, those in readers.items():
         together.setdefault((tuple(those), partitions[topic]), []).append(topic)

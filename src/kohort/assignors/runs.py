@@ -8,7 +8,7 @@ _NUMBERS = [tuple(range(256))]
 
 
 def run(start: int, end: int) -> tuple[int, ...]:
-    """The numbers from `start`, not negative, up to `end`, which is not among them."""
+    """The numbers from `start` (0 or more) to before `end`."""
     numbers = _NUMBERS[0]
     if end > len(numbers):
         numbers = _NUMBERS[0] = (*numbers, *range(len(numbers), max(end, 2 * len(numbers))))

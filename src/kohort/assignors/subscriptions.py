@@ -1,7 +1,7 @@
-"""What an assignor is given and what it returns, and the orders upstream sorts by.
+"""What an assignor is given, what it returns, and the orders by which upstream sorts.
 
-Members with equal subscriptions are looked at together: a group of ten thousand members has few
-distinct subscriptions, and work per subscription is what keeps an assignor fast.
+Members with equal subscriptions are handled together: a group of ten thousand members has few
+distinct subscriptions, and work per subscription keeps an assignor fast.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,13 +20,13 @@ class AssignorError(KohortError):
 
 @dataclass(slots=True)
 class Subscription:
-    """What one member wants and what it was meant to have until now.
+    """What one member wants, and the target that it had until now.
 
-    `topics` holds topics with metadata only. Members with equal subscriptions should share one
-    tuple: equal tuples are found by identity first. `previous` is the target of the last plan,
-    ascending and without repeats in each topic; an assignor may hand the same mapping back, so
-    nobody changes it. `alike` says that all members of the group subscribe to the same names: what
-    does not exist is not in `topics`, and makes a difference all the same.
+    `topics` holds only topics that exist. Members with equal subscriptions should share one tuple:
+    equal tuples are found by identity first. `previous` is the target of the last plan, ascending
+    and without repeats in each topic; an assignor may return the same mapping, so nobody may change
+    it. `alike` says that all members of the group subscribe to the same names; names that do not
+    exist count too, though they are not in `topics`.
     """
 
     topics: tuple[TopicId, ...]
@@ -37,15 +37,14 @@ class Subscription:
 
 
 Assign = Callable[[Mapping[MemberId, Subscription], Mapping[TopicId, int]], Plan]
-"""From members (in order) and the number of partitions of each topic to a plan with every member in
-it.
+"""From members (in order) and the number of partitions of each topic to a plan for every member.
 
 Raises AssignorError.
 """
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
-    """The texts in Java's order. ASCII, which ids nearly always are, needs no keys."""
+    """The texts in Java's order. ASCII texts, as ids nearly always are, need no keys."""
     every = list(texts)
     if all(map(str.isascii, every)):
         every.sort()

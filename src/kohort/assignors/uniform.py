@@ -1,9 +1,9 @@
 """Uniform: loads as equal as subscriptions allow, and as little movement as that permits.
 
-Balance comes first, stickiness second; topics are not lined up with one another, and racks do not
-count. Here is the case in which all members subscribe to the same topics: loads differ by at most
-one, members keep what they had up to their share, and nothing else moves. `uniform_mixed` has the
-other case.
+Balance comes first, stickiness second; topics are not aligned with one another, and racks do not
+count. This module has the case in which all members subscribe to the same topics: loads differ by
+at most one, members keep what they had up to their share, and nothing else moves. `uniform_mixed`
+has the other case.
 """
 
 from collections.abc import Mapping
@@ -31,9 +31,7 @@ def assign(
     members: Mapping[MemberId, Subscription],
     partitions: Mapping[TopicId, int],
 ) -> Plan:
-    """Members that already hold more than the others keep that extra partition; a fresh one goes
-    last.
-    """
+    """Members that hold an extra partition keep it; another extra goes to one of the last."""
     if not members:
         return {}
     subscriptions = by_subscription(members, partitions)
@@ -47,7 +45,7 @@ def assign_same(
     subscribers: Subscribers,
     partitions: Mapping[TopicId, int],
 ) -> Plan:
-    """Keep up to each member's share, then deal what is free to those below theirs."""
+    """Let each member keep up to its share, then deal what is free to those below theirs."""
     counts = {topic: partitions[topic] for topic in subscribers.topics}
     claims = Claims(counts)
     share, extras = divmod(sum(counts.values()), len(members))
@@ -78,7 +76,7 @@ def assign_same(
         if kept < quota:
             wanting.append((member, quota - kept))
 
-    # Upstream copies them into a hash set; those of one bucket it has in an order of chance.
+    # Upstream copies them into a hash set, whose order within a bucket is by chance.
     topics = hash_order(subscribers.topics, id_hash, copied_table(len(subscribers.topics)))
     free = [(topic, chunk) for topic in topics if (chunk := claims.free(topic))]
     deal(plan, wanting, [*free, *released])

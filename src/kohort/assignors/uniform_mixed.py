@@ -1,8 +1,7 @@
-"""Uniform where subscriptions differ: level the loads topic by topic, then relieve whoever can be
-relieved.
+"""Uniform where subscriptions differ: level the loads topic by topic, then move single ones.
 
-Keep what members had, give free partitions to the least loaded subscribers, then move single
-partitions until no subscriber of a topic has two less than an owner of it. Members with equal
+Members keep what they had, the least loaded subscribers get free partitions, and then single
+partitions move until no subscriber of a topic has two fewer than an owner of it. Members with equal
 subscriptions are kept together by load, so that filling a topic costs as many steps as there are
 members that receive.
 """
@@ -52,7 +51,7 @@ class Equals:
 
 
 class Reading:
-    """One topic: how many partitions, which subscriptions read it, and who owns what of it."""
+    """One topic: its size, the subscriptions that read it, and who owns what of it."""
 
     __slots__ = ("count", "id", "owners", "readers", "subscribers")
 
@@ -69,7 +68,7 @@ Free = tuple[Reading, tuple[int, ...]]
 
 
 def deal(chunks: list[Free], wanting: list[tuple[MemberId, int]]) -> None:
-    """Give each member as many as it wants, from the head; together they want all there is."""
+    """Give each member as many as it wants, from the head; together they want all of them."""
     at = start = 0
     reading, free = chunks[at]
     for member, want in wanting:
@@ -92,9 +91,7 @@ def assign_mixed(
     subscriptions: list[Subscribers],
     partitions: Mapping[TopicId, int],
 ) -> Plan:
-    """For each partition no subscriber of its topic has a load lower by two or more, if passes
-    suffice.
-    """
+    """Plan until no subscriber of a topic has two fewer than an owner of it, if passes suffice."""
     return Leveller(members, subscriptions, partitions).plan()
 
 
@@ -170,8 +167,8 @@ class Leveller:
     def fill(self, chunks: list[Free]) -> None:
         """Pour what is free over the subscribers, lowest loads first, as water finds its level.
 
-        One at a time, each partition would go to the least loaded subscriber, and among equals to
-        the one that was lower at the beginning; the sizes here are the same, the picks are runs.
+        Dealt one at a time, each partition would go to the least loaded subscriber, and among
+        equals to the one that was lower at the beginning. This gives the same sizes, but in runs.
         """
         indices = chunks[0][0].readers
         at_load: dict[int, int] = {}
@@ -209,8 +206,8 @@ class Leveller:
         deal(chunks, wanting)
 
     def relieve(self, reading: Reading) -> bool:
-        """Move single partitions from the most to the least loaded while they differ by two or
-        more.
+        """Move single partitions from the most to the least loaded, until they differ
+        by one at most.
         """
         readers = [self.equals[index] for index in reading.readers]
         least = min(min(one.by_load) for one in readers)

@@ -1,8 +1,8 @@
-"""Commands that ask a cluster: where it is, how long they wait, and asking apart from showing.
+"""Commands that ask a cluster: its address, their time limit, and asking apart from showing.
 
-The address may stand behind the command, in front of it, or in the environment; the nearest wins.
-An answer is shown only after the event loop has ended: a long table never waits for anything, so
-the loop would hold an interrupt back until the last line is written.
+The address may be given after the command, before it, or in the environment; the nearest wins. An
+answer is shown only after the event loop has ended: printing a long table never waits, so the loop
+would hold back an interrupt until the last line.
 """
 
 import os
@@ -27,31 +27,31 @@ _BEHIND, _IN_FRONT = "bootstrap_server", "bootstrap_server_in_front"
 
 
 class Server(NamedTuple):
-    """The addresses of a cluster as they were given, and where."""
+    """The addresses of a cluster as given, and where they were given."""
 
     text: str
     origin: str
 
 
 def add_server(parser: ArgumentParser, *, in_front: bool = False) -> None:
-    """Let the address stand here: behind a command, or in front of it."""
+    """Accept the address here: after a command, or before it."""
     parser.add_argument(
         OPTION,
         dest=_IN_FRONT if in_front else _BEHIND,
         metavar="HOST:PORT",
-        default=SUPPRESS,  # so that an inner parser leaves alone what an outer one has found
-        help="a broker of the cluster, or several with commas "
+        default=SUPPRESS,  # so that an inner parser keeps what an outer one has found
+        help="a broker of the cluster, or several separated by commas "
         f"(default: {VARIABLE}, else {DEFAULT_SERVER})",
     )
 
 
 def is_in_front(args: Namespace) -> bool:
-    """Whether an address stands in front of the command."""
+    """Whether an address is given before the command."""
     return hasattr(args, _IN_FRONT)
 
 
 def server_of(args: Namespace) -> Server:
-    """The cluster that the arguments mean, or the environment, or the usual one."""
+    """The cluster in the arguments, else in the environment, else the usual one."""
     given = getattr(args, _BEHIND, getattr(args, _IN_FRONT, None))
     if given is not None:
         return Server(given, OPTION)
@@ -80,8 +80,8 @@ class ClusterCommand(Command):
 
 
 def cluster_of(args: Namespace) -> "Cluster | None":
-    """The cluster that the arguments mean, to be closed by the caller; None, with a complaint, when
-    they name none.
+    """The cluster in the arguments, which the caller must close; None, with a complaint,
+    when they name none.
     """
     from kohort.client.cluster import Cluster
     from kohort.client.connection import Address
@@ -108,11 +108,13 @@ class AdminCommand(ClusterCommand):
         )
 
     def mistake(self, _args: Namespace) -> str | None:
-        """What is wrong with arguments that are fine one by one; None if nothing is."""
+        """What is wrong with the arguments together, though each by itself is fine;
+        None if nothing is.
+        """
         return None
 
     def question(self, _args: Namespace) -> str | None:
-        """What to ask a person at a terminal first: a command that destroys has such a question."""
+        """The question that a destructive command asks a person at a terminal before it acts."""
         return None
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
@@ -120,7 +122,9 @@ class AdminCommand(ClusterCommand):
         raise NotImplementedError
 
     def show(self, answer: Any, args: Namespace, output: Output) -> int:
-        """Show what `ask` has found out, and return the exit code. Nothing is asked here."""
+        """Show what `ask` has found out, and return the exit code. This
+        asks the cluster nothing.
+        """
         raise NotImplementedError
 
     def main(self, args: Namespace) -> int:
@@ -155,15 +159,18 @@ class AdminCommand(ClusterCommand):
 
 
 def add_yes(parser: ArgumentParser) -> None:
-    """The argument that keeps `confirmed` from being asked."""
+    """The argument that keeps `confirmed` from asking."""
     parser.add_argument(
-        "--yes", "-y", action="store_true", help="do not ask first, as is done at a terminal only"
+        "--yes",
+        "-y",
+        action="store_true",
+        help="do not ask first (only a person at a terminal is asked)",
     )
 
 
 def confirmed(question: str) -> bool:
-    """Whether a person says yes. Where no terminal is at both ends there is nobody to ask: a
-    script goes on.
+    """Whether a person says yes. Without a terminal at both ends nobody can be asked, and
+    a script goes on.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True

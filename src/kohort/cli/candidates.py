@@ -1,4 +1,4 @@
-"""Groups out of a file, and what the cluster itself says against deleting each of them.
+"""Groups out of a file, and the reasons of the cluster against deleting each of them.
 
 A file is as old as the log that it was made from. So each group is looked at again: it must still
 be empty, and must not have committed since.
@@ -27,8 +27,8 @@ class CandidatesError(KohortError):
 
 
 class Candidate(NamedTuple):
-    """A group to delete. `offsets` are its committed offsets as the file knows them, None where it
-    does not; `against` is what the file itself says against it.
+    """A group to delete. `offsets` are its committed offsets as the file has them, or None;
+    `against` is the file's own reason against it.
     """
 
     group_id: str
@@ -37,7 +37,9 @@ class Candidate(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Why a group is not deleted. `is_failure` unless nobody asked for it, or it is gone."""
+    """Why a group is not deleted. `is_failure` is false where nobody asked for it,
+    or it is gone.
+    """
 
     result: str
     why: str
@@ -45,8 +47,8 @@ class Kept(NamedTuple):
 
 
 def read_candidates(file: str) -> list[Candidate]:
-    """The groups of a file, once each: rows of `kohort pipeline show deletable --format json`, or a
-    group id in each line. Raises CandidatesError.
+    """The groups of a file, each once. The file has rows of `kohort pipeline show deletable
+    --format json`, or a group id in each line. Raises CandidatesError.
     """
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
@@ -98,7 +100,7 @@ def _offset(row: Mapping[str, Any]) -> tuple[Place, int]:
 
 
 async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[str, Kept | None]:
-    """Why each group is not to be deleted now, None where nothing speaks against it."""
+    """The reason not to delete each group now, None where there is none."""
     asked = [one.group_id for one in candidates if one.against is None]
     described = dict((await admin.describe_groups(asked)).items())
     found = [one for one in asked if not isinstance(described[one], ApiError)]
@@ -128,8 +130,8 @@ def _against(candidate: Candidate, described: Any, offsets: Any) -> Kept | None:
 
 
 def _moved(known: Mapping[Place, int], now: Mapping[Any, Any]) -> str | None:
-    """What was committed since. Offsets that have gone meanwhile have expired, or their topic was
-    deleted: that is no sign of life.
+    """What was committed since. An offset that is gone has expired, or its topic was deleted; that
+    is no sign of life.
     """
     for place, found in now.items():
         name = f"{place[0]}:{place[1]}"

@@ -39,11 +39,11 @@ class Command:
 
 
 def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
-    """Let a command write to stdout, and make an exit code of whatever happens meanwhile.
+    """Let a command write to stdout, and turn whatever happens meanwhile into an exit code.
 
-    What stops a command that answers in JSON is its document: a reader never gets nothing.
+    A command that answers in JSON reports its failure as a document: its reader always gets one.
     """
-    if isinstance(sys.stdout, TextIOWrapper):  # no terminal is too old for the names of groups
+    if isinstance(sys.stdout, TextIOWrapper):  # it may lack characters of a name
         sys.stdout.reconfigure(errors="backslashreplace")
     output = Output(sys.stdout, as_json=as_json)
     try:
@@ -56,7 +56,7 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
             code = FAILED
         output.end()
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has ended
         _leave_stdout()
         return FAILED
     except KeyboardInterrupt:
@@ -66,7 +66,7 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
 
 
 def _leave_stdout() -> None:
-    """What is still in the buffer is for nobody: written at the end, it could wait for ever."""
+    """Drop what is still in the buffer: written at the end, it could block for ever."""
     try:
         number = sys.stdout.fileno()
     except (OSError, ValueError):  # no file of the system, as in a test
@@ -81,7 +81,7 @@ def complain(text: str) -> None:
 
 
 def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:
-    """A line for each of them that failed, and the exit code that follows from it."""
+    """A line for each failure, and the exit code that follows from them."""
     for name, error in outcomes.failed.items():
         complain_about(thing, name, error)
     return FAILED if outcomes.failed else OK
@@ -107,7 +107,7 @@ def node_errors(listings: "Listings") -> list[dict[str, Any]]:
 
 
 def reason(error: Exception) -> str:
-    """An error in one line: its text, and the protocol's name for it where it has one."""
+    """An error in one line: its text, and the protocol's name for it, if any."""
     if not isinstance(error, ApiError):
         return str(error)
     if not error.message:

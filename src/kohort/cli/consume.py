@@ -1,4 +1,4 @@
-"""`kohort consume`: prints the records of a topic as they come. No group is joined."""
+"""`kohort consume`: prints the records of a topic as they come. It joins no group."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ class Consume(ClusterCommand):
         parser.add_argument(
             "--from-beginning",
             action="store_true",
-            help="begin with the oldest records (default: with what comes from now on)",
+            help="begin with the oldest records (default: with those from now on)",
         )
         parser.add_argument(
             "--until-end", action="store_true", help="end with the last record that is there now"
@@ -49,7 +49,7 @@ class Consume(ClusterCommand):
             "--format",
             choices=("text", "json"),
             default="text",
-            help="text: the value, and a line end (default); json: an object in each line, with "
+            help="text: the value, and a line end (default); json: an object on each line, with "
             "the place, the time, key and value",
         )
 
@@ -126,7 +126,7 @@ def _json(record: "Fetched", _separator: str | None) -> bytes:
 
 
 def _field(label: str, data: bytes | None) -> dict[str, str | None]:
-    """Bytes as text; what is no text comes in hexadecimal, under a name that says so."""
+    """Bytes as text. Bytes that are no text become hexadecimal, under a name that says so."""
     try:
         return {label: None if data is None else data.decode()}
     except UnicodeDecodeError:
@@ -134,7 +134,9 @@ def _field(label: str, data: bytes | None) -> dict[str, str | None]:
 
 
 def _write(data: bytes) -> None:
-    """A line. A terminal gets text that cannot move its cursor, a pipe the bytes as they are."""
+    """Write a line. A terminal gets text that cannot move its cursor, a
+    pipe the bytes unchanged.
+    """
     if sys.stdout.isatty():
         sys.stdout.write(printable(data.decode(errors="backslashreplace")) + "\n")
     else:

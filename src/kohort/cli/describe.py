@@ -1,7 +1,7 @@
 """`kohort groups describe`: members, what they own, committed offsets and lag.
 
-A cluster has thousands of groups and as many partitions: whatever all groups have in common is
-looked up once, and each group takes its own out of it.
+A cluster has thousands of groups and as many partitions. What all groups have in common is looked
+up once, and each group takes its part.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -152,7 +152,7 @@ class _Shown:
         self._partitions: list[tuple[str, int]] = sorted({*self._committed, *self._owners})
 
     def complain(self) -> int:
-        """A line for each partition of which something could not be found out."""
+        """A line for each partition whose offset or end could not be found out."""
         code = OK
         for partition, committed, end in self._rows():
             name = f"group {self._group.group_id}, {partition[0]}:{partition[1]}"
@@ -266,7 +266,7 @@ def _member_row(member: "MemberDescription") -> tuple[Cell, ...]:
 
 
 def _member_fields(member: "MemberDescription") -> dict[str, Any]:
-    """What is not a consumer's payload is given as it came, in hexadecimal."""
+    """The fields of a member. A payload that is not a consumer's is shown in hexadecimal."""
     foreign = member.assignment is None and member.assignment_bytes
     return {
         "member_id": member.member_id,

@@ -78,7 +78,7 @@ class ListGroups(AdminCommand):
 
 
 class Fate(NamedTuple):
-    """What became of a group that was to be deleted. `error` is the protocol's, `why` our own."""
+    """The outcome for a group that was to be deleted. `error` is the protocol's, `why` our own."""
 
     result: str
     error: ApiError | None = None
@@ -172,7 +172,7 @@ class DeleteGroups(AdminCommand):
 async def _delete_from(
     admin: "AdminClient", args: Namespace, done: str, output: Output
 ) -> dict[str, Fate]:
-    """Look again at the groups of a file, and delete those that are as the file knows them."""
+    """Look again at the groups of a file, and delete those that are still as in the file."""
     from kohort.cli.candidates import kept, read_candidates
 
     candidates = read_candidates(args.file)

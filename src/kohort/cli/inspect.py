@@ -1,4 +1,4 @@
-"""`kohort inspect`: what Kohort makes of things. It asks no broker."""
+"""`kohort inspect`: shows what Kohort has inside. It asks no broker."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping
@@ -99,7 +99,7 @@ def _no_message(name: str, by_name: Mapping[str, type[Any]]) -> str:
 
 
 def _meanings(constants: Mapping[str, Any]) -> list[str]:
-    """What the numbered names in a source stand for, a line each."""
+    """What the numbered names in a source mean, a line each."""
     return [f"{name}: {_meaning(value)}" for name, value in constants.items()]
 
 

@@ -1,7 +1,7 @@
-"""Which columns of a table a terminal has room for. Words and numbers are never broken.
+"""The columns of a table that a terminal has room for. Words and numbers are never broken.
 
-Prose gives way first, down to its longest word. Then columns go, those first that the caller can do
-without best. What still does not fit is no table: it is shown as a list of fields.
+Prose gives way first, down to its longest word. Then columns are left out, in the order that the
+caller gives. A table that still does not fit is shown as a list of fields.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ FEWEST = 2
 
 @dataclass(slots=True)
 class Column:
-    """A column as text. `width` is what its longest cell takes, until `fitting` decides on less."""
+    """A column as text. `width` is that of its longest cell, until `fitting` lowers it."""
 
     header: str
     cells: Sequence[str]
@@ -40,10 +40,10 @@ class Column:
 def fitting(
     columns: Sequence[Column], room: int, gap: int, spare: Sequence[str] | None
 ) -> list[Column] | None:
-    """The columns that are shown, with their widths; None when no table fits into `room`.
+    """The columns to show, with their widths; None when no table fits into `room`.
 
-    `spare` has the headers that may be left out, the first one first. Without it the columns on the
-    right are spared, but for the first two.
+    `spare` has the headers that may be left out, the first one first. Without it all but the first
+    two may be left out, from the right.
     """
     shown = list(columns)
     order = [one.header for one in reversed(columns[FEWEST:])] if spare is None else spare
@@ -62,7 +62,7 @@ def _size(columns: Sequence[Column], gap: int, widths: Sequence[int]) -> int:
 
 
 def _share(columns: Sequence[Column], room: int) -> None:
-    """Give prose what is left over, the same to each as far as it can use it."""
+    """Share the remaining room equally among the columns of prose, as far as they can use it."""
     greedy = sorted((one for one in columns if one.width > one.least), key=lambda one: one.width)
     for index, one in enumerate(greedy):
         wanted = min(one.width, one.least + room // (len(greedy) - index))

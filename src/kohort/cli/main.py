@@ -1,6 +1,6 @@
 """`kohort`: finds the command that the arguments name, and runs it.
 
-Only the modules whose word is among the arguments are imported: `kohort --help` shows their words.
+Only modules whose word is among the arguments are imported, so `kohort --help` is quick.
 """
 
 import sys
@@ -17,7 +17,7 @@ from kohort.cli.command import INTERRUPTED, USAGE, Command, complain
 # else its module has one COMMAND.
 WORDS = {
     "serve": ("run a broker with a real group coordinator", False),
-    "produce": ("append the lines of stdin to a topic, a record each", False),
+    "produce": ("append the lines of stdin to a topic, a record for each", False),
     "consume": ("print the records of a topic as they come, until interrupted", False),
     "groups": ("list, describe and delete consumer groups", True),
     "topics": ("create, list, describe and delete topics", True),
@@ -34,7 +34,7 @@ FIRST = (
 
 
 class Parser(ArgumentParser):
-    """Says what is wrong with the arguments in one line, as every other failure is said."""
+    """Reports what is wrong with the arguments in one line, like every other failure."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -51,9 +51,9 @@ class _Version(Action):
 
 
 def parser(words: Collection[str] | None = None) -> ArgumentParser:
-    """The command line, as far as arguments with these words can reach; None: all of it.
+    """The command line, as far as arguments with these words can need it; None: all of it.
 
-    Arguments that name no command leave `parser`, that of the words which are there.
+    If the arguments name no command, `parser` is that of the words they have.
     """
     top = Parser(
         prog="kohort",
@@ -116,15 +116,15 @@ def _examples(calls: Sequence[str]) -> str | None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` (without the program's name) says; returns its exit code."""
+    """Run the command in `argv` (without the program's name); returns its exit code."""
     argv = sys.argv[1:] if argv is None else argv
     args = parser(argv).parse_args(argv)
     command: Command | None = args.command
-    if command is None:  # a newcomer's first call: what there is helps more than a complaint
+    if command is None:  # a newcomer's first call: a list of commands helps more than a complaint
         args.parser.print_help(sys.stderr)
         return USAGE
     if is_in_front(args) and not command.asks_a_cluster:
-        complain(f"{OPTION} stands in front of a command that does not take it there")
+        complain(f"{OPTION} comes before a command that does not take it there")
         return USAGE
     try:
         return command.main(args)

@@ -1,8 +1,9 @@
-"""`kohort pipeline`: the group log as tables, what they say, and a report.
+"""`kohort pipeline`: the group log as tables, views of these tables, and a report.
 
 `run` needs Spark and Java; all the others read and write Parquet by themselves and start at once.
 """
 
+import logging
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -20,13 +21,13 @@ from kohort.cli.arguments import (
     pair,
     require_spark,
 )
-from kohort.cli.command import OK, USAGE, Command, complain, print_result
+from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
 
 if TYPE_CHECKING:
-    from kohort.spark.adding import Summary
-    from kohort.spark.progress import Doing
+    from kohort.spark.engine.progress import Doing
+    from kohort.spark.tables.adding import Summary
 
 PATIENCE_S = 2.0
 LINE_EVERY_S = 10.0
@@ -61,7 +62,7 @@ class Run(Command):
             "--every",
             type=duration,
             metavar="10s",
-            help="with --stream: go on until interrupted, a micro-batch this often",
+            help="with --stream: go on until interrupted, with a micro-batch at this interval",
         )
         _add_cluster(parser)
         parser.add_argument("--master", metavar="URL", help="Spark's master (default local[*])")
@@ -84,13 +85,13 @@ class Run(Command):
             "--as-of",
             type=moment,
             metavar="TIME",
-            help="the moment for which lag and the like are computed (default --to, or now)",
+            help="the time for which lag and the like are computed (default --to, or now)",
         )
         parser.add_argument(
             "--keep",
             type=days,
             metavar="DAYS",
-            help="drop history that is older, but not what tells the state of groups",
+            help="drop older history, but not the rows that tell the state of groups",
         )
 
     def main(self, args: Namespace) -> int:
@@ -108,7 +109,7 @@ def _add_cluster(parser: ArgumentParser) -> None:
         "--retention",
         type=duration,
         metavar="7d",
-        help="offsets.retention.minutes of the cluster, where it cannot be asked",
+        help="offsets.retention.minutes of the cluster, if it cannot be asked",
     )
     parser.add_argument(
         "--session-timeout",
@@ -134,11 +135,16 @@ def _run(args: Namespace, output: Output) -> int:
         "keep_days": args.keep,
         "progress": _Shown(),
     }
-    if args.stream:
-        every_s = None if args.every is None else args.every / 1000
-        summary = jobs.stream(args.source, args.out, every_s=every_s, **common)
-    else:
-        summary = jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
+    logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
+    try:
+        if args.stream:
+            every_s = None if args.every is None else args.every / 1000
+            summary = jobs.stream(args.source, args.out, every_s=every_s, **common)
+        else:
+            summary = jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
+    except KeyboardInterrupt:
+        complain(f"interrupted; {args.out} has the tables as they were last whole")
+        return INTERRUPTED
     _tell(summary, args.source, output)
     if summary.log_end is not None:
         _tell_end(summary.log_end, output, chosen=bool(args.as_of or args.to_time))
@@ -174,8 +180,8 @@ def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
     from collections import Counter
 
-    from kohort.spark.plain import Tables
     from kohort.spark.report.picks import select
+    from kohort.spark.tables.arrow_reader import Tables
 
     found = select(Tables(directory)("rebalances"), ["trigger", "possible"]).to_pylist()
     causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()
@@ -217,21 +223,26 @@ def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Outpu
 class Snapshot(Command):
     """`kohort pipeline snapshot`."""
 
-    help: ClassVar[str] = "add where the topics of a cluster end now, so that time lag is exact"
+    help: ClassVar[str] = (
+        "record where the topics of a cluster end now, so that lag in seconds is exact"
+    )
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--bootstrap-server",
             metavar="HOST:PORT",
             required=True,
-            help="a broker of the cluster, or several with commas",
+            help="a broker of the cluster, or several separated by commas",
         )
         add_out(parser)
         parser.add_argument(
-            "--every", type=duration, metavar="60s", help="go on, this often (default: once)"
+            "--every",
+            type=duration,
+            metavar="60s",
+            help="take samples at this interval (default: one sample)",
         )
         parser.add_argument(
-            "--count", type=count, metavar="N", help="with --every: end after so many times"
+            "--count", type=count, metavar="N", help="with --every: end after this many samples"
         )
 
     def main(self, args: Namespace) -> int:
@@ -258,7 +269,7 @@ def _snapshot(args: Namespace, output: Output) -> int:
 
 
 class _Shown:
-    """Shows progress on stderr: in one line of a terminal, else a line every ten seconds."""
+    """Shows progress on stderr: in one line of a terminal, otherwise a line every ten seconds."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,4 @@
-"""`kohort produce`: lines become records. Each line is on its way as soon as it has been read."""
+"""`kohort produce`: lines become records. Each line is sent as soon as it has been read."""
 
 import os
 import sys
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from kohort.client.produce import Entry, TopicWriter
 
 READ_BYTES = 1 << 16
-BATCH_BYTES = 1 << 18  # a batch is no longer, unless one line is
-LINE_BYTES = 1 << 24  # a longer line need not be kept in memory: brokers take 1 MiB as shipped
+BATCH_BYTES = 1 << 18  # of a batch, unless a single line is longer
+LINE_BYTES = 1 << 24  # of a line: longer ones would fill the memory, and brokers take 1 MiB
 _UNSURE = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Produce(ClusterCommand):
     """`kohort produce`."""
 
-    help: ClassVar[str] = "append the lines of stdin to a topic, a record each"
+    help: ClassVar[str] = "append the lines of stdin to a topic, a record for each"
     notes: ClassVar[str] = (
         "It is for trying things out: one request at a time, acknowledged by all in-sync replicas, "
         "without compression, transactions or idempotence. A request that may have arrived is not "
-        "sent again. Topics are not created by it."
+        "sent again. It does not create topics."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "echo hello | kohort produce orders",
@@ -44,7 +44,7 @@ class Produce(ClusterCommand):
             "--key-separator",
             metavar="TEXT",
             help="a line is a key, this text, and a value (default: a value without a key). Equal "
-            "keys go to one partition, the same as from Java's producer",
+            "keys go to one partition, the same one as with Java's producer",
         )
 
     def main(self, args: Namespace) -> int:
@@ -93,7 +93,7 @@ async def _opened(cluster: "Cluster", topic: str, deadline: float) -> "TopicWrit
 async def _write(
     writer: "TopicWriter", entries: "list[Entry]", before: int, timeout_s: float
 ) -> None:
-    """Raises the first error, with the lines that it is about."""
+    """Write the records. Raises the first error, with the lines that it is about."""
     outcomes = await writer.write(entries, _deadline(timeout_s))
     for place, error in outcomes.failed.items():
         lines = f"line {before + 1:,} is"
@@ -126,7 +126,7 @@ async def _batches(separator: bytes | None) -> "AsyncIterator[list[Entry]]":
             try:
                 entries.append(_entry(line, separator, number))
             except KohortError:
-                if entries:  # what stands before it is sound
+                if entries:  # what comes before it is fine
                     yield entries
                 raise
             size += len(line)
@@ -148,8 +148,8 @@ def _entry(line: bytes, separator: bytes | None, number: int) -> "Entry":
 
 
 class _Stdin:
-    """Reads stdin in a thread that nobody waits for: an interrupt ends the command at once, and a
-    loop that waits for a person goes on keeping its connections.
+    """Reads stdin in a thread that nothing waits for: an interrupt ends the command at once, and
+    the loop keeps its connections alive while it waits for a person.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class _Stdin:
                 found = os.read(number, READ_BYTES)
             except OSError as error:
                 found = KohortError(f"cannot read stdin: {error.strerror}")
-            with suppress(RuntimeError):  # the loop has ended meanwhile: nobody waits any more
+            with suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(_settle, answer, found)
 
 

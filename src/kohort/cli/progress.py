@@ -1,4 +1,4 @@
-"""A line on stderr that says what a command is busy with, once that takes longer than two seconds.
+"""A line on stderr that says what a command is doing, once that takes more than two seconds.
 
 Only a terminal gets the line, and it is removed before anything else is written.
 """

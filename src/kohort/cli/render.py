@@ -1,8 +1,8 @@
 """Tables for people, plain columns for pipes, JSON for programs.
 
-On a terminal rich draws the columns that it has room for. Into a pipe go all of them, aligned, and
-independent of any width: scripts may rely on that. What brokers send is shown with control
-characters escaped.
+On a terminal rich draws the columns that it has room for. A pipe gets all of them, aligned,
+whatever any width is: scripts may rely on that. Control characters in what brokers send are
+escaped.
 """
 
 import json
@@ -30,7 +30,7 @@ class Output:
         self._left_out: dict[str, None] = {}
         self.as_json = as_json
         self.has_json = False
-        self.doing = "asking the cluster"  # what a line of progress says; see progress.py
+        self.doing = "asking the cluster"  # what a line of progress shows; see progress.py
 
     def json(self, value: object) -> None:
         """One JSON document."""
@@ -44,7 +44,7 @@ class Output:
         self._stream.write(printable(text) + "\n")
 
     def text(self, text: str) -> None:
-        """Text of our own as it is, with its line ends."""
+        """Text of our own, unchanged, with its line ends."""
         erase_progress()
         self._stream.write(text)
 
@@ -55,10 +55,10 @@ class Output:
         *,
         spare: Sequence[str] | None = None,
     ) -> None:
-        """A table; None shows as `-`, numbers stand at the right of their column.
+        """A table. None is shown as `-`; numbers are aligned to the right.
 
-        A terminal that is too narrow does without the columns of `spare`, the first one first; by
-        default without those on the right. One that is narrower still gets a list of fields.
+        On a terminal that is too narrow the columns of `spare` are left out, the first one first;
+        by default those on the right. On one that is narrower still it becomes a list of fields.
         """
         erase_progress()
         all_rows = list(rows)
@@ -94,7 +94,7 @@ class Output:
         _draw(console, shown)
 
     def _listed(self, texts: "Sequence[Column]", count: int) -> None:
-        """A field in each line. A value that is wider than the terminal is left whole."""
+        """A line for each field. A value that is wider than the terminal is kept whole."""
         width = max(len(one.header) for one in texts)
         for row in range(count):
             if row:
@@ -123,7 +123,7 @@ def _draw(console: "Console", shown: "Sequence[Column]") -> None:
 
 
 def erase_progress() -> None:
-    """Take the line of progress away, where there may be one, before something else is written."""
+    """Remove the line of progress, if there may be one, before something else is written."""
     if sys.stderr.isatty():
         sys.stderr.write(ERASE)
         sys.stderr.flush()
@@ -174,7 +174,7 @@ def printable(text: str) -> str:
 
 
 def partitions_text(assignment: Mapping[str, Sequence[int]] | None) -> str | None:
-    """`orders:0-2,5 payments:1`; None for nothing known, `nothing` for nothing assigned."""
+    """`orders:0-2,5 payments:1`; `-` for None (unknown), `nothing` for nothing assigned."""
     if assignment is None:
         return None
     return (

@@ -1,7 +1,7 @@
 """`kohort serve`: run a broker. The one command that is not a client.
 
 All mistakes in the arguments are found before a port is opened or a directory touched. stdout gets
-one line, when clients may connect; everything else goes to stderr.
+one line once clients may connect; everything else goes to stderr.
 """
 
 import errno
@@ -49,7 +49,9 @@ class Serve(Command):
             "--data-dir", type=Path, metavar="DIR", help="keep the logs here (default: log.dirs)"
         )
         where.add_argument(
-            "--in-memory", action="store_true", help="keep nothing on disk, forget all at the end"
+            "--in-memory",
+            action="store_true",
+            help="keep nothing on disk, and forget everything at the end",
         )
         parser.add_argument(
             "--nodes",
@@ -65,7 +67,7 @@ class Serve(Command):
             type=_pair,
             default=[],
             metavar="NAME=VALUE",
-            help="a setting by its Kafka name; may be repeated, and stands above --config",
+            help="a setting by its Kafka name; may be repeated, and wins over --config",
         )
         parser.add_argument(
             "--config", type=Path, metavar="FILE", help="read a server.properties file"
@@ -91,7 +93,9 @@ def _log_to_stderr(level: str) -> None:
     import logging
 
     class OneLine(logging.Formatter):
-        """Names come from clients: a line break in one must not begin a line of the log."""
+        """Escapes line breaks: clients choose names, and one of them must not begin a
+        line of the log.
+        """
 
         def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
             record.message = record.message.translate(CONTROLS)
@@ -113,7 +117,7 @@ def _config(args: Namespace) -> "BrokerConfig":
             raise ValueError(f"cannot read --config {args.config}: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"cannot read --config {args.config}: byte {error.start} is no text in UTF-8"
+                f"cannot read --config {args.config}: byte {error.start} is not UTF-8"
             ) from None
     return BrokerConfig.of({**texts, **dict(args.settings)})
 
@@ -168,9 +172,9 @@ def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None,
         return await _until_stopped(broker, data_dir)
 
     _allow_many_files()
-    # A thread that syncs must not wait for a busy loop to pause of its own accord.
+    # A thread that syncs must not wait until a busy loop pauses by itself.
     sys.setswitchinterval(0.0005)
-    # Requests and answers hold no cycles. To look for some after every 700 objects costs a seventh
+    # Requests and answers hold no cycles. Looking for cycles every 700 objects costs a seventh
     # of an OffsetFetch of many groups.
     gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -219,13 +223,13 @@ async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
 
 
 def _allow_many_files() -> None:
-    """Each connection and each segment holds a file open; the usual soft limit is for shells."""
+    """Raise the limit of open files: each connection and each segment holds a file open."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # a system with a lower limit of its own: then it stays
+        with suppress(OSError, ValueError):  # the system has a lower limit of its own
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 

@@ -11,11 +11,11 @@ from kohort.cli.render import Cell, Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kohort.spark.plain import Rows
+    from kohort.spark.tables.arrow_reader import Rows
 
 SHORT = {"deletable": "deletable_groups"}
 LATEST = {"lag": "at"}
-"""Tables of which the newest moment is shown, unless the history is asked for."""
+"""Tables that show their newest moment, unless the history is asked for."""
 _WHERE = ("group_id", "topic", "topic_partition")
 SHOWN: dict[str, tuple[str, ...]] = {
     "rebalances": (
@@ -41,7 +41,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "reason",
     ),
 }
-"""Columns for a terminal, which has no room for all; of other tables all are shown."""
+"""The columns for a terminal, which has no room for all; tables not listed here show all."""
 ROWS_SHOWN = 100
 
 
@@ -55,18 +55,20 @@ class Show(Command):
         add_out(parser)
         add_group(parser, "only rows of this group; may be repeated")
         parser.add_argument(
-            "--columns", metavar="NAMES", help="these columns, with commas between (default most)"
+            "--columns",
+            metavar="NAMES",
+            help="these columns, separated by commas (default: most of them)",
         )
         parser.add_argument(
             "--history",
             action="store_true",
-            help="of lag, all moments and not only the newest",
+            help="of lag: all times, not only the newest",
         )
         parser.add_argument(
             "--limit",
             type=count,
             metavar="N",
-            help=f"at most so many rows (default {ROWS_SHOWN}, and all in JSON)",
+            help=f"at most N rows (default {ROWS_SHOWN}, and all in JSON)",
         )
         parser.add_argument(
             "--format",
@@ -81,8 +83,8 @@ class Show(Command):
 
 def _show(args: Namespace, output: Output) -> int:
     require_spark()
-    from kohort.spark.plain import Tables
-    from kohort.spark.store import table_of
+    from kohort.spark.tables.arrow_reader import Tables
+    from kohort.spark.tables.spark_reader import table_of
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
@@ -105,14 +107,14 @@ def _show(args: Namespace, output: Output) -> int:
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in table.names else ""
         output.line(
-            f"… and {total - shown.num_rows:,} more rows: --limit N shows so many{of_group}, "
+            f"… and {total - shown.num_rows:,} more rows: --limit N shows N{of_group}, "
             "--format json all"
         )
     return OK
 
 
 def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) -> list[str] | None:
-    """The columns to show; None, with a complaint, when one is asked for that is not there."""
+    """The columns to show; None, with a complaint, when one that is asked for does not exist."""
     if args.columns is None:
         return names if as_json else list(SHOWN.get(table, names))
     wanted = list(dict.fromkeys(name.strip() for name in args.columns.split(",")))
@@ -126,9 +128,9 @@ def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) ->
 def _rows(
     rows: "Rows", table: str, args: Namespace, names: list[str], most: int | None
 ) -> "tuple[pa.Table, int]":
-    """The first rows of those that are asked for, in the order of the log; and how many there are.
+    """The first rows of those that are asked for, in log order, and how many there are.
 
-    However large the table is, in memory are so many and what is read at a time.
+    However large the table is, memory holds only these rows and the piece being read.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -163,7 +165,7 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value as JSON shows it."""
     match value:
         case datetime():
             return value.isoformat().replace("+00:00", "Z")

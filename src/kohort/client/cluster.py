@@ -1,7 +1,7 @@
 """A cluster as its clients see it: bootstrap addresses, brokers, the controller, coordinators.
 
-A connection is opened when it is first needed, and kept. The cluster does not remember leaders and
-coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today's answer.
+Connections are opened when they are first needed, and kept. The cluster does not remember leaders
+and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today's answer.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ class Cluster:
             await connection.close()
 
     async def pause(self, attempt: int, deadline: float) -> bool:
-        """Wait before the next attempt. False, at once, when the deadline would pass meanwhile."""
+        """Wait before the next attempt. False, without waiting, when the deadline would pass."""
         pause_s = self._backoff.pause_s(attempt, self._chance())
         if asyncio.get_running_loop().time() + pause_s >= deadline:
             return False
@@ -115,7 +115,7 @@ class Cluster:
         return await connection.ask(request, deadline=deadline, need=need, at_most=at_most)
 
     async def any_connection(self, deadline: float) -> Connection:
-        """A connection to any broker: one that answered before, a bootstrap server, a known one.
+        """A connection to any broker: to one that answered before, a bootstrap server, a known one.
 
         Raises ConnectionFailedError with the reason for each address.
         """
@@ -142,8 +142,8 @@ class Cluster:
     ) -> MetadataResponse:
         """Brokers and topics: None asks for all topics, an empty list for none.
 
-        Asking never creates a topic. A broker below v4 cannot be told so, and is asked for all
-        topics instead: look for the names that you want in the answer.
+        This never creates a topic. A broker below v4 cannot be told so, and is asked for all topics
+        instead: look for the names that you want in the answer.
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         attempt = 0
@@ -157,7 +157,7 @@ class Cluster:
                     request, deadline=deadline, need=need
                 )
             except ConnectionFailedError:
-                # One that was open may have died since it was last used; twice is no accident.
+                # An open connection may have died since its last use; a second one is no accident.
                 attempt += 1
                 if attempt > 2 or not await self.pause(attempt, deadline):
                     raise
@@ -217,7 +217,7 @@ def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
 
 
 def api_error(code: int, message: str | None = None) -> ApiError:
-    """A code of an answer as an error, also one that this package does not know."""
+    """The error for a code in an answer, also for an unknown code."""
     try:
         return ApiError(ErrorCode(code), message or "")
     except ValueError:
@@ -225,7 +225,7 @@ def api_error(code: int, message: str | None = None) -> ApiError:
 
 
 def unanswered(thing: str, name: object) -> ApiError:
-    """The error of something that was asked for and is missing in the broker's answer."""
+    """The error for something that was asked for and is missing in the broker's answer."""
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's answer lacks {thing} {name}")
 
 

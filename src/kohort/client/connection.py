@@ -1,7 +1,7 @@
-"""One connection to one broker: the version handshake, requests out in order, answers in in order.
+"""One connection to one broker: version handshake, then requests and answers in order.
 
-A broker answers the requests of a connection in the order in which it got them, so callers wait in
-a queue. An answer whose correlation id is not that of the head means that the stream is lost.
+A broker answers the requests of a connection in their order, so callers wait in a queue. An answer
+with another correlation id than the head's means that the stream is lost.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _API_VERSIONS = 18
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
-# Where an API came from, for the reader of a refusal. KIPs and Apache Kafka releases.
+# For readers of a refusal: the KIP and the Apache Kafka release that brought an API.
 _SINCE = {
     10: "Apache Kafka 0.9",
     15: "KIP-40, Apache Kafka 0.9",
@@ -66,7 +66,7 @@ def _is_port(text: str) -> bool:
 
 
 class Need(NamedTuple):
-    """The oldest version that a request needs, the purpose, and the release that brought it."""
+    """The oldest version that a request needs, its purpose, and the release that brought it."""
 
     version: int
     purpose: str
@@ -85,7 +85,7 @@ class ConnectionFailedError(ApiError):
 
 
 class RequestTimeoutError(ApiError):
-    """No answer in time (REQUEST_TIMED_OUT). Whether the broker did what was asked is unknown."""
+    """No answer in time (REQUEST_TIMED_OUT). It is unknown whether the broker has done it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
@@ -101,8 +101,8 @@ class _Waiting(NamedTuple):
 class Connection(asyncio.Protocol):
     """Opened by `open`. Any number of tasks may `ask` at once; each gets its own answer.
 
-    When an answer does not come in time, the connection is closed: the answers behind it in the
-    queue could not come either.
+    When an answer does not come in time, the connection is closed, since no later answer could come
+    either.
     """
 
     def __init__(self, address: Address, client_id: str) -> None:
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
             await connection.handshake(deadline)
         except (ConnectionFailedError, WireError) as error:
             await connection.close()
-            # Only the handshake was on its way, and not the request of the caller.
+            # Only the handshake was sent, not the caller's request.
             text = error.message if isinstance(error, ApiError) else str(error)
             raise ConnectionFailedError(text, sent=False) from None
         except BaseException:
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._why
 
     def offers(self, request: type[Any], version: int = 0) -> bool:
-        """Whether the broker takes this version, or a higher one that we know too."""
+        """Whether the broker has this version, or a higher one that is known here."""
         return self.version(request) >= version
 
     def version(self, request: type[Any], at_most: int = 32767) -> int:
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
     ) -> Any:
         """Send a request in the highest common version and wait for its answer.
 
-        `at_most` keeps the version below one whose layout the caller does not speak. Raises
+        `at_most` is the highest version whose layout the caller knows. Raises
         UnsupportedVersionError, before anything is sent, when the broker has no such version or
         none that meets `need`; ConnectionFailedError; RequestTimeoutError; WireError for an answer
         that is no message.
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
                 return decode(ApiVersionsResponse, version, frame, 4)
             try:
                 return decode(ApiVersionsResponse, 0, frame, 4)
-            except WireError:  # librdkafka's mock broker: the code is all that is sound
+            except WireError:  # librdkafka's mock broker: only the code is valid
                 return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
 
         from_us = ApiVersionsRequest(
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
             raise RequestTimeoutError(text) from None
 
     def _fail(self, why: str) -> None:
-        """Close, and give every caller that waits the reason."""
+        """Close, and give the reason to every caller that waits."""
         if self._why:
             return
         self._why = why
@@ -309,7 +309,7 @@ class Connection(asyncio.Protocol):
             raise WireError(f"an answer with correlation id {correlation_id} that nobody waits for")
         waiting = self._queue.popleft()
         self._has_answered = bool(self.offered)
-        if waiting.answer.done():  # whoever asked was cancelled; the answer keeps its place
+        if waiting.answer.done():  # the caller was cancelled; the answer keeps its place
             return
         try:
             waiting.answer.set_result(waiting.read(frame))
@@ -329,9 +329,10 @@ class Connection(asyncio.Protocol):
             self._gone.set_result(None)
 
     def _guess(self) -> tuple[str, str]:
-        """How far we came before the broker closed without a word, and what that may mean.
+        """How far the handshake came before the broker closed without a word, and
+        what that may mean.
 
-        A port that wants SASL answers ApiVersions to everybody, and closes at anything else.
+        A port that wants SASL answers ApiVersions, and closes at any other request.
         """
         if not self.offered:
             guess = ": it may want TLS, which Kohort does not speak yet, or be no Kafka broker"

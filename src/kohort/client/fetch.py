@@ -1,7 +1,7 @@
-"""Fetch: read the partitions of a topic from some offset on. No group is joined.
+"""Fetch: read the partitions of a topic from an offset on. It joins no group.
 
-Records are read up to the high watermark, those of open and aborted transactions too. A reader
-keeps its place in each partition.
+Records are read up to the high watermark, including those of open and aborted transactions. A
+reader keeps its place in each partition.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -67,10 +67,10 @@ class TopicReader:
     ) -> list[Fetched]:
         """The next records of every partition that has some, or of these, in order within each.
 
-        Waits up to `wait_ms` when there are none. A place that the log no longer has, since it was
-        deleted up to a later one, moves to the beginning, with a line in `notes`. Raises ApiError
-        for a partition that cannot be read and WireError for one whose bytes are damaged, once the
-        records of the others have been returned.
+        Waits up to `wait_ms` when there are none. When records at a place have been deleted, the
+        place moves to the new beginning, with a line in `notes`. Once the records of all other
+        partitions have been returned, raises ApiError for a partition that cannot be read, and
+        WireError for one whose bytes are damaged.
         """
         if self._trouble is not None:
             raise self._trouble
@@ -100,7 +100,7 @@ class TopicReader:
         async def locate(
             keys: Sequence[TopicPartition], deadline: float
         ) -> dict[TopicPartition, Node | ApiError]:
-            """Leaders are remembered from read to read, until one refuses."""
+            """Find the leaders. They are remembered from read to read, until one refuses."""
             missing = [key for key in keys if key not in self._nodes]
             fresh = await look_up(missing, deadline) if missing else {}
             self._nodes.update(
@@ -145,7 +145,7 @@ class TopicReader:
         )
 
     def _taken(self, place: TopicPartition, data: bytes) -> Iterator[Fetched]:
-        """The records of an answer that are not behind us; the place moves with them."""
+        """The records of an answer from our place on; the place moves with them."""
         try:
             for position, header in _whole_batches(data):
                 if header.last_offset < self.places[place]:
@@ -168,7 +168,7 @@ class TopicReader:
 def _whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each batch. A broker may cut the last one off anywhere.
 
-    The first one it sends whole, however long it is, so that a reader gets on.
+    It sends the first one whole, however long, so that a reader gets on.
     """
     position = 0
     while len(data) - position > PREFIX_SIZE:

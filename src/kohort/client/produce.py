@@ -29,8 +29,8 @@ Entry = tuple[bytes | None, bytes | None]
 
 
 class TopicWriter:
-    """Appends to one topic. Records with a key go where Java's producer would put them; those
-    without go to one partition after the other, a batch to each.
+    """Appends to one topic. Records with a key go where Java's producer would put them. Those
+    without a key go to one partition after the other, a batch to each.
     """
 
     def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
@@ -41,7 +41,7 @@ class TopicWriter:
 
     @classmethod
     async def open(cls, cluster: Cluster, topic: str, deadline: float) -> "TopicWriter":
-        """Look the topic up. It is never created. Raises ApiError."""
+        """Look the topic up; this never creates it. Raises ApiError."""
         found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
         return cls(cluster, topic, len(found.partitions))
 

@@ -1,7 +1,7 @@
 """The settings of a client under upstream's names, as other clients take them in a dict.
 
-Only settings that Kohort follows are accepted. A client that was told to use TLS must not go on in
-plain text without a word.
+Only settings that Kohort follows are accepted: a client that was told to use TLS must not silently
+use plain text.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +24,8 @@ class Properties(NamedTuple):
 def read_properties(given: Mapping[str, Any]) -> Properties:
     """The settings of a dict such as `{"bootstrap.servers": "127.0.0.1:9092"}`.
 
-    Raises ValueError that names every setting which Kohort does not know, or the one that has a
-    value which it cannot follow.
+    Raises ValueError, which names all unknown settings, or the one with a value that Kohort cannot
+    follow.
     """
     unknown = [name for name in given if name not in _READERS]
     if unknown:

@@ -1,4 +1,4 @@
-"""Upstream's settings, as far as they mean something here: frozen, bounded, documented."""
+"""Upstream's settings that have an effect here: frozen, bounded, documented."""
 
 from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig
 from kohort.config.properties import read_properties

@@ -1,6 +1,6 @@
 """Every setting of a broker, under upstream's name, with its default, bounds and meaning here.
 
-The attribute is the upstream name with underscores for dots, so one word finds both.
+The attribute is upstream's name with underscores for dots, so a search for one finds both.
 """
 
 from collections.abc import Mapping
@@ -44,12 +44,12 @@ LEAST_SEGMENT_BYTES = 1_048_576
 class BrokerConfig:
     """The settings of one broker. `BrokerConfig()` is the defaults; `of` checks texts."""
 
-    node_id: int = integer(0, "The id of this node, the first one of several.", least=0)
+    node_id: int = integer(0, "The id of this node, or of the first of several.", least=0)
     listeners: tuple[str, ...] = listing(
         ("PLAINTEXT://127.0.0.1:9092",), "Where the broker listens: NAME://host:port."
     )
     advertised_listeners: tuple[str, ...] = listing(
-        (), "What clients are told to connect to, when that differs from listeners."
+        (), "The addresses that clients are told, where they differ from listeners."
     )
     listener_security_protocol_map: tuple[str, ...] = listing(
         (), "The security protocol of each listener: NAME:PROTOCOL."
@@ -57,9 +57,11 @@ class BrokerConfig:
     controller_listener_names: tuple[str, ...] = listing(
         (), "Listeners of upstream's controllers: they are not opened."
     )
-    log_dirs: tuple[str, ...] = listing((), "The data directory, when no flag names one.")
+    log_dirs: tuple[str, ...] = listing((), "The data directory, unless a flag names one.")
     max_connections: int = integer(INT_MAX, "Connections open at the same time.", least=0)
-    max_connections_per_ip: int = integer(INT_MAX, "The same for one address.", least=0)
+    max_connections_per_ip: int = integer(
+        INT_MAX, "Connections open at the same time from one address.", least=0
+    )
     connections_max_idle_ms: int = long(
         600_000, "A connection that is silent for longer is closed."
     )
@@ -67,11 +69,11 @@ class BrokerConfig:
         104_857_600, "The largest request; a larger one closes the connection.", least=1
     )
     queued_max_request_bytes: int = long(
-        67_108_864, "Room for large requests on their way in, of all clients; -1 for no limit."
+        67_108_864, "Bytes of large requests being received, over all clients; -1 for no limit."
     )
     queued_max_response_bytes: int = long(
         67_108_864,
-        "Kohort's own: from so many bytes of answers on that clients have not taken, a Fetch gets "
+        "Kohort's own: once clients have left this many bytes of answers unread, a Fetch gets "
         "little; -1 for no limit.",
     )
     request_max_elements: int = integer(
@@ -80,13 +82,17 @@ class BrokerConfig:
         least=1,
     )
 
-    auto_create_topics_enable: bool = boolean(True, "Whether asking for a topic creates it.")
+    auto_create_topics_enable: bool = boolean(
+        True, "Whether a request that names a topic creates it."
+    )
     delete_topic_enable: bool = boolean(True, "Whether topics can be deleted.")
-    num_partitions: int = integer(1, "Partitions of a topic that does not say.", least=1)
+    num_partitions: int = integer(1, "Partitions of a new topic that names no number.", least=1)
     max_partitions: int = integer(
         50_000, "Kohort's own: partitions of all topics together.", least=1
     )
-    default_replication_factor: int = integer(1, "Replicas of a topic that does not say.", least=1)
+    default_replication_factor: int = integer(
+        1, "Replicas of a new topic that names no number.", least=1
+    )
     auto_adjust_replication_factor: bool = boolean(
         False, "Kohort's own: a replication factor above the number of nodes is lowered to it."
     )
@@ -96,14 +102,14 @@ class BrokerConfig:
     min_insync_replicas: int = integer(1, "Shown, and without effect: one copy is stored.", least=1)
     unclean_leader_election_enable: bool = boolean(False, "Shown, and without effect.")
     max_request_partition_size_limit: int = integer(
-        2000, "Partitions in one answer of DescribeTopicPartitions.", least=1
+        2000, "Partitions in one answer to DescribeTopicPartitions.", least=1
     )
-    fetch_max_bytes: int = integer(57_671_680, "The most that one Fetch answers.", least=1024)
+    fetch_max_bytes: int = integer(57_671_680, "Bytes in one answer to Fetch.", least=1024)
     max_incremental_fetch_session_cache_slots: int = integer(
-        1000, "Fetch sessions that are remembered.", least=0
+        1000, "Fetch sessions that are kept.", least=0
     )
     producer_id_expiration_ms: int = integer(
-        86_400_000, "After so much silence an idempotent producer is forgotten.", least=1
+        86_400_000, "An idempotent producer that is silent for longer is forgotten.", least=1
     )
     message_max_bytes: int = integer(1_048_588, "The largest batch of records.", least=0)
     compression_type: str = string(
@@ -117,27 +123,32 @@ class BrokerConfig:
 
     log_sync: str = string(
         "group",
-        "Kohort's own: group syncs once per turn before answers leave, none never.",
+        "Kohort's own: when logs are synced. group: before answers leave; none: never.",
         choices=("group", "none"),
     )
     log_segment_bytes: int = integer(
         1_073_741_824, "The size of a segment file.", least=LEAST_SEGMENT_BYTES
     )
     log_roll_ms: int | None = long(None, "The age at which a segment is closed.", least=1)
-    log_roll_hours: int = integer(168, "The same in hours, unless log.roll.ms is set.", least=1)
+    log_roll_hours: int = integer(
+        168, "The age at which a segment is closed, unless log.roll.ms is set.", least=1
+    )
     log_roll_jitter_ms: int | None = long(None, "Shown, and without effect.", least=0)
     log_roll_jitter_hours: int = integer(0, "Shown, and without effect.", least=0)
     log_retention_ms: int | None = long(None, "How long records are kept, -1 for ever.", least=-1)
     log_retention_minutes: int | None = integer(
-        None, "The same in minutes, unless log.retention.ms is set.", least=-1
+        None, "How long records are kept, unless log.retention.ms is set.", least=-1
     )
     log_retention_hours: int = integer(
-        168, "The same in hours, unless one of the others is set.", least=-1
+        168, "How long records are kept, unless log.retention.ms or .minutes is set.", least=-1
     )
-    log_retention_bytes: int = long(-1, "How much of a partition is kept, -1 for everything.")
+    log_retention_bytes: int = long(-1, "Bytes of a partition that are kept, -1 for all.")
     log_retention_check_interval_ms: int = long(300_000, "How often retention is applied.", least=1)
     log_initial_task_delay_ms: int = long(
-        30_000, "How long after the start retention is applied first.", least=0
+        30_000, "How long after the start retention is first applied.", least=0
+    )
+    log_flush_offset_checkpoint_interval_ms: int = long(
+        60_000, "How often it is written down up to where logs have been synced.", least=0
     )
     log_cleanup_policy: tuple[str, ...] = listing(
         ("delete",), "What happens to old records.", choices=CLEANUP_POLICIES
@@ -147,7 +158,7 @@ class BrokerConfig:
     log_cleaner_min_cleanable_ratio: float = double(
         0.5, "The share of uncleaned bytes from which a log is cleaned.", least=0, most=1
     )
-    log_cleaner_min_compaction_lag_ms: int = long(0, "Records younger than this stay.", least=0)
+    log_cleaner_min_compaction_lag_ms: int = long(0, "Younger records are not compacted.", least=0)
     log_cleaner_max_compaction_lag_ms: int = long(
         LONG_MAX, "Shown, and without effect yet.", least=1
     )
@@ -167,13 +178,15 @@ class BrokerConfig:
     log_local_retention_bytes: int = long(-2, "Shown, and without effect.", least=-2)
     log_local_retention_ms: int = long(-2, "Shown, and without effect.", least=-2)
     log_message_timestamp_type: str = string(
-        "CreateTime", "Whose clock stamps the records.", choices=TIMESTAMP_TYPES
+        "CreateTime",
+        "Whose clock gives records their time: the producer's or the broker's.",
+        choices=TIMESTAMP_TYPES,
     )
     log_message_timestamp_before_max_ms: int = long(
-        LONG_MAX, "How far a record's time may lie in the past.", least=0
+        LONG_MAX, "How far in the past a record's time may be.", least=0
     )
     log_message_timestamp_after_max_ms: int = long(
-        _HOUR_MS, "How far a record's time may lie in the future.", least=0
+        _HOUR_MS, "How far in the future a record's time may be.", least=0
     )
     log_preallocate: bool = boolean(False, "Shown, and without effect.")
 
@@ -215,18 +228,30 @@ class BrokerConfig:
     group_initial_rebalance_delay_ms: int = integer(
         3000, "How long a new classic group waits for more members."
     )
-    group_max_size: int = integer(INT_MAX, "Members of a classic group.", least=1)
+    group_max_size: int = integer(
+        INT_MAX, "The largest number of members of a classic group.", least=1
+    )
     group_consumer_session_timeout_ms: int = integer(
         45_000, "A member of a consumer group that is silent for longer is removed.", least=1
     )
-    group_consumer_min_session_timeout_ms: int = integer(45_000, "Its lower bound.", least=1)
-    group_consumer_max_session_timeout_ms: int = integer(60_000, "Its upper bound.", least=1)
-    group_consumer_heartbeat_interval_ms: int = integer(
-        5000, "How often members of consumer groups are told to heartbeat.", least=1
+    group_consumer_min_session_timeout_ms: int = integer(
+        45_000, "The lower bound of group.consumer.session.timeout.ms.", least=1
     )
-    group_consumer_min_heartbeat_interval_ms: int = integer(5000, "Its lower bound.", least=1)
-    group_consumer_max_heartbeat_interval_ms: int = integer(15_000, "Its upper bound.", least=1)
-    group_consumer_max_size: int = integer(INT_MAX, "Members of a consumer group.", least=1)
+    group_consumer_max_session_timeout_ms: int = integer(
+        60_000, "The upper bound of group.consumer.session.timeout.ms.", least=1
+    )
+    group_consumer_heartbeat_interval_ms: int = integer(
+        5000, "The interval at which members of consumer groups must heartbeat.", least=1
+    )
+    group_consumer_min_heartbeat_interval_ms: int = integer(
+        5000, "The lower bound of group.consumer.heartbeat.interval.ms.", least=1
+    )
+    group_consumer_max_heartbeat_interval_ms: int = integer(
+        15_000, "The upper bound of group.consumer.heartbeat.interval.ms.", least=1
+    )
+    group_consumer_max_size: int = integer(
+        INT_MAX, "The largest number of members of a consumer group.", least=1
+    )
     group_consumer_assignors: tuple[str, ...] = listing(
         ASSIGNOR_NAMES, "Server-side assignors; the first is the default."
     )
@@ -240,11 +265,15 @@ class BrokerConfig:
     group_consumer_assignment_interval_ms: int = integer(
         0, "The shortest time between two assignments of a group (upstream 1000).", least=0
     )
-    group_consumer_min_assignment_interval_ms: int = integer(0, "Its lower bound.", least=0)
-    group_consumer_max_assignment_interval_ms: int = integer(15_000, "Its upper bound.", least=0)
+    group_consumer_min_assignment_interval_ms: int = integer(
+        0, "The lower bound of group.consumer.assignment.interval.ms.", least=0
+    )
+    group_consumer_max_assignment_interval_ms: int = integer(
+        15_000, "The upper bound of group.consumer.assignment.interval.ms.", least=0
+    )
 
-    given: frozenset[str] = frozenset()  # upstream names that were set, for DescribeConfigs
-    ignored: tuple[str, ...] = ()  # names that upstream knows and that mean nothing here
+    given: frozenset[str] = frozenset()  # upstream's names of those that were set
+    ignored: tuple[str, ...] = ()  # upstream's names that have no effect here
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> "BrokerConfig":
@@ -271,9 +300,7 @@ class BrokerConfig:
         return found
 
     def without_effect(self) -> list[str]:
-        """The settings that were set to something that this broker checks, shows and does not
-        do.
-        """
+        """The settings whose values are checked and shown, but have no effect here."""
         return [
             name
             for name, setting in BROKER_SETTINGS.items()
@@ -302,7 +329,7 @@ def unknown_setting(name: str, known: Mapping[str, Setting]) -> ConfigError:
 
 
 def _special(name: str, setting: Setting, text: str) -> Value:
-    """The value of a text, where some settings take more than their kind says."""
+    """The value of a text, for settings that take more than their kind allows."""
     value = setting.parse(text)
     match name:
         case "group.consumer.assignors":
@@ -324,7 +351,7 @@ def _special(name: str, setting: Setting, text: str) -> Value:
 
 
 def _assignors(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Short names, from class names too. One assignor under both its names is refused."""
+    """Short names, also from class names. One assignor under both its names is refused."""
     short_names = tuple(_ASSIGNOR_CLASSES.get(name, name) for name in names)
     for name in short_names:
         if name not in ASSIGNOR_NAMES:
@@ -349,7 +376,7 @@ _BOUNDED = (
 
 
 def _cross_checked(config: BrokerConfig) -> None:
-    """What two settings must be to each other. Raises ConfigError."""
+    """Raises ConfigError for settings that contradict one another."""
     for name in _BOUNDED:
         least = name.replace("group.consumer.", "group.consumer.min.")
         most = name.replace("group.consumer.", "group.consumer.max.")

@@ -1,7 +1,7 @@
-"""Settings that upstream knows and that mean nothing here: named once in a warning, never refused.
+"""Settings of upstream that have no effect here: one warning names them, none is refused.
 
-A `server.properties` that works with upstream must work here, and its reader must learn
-what had no effect.
+A `server.properties` that works with upstream must work here, and its reader must learn which lines
+have no effect.
 """
 
 _NAMES = """
@@ -22,7 +22,7 @@ initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.p
 kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
 leader.imbalance.per.broker.percentage log.cleaner.dedupe.buffer.size log.cleaner.hash.algorithm
 log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
-log.cleaner.threads log.dir.failure.timeout.ms log.flush.offset.checkpoint.interval.ms
+log.cleaner.threads log.dir.failure.timeout.ms
 log.flush.start.offset.checkpoint.interval.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
 max.connection.creation.rate metric.reporters metrics.num.samples metrics.recording.level
@@ -41,7 +41,7 @@ transactional.id.expiration.ms unstable.api.versions.enable unstable.feature.ver
 
 IGNORED_NAMES = frozenset(_NAMES.split())
 
-# Whole families of settings: their names say what they are about, and that is what is missing here.
+# Whole families of settings, for features that do not exist here.
 _FAMILIES = (
     "cordoned.",
     "controller.quorum.",
@@ -61,5 +61,5 @@ _FAMILIES = (
 
 
 def means_nothing_here(name: str) -> bool:
-    """Whether upstream knows the setting and Kohort has nothing that it could change."""
+    """Whether upstream has the setting, and it can have no effect here."""
     return name in IGNORED_NAMES or name.startswith(_FAMILIES)

@@ -22,7 +22,7 @@ def listener_text(host: str, port: int) -> str:
 
 def listening_address(config: BrokerConfig) -> tuple[str, int]:
     """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
-    or when it wants more than plain text.
+    or when it needs more than plain text.
     """
     protocols = dict(one.split(":", 1) for one in config.listener_security_protocol_map)
     for listener in config.listeners:
@@ -39,7 +39,7 @@ def listening_address(config: BrokerConfig) -> tuple[str, int]:
 
 
 def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
-    """What clients are to be told: the first of `advertised.listeners` that is not a controller's.
+    """The address to tell clients: the first of `advertised.listeners` that is not a controller's.
     None: where the broker listens. Raises ConfigError.
     """
     for listener in config.advertised_listeners:

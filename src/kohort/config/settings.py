@@ -1,7 +1,6 @@
 """What a setting is: a name, a kind, a default, bounds, and how its text becomes a value.
 
-A text is refused with the name, the value and the valid range: the reader of that line has nothing
-else.
+A refusal names the setting, the value and the valid range: its reader may have nothing else.
 """
 
 from dataclasses import dataclass, field
@@ -38,7 +37,7 @@ _WIDTHS = {Kind.INT: 2**31, Kind.SHORT: 2**15, Kind.LONG: 2**63}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table of settings. None as default: unset, another setting decides."""
+    """One row of the table of settings. A default of None: unless set, another setting decides."""
 
     name: str
     kind: Kind
@@ -75,7 +74,7 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """What is valid, in words that end a sentence."""
+        """The valid values, in words that end a sentence."""
         if self.choices:
             many = "a list out of" if self.kind is Kind.LIST else "one of"
             return f"{many} {', '.join(self.choices)}"
@@ -164,7 +163,7 @@ def listing(default: tuple[str, ...], doc: str, *, choices: tuple[str, ...] = ()
 
 def _number(kind: type[int] | type[float], text: str) -> float | None:
     try:
-        # Python reads 1_000, which nobody else does.
+        # Python would read 1_000 as well.
         return None if "_" in text else kind(text)
     except ValueError:
         return None

@@ -33,7 +33,7 @@ class TopicSetting:
     synonyms: tuple[Synonym, ...] = ()
 
     def followed(self, broker: BrokerConfig) -> Value:
-        """What the broker's settings say for a topic that sets nothing."""
+        """The value that the broker's settings give a topic that does not set this one."""
         for name, unit in self.synonyms:
             value = broker.value(name)
             if value is not None:
@@ -152,7 +152,7 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {row.setting.name: row for row in _ROW
 
 
 def checked_topic_config(name: str, text: str) -> str:
-    """The text of a topic's setting as it is kept and shown. Raises ConfigError."""
+    """The text of a topic's setting, as kept and shown. Raises ConfigError."""
     row = TOPIC_SETTINGS.get(name)
     if row is None:
         raise ConfigError(f"Unknown topic config name: {name}")
@@ -166,7 +166,7 @@ def checked_topic_config(name: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """What the data plane must know of one topic: its own settings over the broker's."""
+    """What the data plane needs of one topic: its own settings over the broker's."""
 
     compacted: bool
     deleted: bool
@@ -185,7 +185,7 @@ class TopicConfig:
 
     @classmethod
     def of(cls, broker: BrokerConfig, overrides: Mapping[str, str]) -> "TopicConfig":
-        """The settings of a topic with these texts of its own, which have been checked before."""
+        """The settings of a topic that has these texts of its own, already checked."""
 
         def value(name: str) -> Value:
             row = TOPIC_SETTINGS[name]

@@ -1,8 +1,7 @@
-"""The classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, whatever kind of group they
-name.
+"""The classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) for every kind of group.
 
-What is asked of a request before any group is looked at stands here, and which kind of group
-answers it; `classic/` has the answers of a classic group.
+This module checks a request before it looks at any group, and finds the kind of group that answers
+it; `classic/` has the answers of a classic group.
 """
 
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
@@ -32,8 +31,8 @@ _MANY_LEAVE = 3  # the first version of LeaveGroup that names several members
 
 
 def join(state: State, call: Call[JoinGroupRequest], now: Millis) -> Effects:
-    """Which group is it? One that is not there yet is made first, and exists even when the join is
-    refused; an empty consumer group makes room for a classic one.
+    """Find the group. A new group is made first, and exists even when the join is refused; an empty
+    consumer group makes room for a classic one.
     """
     request = call.request
     group_id = _named(request.group_id)
@@ -71,7 +70,9 @@ def heartbeat(state: State, call: Call[HeartbeatRequest], now: Millis) -> Effect
 
 
 def leave(state: State, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
-    """An administrator may take members out of a consumer group as well, whatever they speak."""
+    """An administrator may remove members of a consumer group as well,
+    whichever protocol they use.
+    """
     request = call.request
     group = state.groups.get(_named(request.group_id))
     leaving = request.members
@@ -90,7 +91,7 @@ def leave(state: State, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
 def _left(
     call: Call[LeaveGroupRequest], leaving: list[MemberIdentity], codes: list[ErrorCode]
 ) -> Reply:
-    """Before v3 there is one member, and its error is that of the request."""
+    """Before v3 a request names one member, whose error is that of the request."""
     if call.version < _MANY_LEAVE:
         return Reply(call.token, LeaveGroupResponse(error_code=codes[0]))
     members = [

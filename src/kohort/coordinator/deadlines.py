@@ -1,8 +1,8 @@
 """Keyed deadlines, moved far more often than met.
 
 A heartbeat moves its session deadline and nothing else, so moving is an assignment: the heap keeps
-the older, earlier time and is corrected when that time comes. A deadline has one place in the heap;
-places that cancelling or an earlier time have left behind are dropped when they are met.
+the older, earlier time and is corrected when that time comes. A deadline has one place in the heap.
+Cancelling, or an earlier time, leaves places behind, which are dropped when they come up.
 """
 
 from heapq import heappop, heappush
@@ -11,7 +11,7 @@ from typing import Any
 from kohort.terms import GroupId, Millis
 
 Key = tuple[Any, ...]
-"""The kind of a deadline, the group it is about, and whatever tells it from others of its kind."""
+"""The kind of a deadline, its group, and whatever distinguishes it from others of its kind."""
 
 
 class _Deadline:
@@ -40,7 +40,7 @@ class Deadlines:
         return key in self._deadlines
 
     def set(self, key: Key, at: Millis, *details: Any) -> None:
-        """Let a deadline fall due at `at`. One that is set already is moved there."""
+        """Set a deadline to `at`, or move it there."""
         known = self._deadlines.get(key)
         if known is not None and known.at <= at:
             known.at, known.details = at, details
@@ -56,7 +56,7 @@ class Deadlines:
         return None if known is None else known.at
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The clock has gone forward, or back, in no time: every deadline goes along."""
+        """The clock has jumped forward or back: every deadline moves with it."""
         for deadline in self._deadlines.values():
             deadline.at = Millis(deadline.at + by_ms)
         self._heap = [(Millis(at + by_ms), place, key) for at, place, key in self._heap]

@@ -7,13 +7,13 @@ from kohort.terms import GroupId
 
 Request = TypeVar("Request")
 
-ANONYMOUS = "User:ANONYMOUS"  # upstream's name for whoever has not had to say who he is
+ANONYMOUS = "User:ANONYMOUS"  # upstream's name for a client that has not had to authenticate
 
 
 class Client(NamedTuple):
     """Who sent a request. `host` is written as Kafka writes it: `/127.0.0.1`, without a port.
 
-    `principal` is who he has proved to be.
+    `principal` is the identity that the client has proved.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Call(Generic[Request]):
 
 
 class Reply:
-    """An answer on its way out. It may answer an earlier step's call: the token says which one."""
+    """An answer on its way out. The token says which call it answers, perhaps an earlier one."""
 
     __slots__ = ("response", "token")
 
@@ -44,14 +44,14 @@ class Reply:
 
 
 class Producer(NamedTuple):
-    """Whose transaction records belong to (KIP-98)."""
+    """The producer whose transaction the records belong to (KIP-98)."""
 
     id: int
     epoch: int
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, as a control batch says it."""
+    """The end of a producer's transaction, as written in a control batch."""
 
     commit: bool
     coordinator_epoch: int
@@ -67,11 +67,10 @@ class Note(NamedTuple):
 class Effects:
     """What one step asks of the world: append these records, and only then send these replies.
 
-    Records are of the machine's own kind. They become true, by replay, before anything else is
-    asked of the machine. `again` says that the call is to be taken once more when they have: a join
-    to a group that the records make.
-    `producer` is for records inside a transaction; with a `marker` there are no records, and the
-    producer's transaction ends.
+    Records are of the machine's own kind. Replay makes them true before the machine is asked
+    anything else. `again` says that the call must be taken once more after that: the records make
+    the group which the call wants to join. `producer` is set for records inside a transaction. With
+    a `marker` there are no records, and the producer's transaction ends.
     """
 
     __slots__ = ("again", "marker", "notes", "producer", "records", "replies")
@@ -94,7 +93,7 @@ class Effects:
         self.marker = marker
 
     def extend(self, other: "Effects") -> None:
-        """Take in what belongs to the same step."""
+        """Take in the effects of another part of the same step."""
         self.records += other.records
         self.replies += other.replies
         self.notes += other.notes

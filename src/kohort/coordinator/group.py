@@ -1,6 +1,4 @@
-"""What every kind of group is asked, whoever asks: the one face of classic and consumer groups, and
-of those that another broker wrote.
-"""
+"""The questions that every kind of group answers: classic, consumer, and those of other brokers."""
 
 from typing import NamedTuple
 
@@ -24,7 +22,7 @@ class Session(NamedTuple):
 
 
 class Group:
-    """A group of some kind. A kind that has no answer to a question refuses it, as here."""
+    """A group of some kind. Questions that a kind does not answer are refused, as here."""
 
     __slots__ = ()
 
@@ -37,13 +35,13 @@ class Group:
         raise NotImplementedError
 
     def check_commit(self, _call: Call[OffsetCommitRequest], _topics: Topics) -> Session | None:
-        """Raise ApiError where the caller may not commit; the session that a commit renews, if it
-        renews one.
+        """The session that a commit renews, if any. Raises ApiError where the
+        caller may not commit.
         """
         raise self._without_offsets()
 
     def check_fetch(self, _wanted: OffsetFetchRequestGroup) -> None:
-        """Raise ApiError where the caller says that he is a member, and may not read offsets."""
+        """Raise ApiError where the caller says that it is a member and may not read offsets."""
 
     def check_offset_delete(self) -> None:
         """Raise ApiError where single offsets of the group may not be deleted."""
@@ -82,10 +80,10 @@ def _not_a(kind: GroupType, group_id: GroupId) -> ApiError:
 
 
 class OtherGroup(Group):
-    """A share or streams group that another broker wrote. We know that it is there, and leave it
-    alone.
+    """A share or streams group that another broker wrote. It is listed, and left alone.
 
-    Its state is not known; Stable keeps it from being taken for one that may be deleted.
+    Its state is not known; it is shown as Stable, so that nobody takes it for one that may be
+    deleted.
     """
 
     __slots__ = ("id", "protocol_type", "type")

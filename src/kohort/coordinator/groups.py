@@ -43,7 +43,7 @@ class Groups:
         return [group for group in self if isinstance(group, ConsumerGroup)]
 
     def add(self, group: Group) -> None:
-        """Take in a group. What had its id before is replaced."""
+        """Take in a group, in the place of any other group with its id."""
         self.by_id[group.id] = group
 
     def remove(self, group_id: GroupId) -> None:

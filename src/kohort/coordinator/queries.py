@@ -1,8 +1,7 @@
-"""Requests about groups as a whole: ListGroups, DescribeGroups, ConsumerGroupDescribe,
-DeleteGroups.
+"""ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups: requests about whole groups.
 
-Each group asked for is answered for itself. The driver keeps the answers behind everything appended
-so far.
+Each group is answered by itself. The driver holds the answers back until everything appended so far
+is durable.
 """
 
 from kohort.coordinator.effects import Call, Effects, answered

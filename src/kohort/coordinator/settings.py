@@ -1,4 +1,4 @@
-"""What groups are run by, as values: a group never asks the broker's configuration itself."""
+"""The settings of groups, as values: a group never asks the broker's configuration itself."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -18,7 +18,7 @@ class ConsumerSettings:
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:
-        """What a group has that has no settings of its own."""
+        """The settings of a group that has none of its own."""
         return cls(
             config.group_consumer_session_timeout_ms,
             config.group_consumer_heartbeat_interval_ms,

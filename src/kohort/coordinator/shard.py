@@ -3,8 +3,8 @@
 Requests come in by call(), records by replay(), time by tick(), the cluster's topics by
 topics_changed(). Nothing here reads a clock, draws a random number, or touches a file or a socket.
 
-A handler reads the state and describes what should be written. Whoever drives the machine replays
-what it describes before asking anything else of it, live as after a restart.
+A handler reads the state and describes what should be written. The driver replays this description
+before it asks the machine anything else, live as well as after a restart.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ from kohort.wire.messages.sync_group import SyncGroupRequest
 
 
 class Shard(State):
-    """The groups of one partition as a machine: what it is asked, and what it asks of the world.
+    """The groups of one partition, as a machine that a driver runs.
 
     Handlers validate before they touch a deadline, so a refusal changes nothing.
     """
@@ -56,7 +56,7 @@ class Shard(State):
             return Effects([], [Reply(call.token, call.request.refused(error))])
 
     def tick(self, now: Millis) -> Iterator[Effects]:
-        """Do what is due, a deadline at a time."""
+        """Do what is due, one deadline at a time."""
         while (due := self.deadlines.pop_due(now)) is not None:
             (kind, *about), details = due
             yield DEADLINES[kind](self, now, *about, *details)
@@ -66,14 +66,14 @@ class Shard(State):
         return self.deadlines.wake_at()
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The clock of the broker has gone forward, or back, by so much in no time."""
+        """The clock of the broker has jumped forward or back by this much."""
         self.deadlines.clock_jumped(by_ms)
 
     def topics_changed(self, topics: Topics, now: Millis) -> Iterator[Effects]:
-        """Take the next image of the cluster's topics; what follows from it comes in slices.
+        """Take the next image of the cluster's topics; its consequences come in slices.
 
-        Groups look at their topics anew at their next heartbeat. Offsets of deleted topics go; a
-        topic made anew under the same name is another topic.
+        Groups look at their topics at their next heartbeat. Offsets of deleted topics go; a topic
+        made anew under the same name is another topic.
         """
         before, self.topics = self.topics, topics
         changed, deleted = metadata.changes(before, topics)
@@ -88,9 +88,9 @@ class Shard(State):
         yield from cleanup.of_former_topics(self, changed)
 
     def start(self, now: Millis) -> Iterator[Effects]:
-        """The log has been read: from here on time counts. What follows comes in slices.
+        """The log has been read: from here on time counts. Its consequences come in slices.
 
-        What the end of a topic should have written while nobody was here is written now.
+        Tombstones for topics that were deleted while no broker was running are written now.
         """
         self.loading = False
         self.story.begin(self.groups)
@@ -99,8 +99,8 @@ class Shard(State):
         yield from cleanup.of_former_topics(self, self.topics.by_name)
 
     def replay(self, record: Record | Unknown, offset: int, producer: Producer | None) -> None:
-        """Make true what the record at `offset` says: the only way in which anything that a log can
-        bring back changes. `producer` is whose transaction it belongs to.
+        """Make true what the record at `offset` says. Nothing else changes what a log can bring
+        back. `producer` is the one whose transaction the record belongs to.
         """
         key = record.key
         REPLAYS[type(key)](self, key, record.value, offset, producer)
@@ -113,7 +113,7 @@ class Shard(State):
     decode = staticmethod(codec.decode)
 
     def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
-        """What to tell of a turn, a line for each thing that has happened."""
+        """What to tell about a turn, a line for each thing that has happened."""
         return self.story.lines(self.groups, calls, steps)
 
 
@@ -121,7 +121,7 @@ Replay = Callable[[State, Any, Any, int, Producer | None], None]
 
 
 def _plain(replay: Callable[[State, Any, Any], None]) -> Replay:
-    """A record that no transaction has, and that does not ask for its place in the log."""
+    """A record that may not be in a transaction and does not need its offset."""
 
     def outside(state: State, key: Any, value: Any, offset: int, producer: Producer | None) -> None:
         if producer is not None:
@@ -135,7 +135,7 @@ def _plain(replay: Callable[[State, Any, Any], None]) -> Replay:
 
 
 def _replay_unknown(state: State, key: bytes, value: bytes | None) -> None:
-    """What another broker wrote stays in the log; here only its groups are noted."""
+    """A record of another broker's type stays in the log; only its group is noted here."""
     foreign = foreign_group_or_none(key, value)
     if foreign is None:
         return

@@ -1,8 +1,7 @@
-"""What a shard knows. Handlers take it, read it, and describe what is to become of it.
+"""What a shard knows. Handlers read it and describe how it should change.
 
-What a log can bring back changes by replay alone. What no record tells is soft, and handlers change
-it themselves: deadlines, and of classic groups whatever belongs to a rebalance under way. A reload
-forgets it.
+Only replay changes what a log can bring back. Handlers themselves change what no record tells:
+deadlines, and the rebalance of a classic group that is under way. A reload forgets these.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +34,7 @@ class State:
         *,
         record_limit: Callable[[], int] = lambda: 1 << 20,
     ) -> None:
-        """`record_limit` says how many bytes a record may have at the moment."""
+        """`record_limit` returns how many bytes a record may have at the moment."""
         self.record_limit = record_limit
         self.new_uuid = new_uuid
         self.topics = topics

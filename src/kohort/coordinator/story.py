@@ -1,6 +1,4 @@
-"""What happens to groups, in words: a line for each group that has changed its state, or that
-something has happened to.
-"""
+"""What happens to groups, in words: a line for each change of state and each notable event."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,13 +17,13 @@ _MOVING = (JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
 
 
 class Story:
-    """The states as they were last told. It looks only at groups that a step may have changed."""
+    """The states as last told. Only groups that a step may have changed are looked at."""
 
     def __init__(self) -> None:
         self._told: dict[GroupId, str] = {}
 
     def begin(self, groups: Groups) -> None:
-        """Begin with what a log has brought back, without a line for each."""
+        """Begin with the groups that a log has brought back, without a line for each."""
         self._told = {group.id: _state_of(group) for group in groups}
 
     def lines(
@@ -50,7 +48,7 @@ class Story:
                 yield f"group {group_id}: {line}" + "".join(f"; {text}" for text in notes)
 
     def _line(self, groups: Groups, group_id: GroupId) -> str:
-        """From which state to which, empty when it is as it was."""
+        """The change from one state to another, empty when there is none."""
         group = groups.get(group_id)
         before = self._told.get(group_id)
         after = None if group is None else _state_of(group)
@@ -64,9 +62,7 @@ class Story:
 
 
 def _group_of(key: Any) -> GroupId:
-    """The field is called `group` in the records of classic groups, `group_id` in those of
-    KIP-848.
-    """
+    """The group of a record. Classic groups' records call the field `group`, others `group_id`."""
     return GroupId(key.group if hasattr(key, "group") else key.group_id)
 
 

@@ -1,6 +1,4 @@
-"""The topics of the cluster as one shard sees them: an image, replaced as a whole when something
-changes.
-"""
+"""The topics of the cluster as one shard sees them: an image, replaced whole at each change."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,9 +8,7 @@ from kohort.terms import TopicId
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the coordinator needs it. A topic created anew under the same name has another
-    id.
-    """
+    """A topic as the coordinator needs it. A topic made anew under the same name has a new id."""
 
     id: TopicId
     name: str
@@ -20,7 +16,7 @@ class Topic:
 
 
 class Topics:
-    """All topics, by name and by id. Never changed: `Shard.topics_changed` brings the next one."""
+    """All topics, by name and by id. An image never changes: `topics_changed` brings the next."""
 
     def __init__(self, topics: Iterable[Topic] = ()) -> None:
         self.by_name: dict[str, Topic] = {topic.name: topic for topic in topics}

@@ -1,9 +1,9 @@
 """Records of `__consumer_offsets` to bytes and back.
 
-A record type that is not in RECORDS is kept as it is: another broker wrote it, and may read it
-again. An unknown version of a known value is an error, since skipping it would forget a group in
-silence. Committed offsets are nearly all there is, so they have a way of their own in both
-directions; whatever is unusual about one goes the general way, and a test holds the two equal.
+A record type that is not in RECORDS is kept unchanged: another broker wrote it, and may read it
+again. An unknown version of a known value is an error, since skipping it would silently forget a
+group. Nearly all records are committed offsets, so these have a fast path in both directions; an
+unusual one takes the general path, and a test compares the two.
 """
 
 import struct
@@ -65,14 +65,14 @@ Value = (
 
 
 class Record(msgspec.Struct):
-    """A key and its value; without a value it says that what the key names is gone."""
+    """A key and its value. Without a value, what the key names is gone."""
 
     key: Key
     value: Value | None = None
 
 
 class Unknown(msgspec.Struct):
-    """A record of a type that is not ours, as the bytes that it is."""
+    """A record of an unknown type, as bytes."""
 
     type: int
     key: bytes
@@ -80,7 +80,7 @@ class Unknown(msgspec.Struct):
 
 
 class RecordType(NamedTuple):
-    """A row of RECORDS. `written` is the version of the value that we write."""
+    """A row of RECORDS. `written` is the version in which the value is written."""
 
     number: int
     key: type[Any]
@@ -126,7 +126,7 @@ _COMMIT_TAIL = Struct(">qBBB16s")  # timestamp; one tag, its number 0 and size 1
 
 
 def written_version(value: Value) -> int:
-    """The version that upstream writes: of a committed offset, only v1 has room for an expiry."""
+    """The version that upstream writes: only v1 of a committed offset has room for an expiry."""
     if type(value) is OffsetCommitValue and value.expire_timestamp != -1:
         return 1
     return _BY_VALUE[type(value)].written
@@ -147,12 +147,12 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def encode_key(key: Key) -> bytes:
-    """Any key, the general way."""
+    """Any key, by the general path."""
     return _INT16.pack(BY_KEY[type(key)].number) + codec.encode(key, 0)
 
 
 def encode_value(value: Value, version: int | None = None) -> bytes:
-    """Any value, the general way, in the version that we write or in another one that it has."""
+    """Any value, by the general path, in the version that we write or in another one."""
     if version is None:
         version = written_version(value)
     return _INT16.pack(version) + codec.encode(value, version)
@@ -194,10 +194,11 @@ def encode_commit_value(value: OffsetCommitValue) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> Record | Unknown:
-    """What a record of the log says. Bytes behind the last field are ignored, as upstream does.
+    """The key and value of a record of the log. Bytes behind the last field are
+    ignored, as upstream does.
 
-    Raises WireError for bytes that are not such a record, and for a version of a value that is not
-    known: the partition cannot be loaded then.
+    Raises WireError for bytes that are no such record, and for an unknown version of a value: the
+    partition then cannot be loaded.
     """
     if key[:2] == b"\x00\x01":
         commit = decode_commit_key(key)
@@ -215,7 +216,7 @@ def decode(key: bytes, value: bytes | None) -> Record | Unknown:
 
 
 def decode_value(row: RecordType, value: bytes) -> Any:
-    """Any value, the general way. Raises WireError, as `decode` does."""
+    """Any value, by the general path. Raises WireError, as `decode` does."""
     if len(value) < 2:
         raise WireError(f"a {row.value.__name__} of {len(value)} bytes has no version")
     (version,) = _INT16.unpack_from(value)
@@ -285,7 +286,7 @@ def decode_commit_value(value: bytes) -> OffsetCommitValue:
 
 
 class ForeignGroup(NamedTuple):
-    """A share or streams group, of which we know that it is there and nothing else."""
+    """A share or streams group. Only its existence is known here."""
 
     type: GroupType
     id: GroupId

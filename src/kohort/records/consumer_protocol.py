@@ -1,8 +1,7 @@
-"""The payloads that classic consumers hand each other through the coordinator (JoinGroup,
-SyncGroup).
+"""The payloads of JoinGroup and SyncGroup, which classic consumers exchange.
 
-A version stands in front. Whoever reads takes what he knows of it: versions only append fields, so
-a version beyond the last is read as the last one, and bytes behind the last field are ignored.
+A payload begins with its version. Later versions only append fields: a version beyond the last is
+read as the last one, and bytes behind the last field are ignored.
 """
 
 from struct import Struct
@@ -28,7 +27,7 @@ class TopicPartition:
 
 @record(versions="0-3")
 class ConsumerProtocolSubscription:
-    """What a consumer asks for. v1 adds what it owns, v2 since which generation, v3 its rack."""
+    """What a consumer asks for. v1 adds what it owns, v2 the generation of that, v3 its rack."""
 
     topics: list[String]
     user_data: Bytes | None = None
@@ -39,19 +38,19 @@ class ConsumerProtocolSubscription:
 
 @record(versions="0-3")
 class ConsumerProtocolAssignment:
-    """What a consumer is given. All versions are alike."""
+    """What a consumer is given. All versions have the same fields."""
 
     assigned_partitions: list[TopicPartition]
     user_data: Bytes | None = None
 
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """The metadata of a consumer's protocol. Raises WireError for bytes that are not such."""
+    """A consumer's subscription. Raises WireError for bytes that are none."""
     return _decode(ConsumerProtocolSubscription, data)
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """A consumer's assignment. Raises WireError, for no bytes at all too."""
+    """A consumer's assignment. Raises WireError for bytes that are none, and for no bytes."""
     return _decode(ConsumerProtocolAssignment, data)
 
 

@@ -1,9 +1,8 @@
-"""What is in `__consumer_offsets`: every key and value, in the order of record types, names as
-upstream.
+"""Every key and value in `__consumer_offsets`, by record type, under upstream's names.
 
-The layouts are upstream's to the byte, so that a log can be moved between a broker of theirs and
-one of ours. A key is written as its record type and then its fields, a value as its version and
-then its fields; no value at all is a tombstone.
+The layouts are upstream's to the byte, so that a log can move between an Apache Kafka and ours. A
+key is written as its record type and then its fields, a value as its version and then its fields;
+no value at all is a tombstone.
 """
 
 from kohort.wire.schema import Bytes, Int8, Int32, Int64, String, Uuid, at, record, struct
@@ -134,7 +133,7 @@ class ConsumerGroupMemberMetadataKey:
 
 @record(flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """`classic_member_metadata` is there for a member that speaks the classic protocol."""
+    """`classic_member_metadata` is set for a member that uses the classic protocol."""
 
     instance_id: String | None
     rack_id: String | None
@@ -179,7 +178,7 @@ class ConsumerGroupTargetAssignmentMemberValue:
 
 @struct
 class TopicPartitions:
-    """Partitions of one topic that a member has; the epochs say since when (KIP-1251)."""
+    """Partitions of one topic that a member has; the epochs tell since when (KIP-1251)."""
 
     topic_id: Uuid
     partitions: list[Int32]

@@ -1,7 +1,7 @@
-"""The hash by which a group sees that its topics have changed, without keeping what they were.
+"""The hash that shows a group whether its topics have changed, without a copy of them.
 
-It is upstream's hash, so that a group that moves from one broker to another is not rebalanced for
-nothing. Signed 64 bits, as the records have it; 0 says that there is no topic.
+It is upstream's hash, so that a group that moves to another broker does not rebalance for nothing.
+It has signed 64 bits, as in the records; 0 says that there is no topic.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Floor 4: where the coordinator and its log meet, and in which order."""
+"""Floor 4: where the coordinator meets its log, and in which order."""

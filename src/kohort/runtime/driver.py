@@ -1,13 +1,12 @@
 """The one order that matters: step, append, sync, and only then reply.
 
-This is the only place where a machine meets its log. A turn takes everything that has arrived as
-one batch; its replies are parked at the log's end, and leave when the log says that it is durable
-up to there. A reply without records parks there too, so nobody ever reads what a crash could take
-back.
+Only here does a machine meet its log. A turn takes everything that has arrived as one batch. Its
+replies are parked at the log's end, and leave once the log is durable up to there. A reply without
+records parks there too, so nobody ever reads what a crash could take back.
 
-A call that fails fails alone: nothing of it has become true. When the log refuses what is true in
-the machine already, every call of the turn is refused, and the machine is read anew from the log,
-between the turns of the others.
+A call that fails leaves all others, and the state, as they are. When the log refuses what is
+already true in the machine, every call of the turn is refused, and the machine is loaded again from
+the log, between the turns of the others.
 """
 
 from collections import deque
@@ -27,10 +26,10 @@ from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 
 RETRY_MS = 1000
-AGAIN_MAX = 4  # a call that is taken more often than this goes round in a circle
+AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
 STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the next
 
-_NOTHING = Effects()  # what a call has come to before it is asked
+_NOTHING = Effects()  # the result of a call before it is made
 
 M = TypeVar("M", bound=Machine)
 
@@ -44,10 +43,11 @@ class Condition(Enum):
 
 
 class PartitionDriver(Generic[M]):
-    """Drives one machine. `turn` may be called at any time; `synced` must follow with what the log
-    has made durable. Nothing here waits, and nothing here knows what a socket is.
+    """Drives one machine. `turn` may be called at any time; after it, tell `synced` how far the log
+    is durable. Nothing here waits, and nothing here knows what a socket is.
 
-    `name` is what messages call it, `limit_bytes` tells the largest batch that it may write.
+    `name` is the machine's name in messages; `limit_bytes` returns the size of the largest batch
+    that it may write.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class PartitionDriver(Generic[M]):
         self._retry_at: Millis | None = None
         self._durable = log.end
         self._lost = False
+        self._unread = False  # the log cannot be read, and will not be until somebody has mended it
 
     @property
     def active(self) -> bool:
@@ -81,7 +82,7 @@ class PartitionDriver(Generic[M]):
 
     @property
     def waits_for_sync(self) -> bool:
-        """Whether the log holds more than it has made durable."""
+        """Whether the log holds more than is durable."""
         return self._durable < self.log.end
 
     def submit(self, call: Call[Any]) -> None:
@@ -92,7 +93,10 @@ class PartitionDriver(Generic[M]):
             self._refuse(call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being read")
         else:
             text = f"{self.name} cannot be written or read"
-            self._refuse(call, ErrorCode.NOT_COORDINATOR, text)
+            code = (
+                ErrorCode.COORDINATOR_NOT_AVAILABLE if self._unread else ErrorCode.NOT_COORDINATOR
+            )
+            self._refuse(call, code, text)
 
     def wake_at(self) -> Millis | None:
         """When `turn` has something to do of its own accord."""
@@ -101,8 +105,9 @@ class PartitionDriver(Generic[M]):
         return Millis(0) if self._chores else self.machine.wake_at()
 
     def turn(self, now: Millis, due: Millis | None = None) -> None:
-        """Everything that is due and everything that has arrived, as one batch. Only what was due
-        at `due` is: that may lie before `now`, where clients could not be heard meanwhile.
+        """Handle everything that is due and everything that has arrived, as one batch. Deadlines
+        count as due up to `due`, which may lie before `now` when clients could not be heard
+        meanwhile.
         """
         if self._retry_at is not None and now >= self._retry_at:
             self.start_loading()
@@ -125,19 +130,21 @@ class PartitionDriver(Generic[M]):
                 self._observe.info(line)
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The clock has gone forward, or back, by so much in no time."""
+        """The clock has jumped forward or back by this much."""
         self.machine.clock_jumped(by_ms)
         if self._retry_at is not None:
             self._retry_at = Millis(self._retry_at + by_ms)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
-        """Bring the machine the next image of the cluster's topics; `turn` does what follows."""
+        """Give the machine the next image of the cluster's topics; `turn` does
+        what follows from it.
+        """
         follows = self.machine.topics_changed(topics, now)
         if self.condition is Condition.ACTIVE:
             self._chores.append(follows)
 
     def synced(self, durable: Offset) -> list[Reply]:
-        """The replies that are safe to send, in the order in which they were earned."""
+        """The replies that are now safe to send, in the order of their calls."""
         self._durable = durable
         released: list[Reply] = []
         parked = self._parked
@@ -146,8 +153,8 @@ class PartitionDriver(Generic[M]):
         return released
 
     def lost(self, error: Exception) -> list[Reply]:
-        """The log has refused a sync: the replies that nobody can stand for any more. The machine
-        serves nobody until the log is opened anew.
+        """A sync of the log has failed: the replies that are no longer certain. The machine serves
+        no calls until the log is opened anew.
         """
         self._lost = True
         lost = [reply for _, reply in self._parked]
@@ -157,7 +164,7 @@ class PartitionDriver(Generic[M]):
         return lost
 
     def start_loading(self) -> None:
-        """Begin to read the machine from its log; `load_some` goes on with it."""
+        """Begin to load the machine from its log; `load_some` goes on with it."""
         self.machine = self._new_machine()
         self.condition = Condition.LOADING
         self._retry_at = None
@@ -165,7 +172,7 @@ class PartitionDriver(Generic[M]):
         self._loading = load(self.log, self.machine)
 
     def load_some(self, now: Millis, records: int = 1 << 62) -> bool:
-        """Read about so many records more; true while there is more to read.
+        """Read about this many records more; true while there is more to read.
 
         A log that cannot be read leaves the machine FAILED, unless another try may help.
         """
@@ -183,6 +190,7 @@ class PartitionDriver(Generic[M]):
             self._loading = None
             self.condition = Condition.FAILED
             again = isinstance(error, StorageError)
+            self._unread = isinstance(error, Broken)
             self._retry_at = Millis(now + RETRY_MS) if again else None
             self._observe.error(
                 f"{self.name} cannot be loaded, its calls are refused"
@@ -191,7 +199,7 @@ class PartitionDriver(Generic[M]):
         return False
 
     def _start(self, now: Millis) -> None:
-        """Serve from now on; what the start asks for is written first, or in the next turns."""
+        """Serve from now on; the records of the start are written first, or in the next turns."""
         turn = Turn(self.machine, self.log.end, self.limit_bytes())
         follows = self.machine.start(now)
         first = next(follows, None)
@@ -202,7 +210,7 @@ class PartitionDriver(Generic[M]):
         self.condition = Condition.ACTIVE
 
     def _do_due(self, turn: Turn, due: Millis) -> None:
-        """Meet deadlines. One that fails is told and forgotten; the others are met."""
+        """Meet deadlines. One that fails is reported and forgotten; the others are met."""
         wake = self.machine.wake_at()
         if wake is None or wake > due:
             return
@@ -236,8 +244,8 @@ class PartitionDriver(Generic[M]):
             turn.take(effects, encoded)
 
     def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
-        """Take calls in the order in which they came. One that fails is refused, and nothing of it
-        is true.
+        """Take calls in the order in which they came. One that fails is
+        refused, and changes nothing.
         """
         ask, encoded, take = self.machine.call, turn.encoded, turn.take
         for call in calls:
@@ -260,7 +268,9 @@ class PartitionDriver(Generic[M]):
                 self._remember(call, effects)
 
     def _refusal(self, call: Call[Any], error: Exception) -> ApiError:
-        """What a call is told that has failed: what is wrong with it, or that the fault is ours."""
+        """The answer to a call that has failed: what is wrong with it, or that
+        the fault is ours.
+        """
         if isinstance(error, ApiError):
             return error
         if isinstance(error, WireError):
@@ -295,7 +305,7 @@ class PartitionDriver(Generic[M]):
                     self._unanswered.pop(id(reply.token), None)
 
     def _remember(self, call: Call[Any], effects: Effects) -> None:
-        """Keep a call that waits for somebody else's step, so that a failure can refuse it."""
+        """Keep a call that waits for another one, so that a failure can refuse it."""
         if all(reply.token is not call.token for reply in effects.replies):
             self._unanswered[id(call.token)] = call
 
@@ -316,7 +326,7 @@ class PartitionDriver(Generic[M]):
         self._retry_at = None if self._lost else Millis(now + RETRY_MS)
 
     def _tell_failure(self, what: str, error: Exception) -> None:
-        """A fault of ours: with where it happened, for whoever mends it."""
+        """Report a fault of ours, with the traceback for whoever repairs it."""
         self._observe.error(
             f"{what} has failed in {self.name}:\n{''.join(format_exception(error))}"
         )

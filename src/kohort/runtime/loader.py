@@ -1,4 +1,4 @@
-"""From a log to a machine: records are replayed by the functions that apply a live step, too."""
+"""From a log to a machine: the functions that apply a live step replay the records, too."""
 
 from collections.abc import Iterator
 

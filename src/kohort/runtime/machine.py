@@ -1,7 +1,7 @@
-"""What the runtime drives: a state machine that is told everything and remembers by a log alone.
+"""What the runtime drives: a state machine that is told everything and remembers only by a log.
 
-The groups of a partition are the first such machine. Nothing in the runtime knows what a machine
-does; everything that the order of the log decides is in this contract.
+The groups of a partition are the first such machine. The runtime does not know what a machine does;
+this contract has everything that the order of the log decides.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,16 +13,16 @@ from kohort.terms import Millis
 
 
 class Machine(Protocol):
-    """A machine never reads a clock and never waits. What a step describes in records becomes true
-    when the records are replayed, which happens before the machine is asked anything else.
+    """A machine never reads a clock and never waits. The records of a step become true when they
+    are replayed, which happens before the machine is asked anything else.
 
-    Live and after a restart, replay gets the same arguments: the record, the offset that it has in
-    the log, and whose transaction it belongs to.
+    Live and after a restart, replay gets the same arguments: the record, its offset in the log, and
+    the producer whose transaction it belongs to.
     """
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
-        """Answer a request or park it. An expected refusal is an answer; whatever is raised
-        concerns this call alone, and nothing that a log can bring back has changed.
+        """Answer a request or park it. An expected refusal is an answer. Any other error concerns
+        this call alone, and has changed nothing that a log can bring back.
         """
 
     def tick(self, now: Millis) -> Iterator[Effects]:
@@ -32,16 +32,16 @@ class Machine(Protocol):
         """When `tick` has something to do; it may be asked too early, never too late."""
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The clock has gone forward, or back, by so much in no time: deadlines go along."""
+        """The clock has jumped forward or back by this much: deadlines move with it."""
 
     def topics_changed(self, topics: Topics, now: Millis) -> Iterator[Effects]:
-        """Take the next image of the cluster's topics. What follows from it is long: other calls
-        may come between two of its steps. While the log is being read, nothing follows.
+        """Take the next image of the cluster's topics. The consequences may be many steps, and
+        other calls may come between two of them. While the log is being read there are none.
         """
 
     def start(self, now: Millis) -> Iterator[Effects]:
-        """The log has been read. What follows is long, as with `topics_changed`; the machine is
-        ready for calls when its first step has been asked for.
+        """The log has been read. The consequences may be many steps, as with `topics_changed`; the
+        machine is ready for calls once the first of them has been asked for.
         """
 
     def replay(self, record: Any, offset: int, producer: Producer | None) -> None:
@@ -51,12 +51,12 @@ class Machine(Protocol):
         """A producer's transaction has ended."""
 
     def encode(self, record: Any) -> tuple[bytes, bytes | None]:
-        """The key and the value of a record. Raises WireError for one that no log has room for."""
+        """The key and the value of a record. Raises WireError for one that is too
+        large for any log.
+        """
 
     def decode(self, key: bytes, value: bytes | None) -> Any:
-        """The record. Raises WireError for one whose version is not known: half a log is worse than
-        none.
-        """
+        """The record. Raises WireError for an unknown version: half a log is worse than none."""
 
     def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
         """What the log of the broker should say about a turn, a line for each thing."""

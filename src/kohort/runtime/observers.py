@@ -1,4 +1,4 @@
-"""Who is told what happens. The core itself says nothing."""
+"""Where the broker reports what happens. The core itself reports nothing."""
 
 from typing import Protocol
 
@@ -6,8 +6,8 @@ from typing import Protocol
 class Observer(Protocol):
     """Takes lines for the log of the broker; a `logging.Logger` is one.
 
-    `info` is for what happens to groups, `warning` for what was cut, skipped or refused, with
-    numbers, `error` for what should not have happened.
+    `info` is for what happens to groups; `warning` for what was cut, skipped or refused, with
+    numbers; `error` for what should not have happened.
     """
 
     def info(self, text: str, /) -> None: ...

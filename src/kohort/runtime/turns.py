@@ -1,7 +1,7 @@
 """What one turn writes: the records of its steps, already true in the machine, as batches.
 
-A batch has one producer and fits into what a reader of the log may be given at once. Where a step
-is larger, it is cut between two records; its answer waits for all of them.
+A batch has one producer and is small enough for a reader of the log. A larger step is cut between
+two records; its answer waits for all of them.
 """
 
 from kohort.coordinator.effects import Effects, Marker, Producer
@@ -49,7 +49,7 @@ class _Batch:
 
 
 class Turn:
-    """Steps taken one after the other; `end` is the offset that the next record will have."""
+    """Steps in their order; `end` is the offset that the next record will have."""
 
     def __init__(self, machine: Machine, end: int, limit_bytes: int) -> None:
         self.steps: list[Effects] = []
@@ -62,7 +62,7 @@ class Turn:
         self._left = -1  # room in it
 
     def encoded(self, effects: Effects) -> list[Entry]:
-        """The records of a step as bytes, for `take`. Raises what keeps one of them from being
+        """The records of a step as bytes, for `take`. Raises whatever keeps one of them from being
         written, before any of them is true.
         """
         encode = self._machine.encode
@@ -89,7 +89,7 @@ class Turn:
             )
 
     def take(self, effects: Effects, entries: list[Entry]) -> None:
-        """Make the step true that was encoded last, and keep what it writes."""
+        """Make the last encoded step true, and keep what it writes."""
         self.steps.append(effects)
         producer = effects.producer
         if entries:
@@ -116,7 +116,7 @@ class Turn:
         return [one.packed(now) for one in self._batches]
 
     def _keep(self, entries: list[Entry], producer: Producer | None) -> None:
-        """Begin a batch, or several, for a step that the last one does not take as a whole."""
+        """Begin a batch, or several, for a step that does not fit into the last one."""
         self._left = -1
         for entry in entries:
             size = _size_of(entry)

@@ -1,5 +1,5 @@
-"""Who may do what. Handlers ask the cluster's `may`, which is given by whoever opens the cluster.
-Nothing is forbidden yet: `everyone_may` is all that is ever given.
+"""Who may do what. Handlers ask the cluster's `may`, which the opener of the cluster provides. So
+far that is always `everyone_may`: nothing is forbidden yet.
 
 Operations and kinds have upstream's codes. Answers show the operations that a caller may do as bit
 fields of these codes (KIP-430).
@@ -50,15 +50,15 @@ class Kind(IntEnum):
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = Kind
 
 May = Callable[[Client, Operation, Kind, str], bool]
-"""Whether a client may do something with what has that name, whether it exists or not.
+"""Whether a client may do something with the thing of this name, whether it exists or not.
 
-The name of the cluster is CLUSTER_NAME. Where the name is ANY, the question is whether there is a
-name at all for which it is allowed.
+The name of the cluster is CLUSTER_NAME. With the name ANY, the question is whether it is allowed
+for any name at all.
 """
 
 CLUSTER_NAME = "kafka-cluster"
 ANY = "*"
-NOT_ASKED = -2147483648  # a bit field that nobody wanted
+NOT_ASKED = -2147483648  # a bit field that was not asked for
 
 # The operations that upstream knows for each kind: no bit field shows another.
 _OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
@@ -110,19 +110,19 @@ def everyone_may(_client: Client, _operation: Operation, _kind: Kind, _name: str
 
 
 def refusal(kind: Kind) -> ApiError:
-    """What somebody is told who may not. It does not tell whether there is such a thing."""
+    """The refusal of a client that may not. It does not tell whether the thing exists."""
     return ApiError(*_REFUSALS[kind])
 
 
 def check(may: May, client: Client, operation: Operation, kind: Kind, name: str) -> None:
-    """Raises ApiError with the code of that kind when the client may not."""
+    """Raises ApiError, with the code of that kind, when the client may not."""
     if not may(client, operation, kind, name):
         raise refusal(kind)
 
 
 def check_everywhere(may: May, client: Client, operation: Operation, topic: str) -> None:
-    """Raises ApiError when the client may not create or delete a topic. Who may do that on the
-    cluster may do it to every topic.
+    """Raises ApiError when the client may not create or delete a topic. A client that may do so on
+    the cluster may do so to every topic.
     """
     if not may(client, operation, CLUSTER, CLUSTER_NAME):
         check(may, client, operation, TOPIC, topic)
@@ -136,7 +136,7 @@ def operations(may: May, client: Client, kind: Kind, name: str) -> int:
 
 
 def cluster_operations(may: May, client: Client) -> int:
-    """What a client may do with the cluster; nothing is told to who may not describe it."""
+    """What a client may do with the cluster; nothing when it may not describe the cluster."""
     if not may(client, DESCRIBE, CLUSTER, CLUSTER_NAME):
         return 0
     return operations(may, client, CLUSTER, CLUSTER_NAME)

@@ -1,8 +1,8 @@
-"""The asyncio side of the broker: when a turn is taken, which thread waits for the disk, and what
-time it is. Everything else is `cluster.py`.
+"""The asyncio side of the broker: it decides when to take a turn, waits for the disk on threads,
+and knows the time. Everything else is `cluster.py`.
 
-One turn of the cluster per iteration of the loop: whatever all connections have sent is one batch,
-and every connection gets its answers in one write. There is no task, future or timer per request.
+The cluster takes one turn per iteration of the loop: what all connections have sent is one batch,
+and every connection gets its answers in one write. No request has a task, future or timer.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from kohort.terms import Millis, Offset
 
 log = logging.getLogger("kohort")
 
-SYNC_THREADS = 8  # a file system writes its journal once for all who wait at the same time
+SYNC_THREADS = 8  # a file system writes its journal once for all syncs that wait at the same time
 SWEEP_SECONDS = 5.0
 FREE_PORT_TRIES = 20
 LEAST_SWEEP_SECONDS = 0.25
 BUSY_SWEEP_SECONDS = 0.02  # while a log is being cleaned, slice by slice
-STALL_MS = 100  # so much later than it should, and the loop has stood still
+STALL_MS = 100  # a timer that is later than this shows that the loop has stood still
 HOLD_MS = 250  # how long after a stall the sockets are read before anybody is late
 
 
@@ -85,8 +85,8 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
-        """Open the logs, bind the ports, begin to answer. Groups of a large log answer once it is
-        read.
+        """Open the logs, bind the ports, begin to answer. The groups of a large log answer
+        once it is read.
 
         Raises OSError when a port is taken, KohortError when the data directory cannot be used.
         """
@@ -126,9 +126,9 @@ class Broker:
         return pool
 
     async def _bind_all(self, host: str, port: int) -> None:
-        """Take a port and those behind it, so that a restart that names the first finds them all.
+        """Bind a port and those behind it, so that a restart with the first port finds them all.
 
-        Of free ports not every one has free ones behind it: then another is tried.
+        The ports behind a free one may be taken; then another one is tried.
         """
         if port + self.node_count > 65536:
             raise KohortError(f"{self.node_count} nodes from port {port} on end beyond port 65535")
@@ -162,7 +162,7 @@ class Broker:
         self.addresses.append((name[0], name[1]))
 
     def _in_force(self) -> BrokerConfig:
-        """The settings with what the command line and the system have decided instead of them."""
+        """The settings, with those that the command line and the system have overridden."""
         config = self.config
         log_dirs = config.log_dirs if self.data_dir is None else (str(self.data_dir),)
         given = {"listeners"} if self.data_dir is None else {"listeners", "log.dirs"}
@@ -174,9 +174,7 @@ class Broker:
         )
 
     def _advertised(self) -> list[Endpoint]:
-        """What clients are told to connect to: `advertised.listeners`, or where the nodes
-        listen.
-        """
+        """The addresses told to clients: `advertised.listeners`, or where the nodes listen."""
         told = advertised_address(self.config)
         nodes = []
         for index, (host, port) in enumerate(self.addresses):
@@ -227,7 +225,7 @@ class Broker:
         return self._doors[node]
 
     def schedule_turn(self) -> None:
-        """See to it that a turn is taken at the end of this iteration of the loop."""
+        """Have a turn taken at the end of this iteration of the loop."""
         if self._turn_wanted is None:
             self._turn_wanted = self._clock()
             assert self._loop is not None
@@ -254,8 +252,8 @@ class Broker:
             self._loop.call_soon(self._load)
 
     def _look_for_stall(self, wanted: Millis, now: Millis) -> None:
-        """While the process stood still, what clients have sent waits in the sockets: it is read
-        before any deadline falls due. A stall is not their silence.
+        """Before any deadline is met after a stall, read what clients sent meanwhile. The process
+        stood still, not they.
         """
         if now - wanted > STALL_MS:
             if now >= self._hold_until:
@@ -267,7 +265,7 @@ class Broker:
         self._ready.append(protocol)
 
     def _flush(self, now: Millis) -> None:
-        """Send what has been answered; what was held back behind it may now be handled."""
+        """Send the answers that are ready; requests that were held back may now be handled."""
         while self._ready:
             ready, self._ready = self._ready, []
             for protocol in ready:
@@ -275,7 +273,7 @@ class Broker:
 
     def _arm(self, cluster: Cluster, now: Millis) -> None:
         """Have a turn taken when the cluster wants one. A timer that is set too early stays: moving
-        it at every turn would cost more than waking for nothing.
+        it at every turn would cost more than waking up in vain.
         """
         at = cluster.wake_at()
         if at is not None and now < self._hold_until:
@@ -306,7 +304,7 @@ class Broker:
             self._sync_threads.submit(self._sync_one, one)
 
     def _sync_one(self, one: Written) -> None:
-        """On a thread of its own: nothing but the wait for the disk."""
+        """Sync one log, on a thread of its own that only waits for the disk."""
         try:
             outcome: Offset | Broken = one.log.sync()
         except Broken as error:
@@ -322,7 +320,7 @@ class Broker:
             self._turn()
 
     def _begin_work(self, cluster: Cluster) -> None:
-        """What keeps a disk busy runs beside the loop; without a disk it is done at once."""
+        """Run long work for the disk beside the loop; without a disk, do it at once."""
         work = cluster.begin_work()
         while work is not None and self.data_dir is None:
             work.run()
@@ -349,7 +347,7 @@ class Broker:
             loop.call_soon_threadsafe(function, *arguments)
 
     def _sweep(self) -> None:
-        """Close connections that have been silent for too long; see to the clock and the logs."""
+        """Close silent connections; look after the clock and the logs."""
         assert self._loop is not None
         self.sockets.close_silent(self._loop.time())
         self.sockets.close_slow(self._loop.time())
@@ -368,7 +366,9 @@ class Broker:
             )
 
     def _sweep_pause(self) -> float:
-        """Seconds between two looks: a silent connection is found a quarter too late at most."""
+        """Seconds between two sweeps: a silent connection is found a quarter of its
+        limit late at most.
+        """
         idle_ms = self.config.connections_max_idle_ms
         if idle_ms < 0:
             return SWEEP_SECONDS

@@ -2,8 +2,9 @@
 
 
 class Budget:
-    """What is taken must be given back. Something may be taken as long as anything is left, so that
-    nothing is too large for an empty broker: the limit is passed by one taker at most.
+    """What is taken must be given back. As long as anything is left something may be taken,
+    whatever its size: no request is too large for an empty broker, and only one taker passes the
+    limit.
     """
 
     __slots__ = ("limit", "used")
@@ -18,7 +19,7 @@ class Budget:
         return self.limit - self.used
 
     def take(self, size: int) -> bool:
-        """Take so many bytes, if anything is left."""
+        """Take this many bytes, if anything is left."""
         if self.used >= self.limit:
             return False
         self.used += size
@@ -29,9 +30,7 @@ class Budget:
 
 
 class Memory:
-    """The two budgets of a broker: of large requests on their way in, and of answers on their way
-    out.
-    """
+    """The two budgets of a broker: for large requests coming in, and for answers going out."""
 
     __slots__ = ("answers", "requests")
 

@@ -1,7 +1,7 @@
-"""The topics of the cluster, kept in one small file that is replaced as a whole.
+"""The topics of the cluster, in one small file that is always replaced as a whole.
 
-A change is on the disk before anybody sees it. A topic that is being deleted is remembered until
-its logs are gone, so that a crash cannot bring old records back under a new topic of that name.
+A change is on the disk before it can be seen. A topic that is being deleted is remembered until its
+logs are gone, so that a crash cannot bring old records back under a new topic of that name.
 
 The file has a checksum, and a copy beside it. A catalog that is lost without being noticed would
 give producer ids out again and take all settings away.
@@ -34,7 +34,7 @@ _FOREIGN_PRODUCER_ID = 1 << 62  # a client's own invention: nobody gets near it 
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """One topic. `assignments` has the nodes of each partition where somebody has said them."""
+    """One topic. `assignments` has the nodes of each partition, where a client has named them."""
 
     name: str
     topic_id: TopicId
@@ -50,7 +50,7 @@ class Topic(msgspec.Struct, frozen=True):
     def replicas(self, partition: int, nodes: Sequence[int]) -> list[int]:
         """The nodes of a partition, its leader first.
 
-        The nodes of a process share one copy, so this only says whom clients should ask.
+        The nodes of a process share one copy, so this only says which nodes clients should ask.
         """
         given = self.assignments.get(partition)
         if given and all(node in nodes for node in given):
@@ -123,9 +123,9 @@ class _Content(msgspec.Struct, omit_defaults=True):
 
 
 class Draft:
-    """The topics as they are going to be: a copy that changes are judged against and made in.
+    """The topics as they will be: a copy, for judging and making changes.
 
-    Whoever has one writes it down with `Catalog.save` and then lets it count with `Catalog.become`.
+    `Catalog.save` writes it down, and `Catalog.become` then makes it count.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Draft:
         self.changed = True
 
     def reserve_producer_ids(self) -> None:
-        """Let another block of ids be given out."""
+        """Allow another block of producer ids."""
         self.reserved_producer_id += _PRODUCER_ID_BLOCK
         self.changed = True
 
@@ -193,11 +193,10 @@ class Draft:
 
 
 class Catalog:
-    """All topics, by name and by id, and what else must not be forgotten: cluster id, producer ids.
+    """All topics, by name and by id, with the cluster id and the producer ids that are used up.
 
     Topics are in order of creation. Every change gives a new `image`. A change is made in a
-    `draft`, written down by `save`, which may take its time on another thread, and counts from
-    `become` on.
+    `draft`, written by `save`, which may run on another thread, and counts from `become` on.
     """
 
     def __init__(self, store: Store, new_cluster_id: Callable[[], str], observe: Observer) -> None:
@@ -226,12 +225,12 @@ class Catalog:
         return self._image
 
     def draft(self) -> Draft:
-        """What is, for changes to be made in. There must be one at a time."""
+        """A copy of what counts now, for making changes. There must be one at a time."""
         reserved = max(self._reserved_producer_id, self._next_producer_id)
         return Draft(self.by_name, self.deleting, reserved)
 
     def save(self, draft: Draft) -> None:
-        """Make a draft durable. Raises StorageError: then what was before still stands."""
+        """Make a draft durable. Raises StorageError: the old state then still stands."""
         content = _Content(
             version=_VERSION,
             cluster_id=self.cluster_id,
@@ -259,8 +258,8 @@ class Catalog:
         self.become(draft)
 
     def next_producer_id(self) -> int | None:
-        """A producer id that was never given before, also before a crash. None when the reserved
-        ones are used up: `Draft.reserve_producer_ids` first.
+        """A producer id that was never given out before, not even before a crash. None when the
+        reserved ones are used up; then call `Draft.reserve_producer_ids`.
 
         Ids are reserved in blocks; the rest of a block is lost when the process ends.
         """

@@ -9,11 +9,11 @@ JUMP_SECONDS = 0.5
 
 
 class Clock:
-    """Wall-clock milliseconds that go as the monotonic clock does between two looks at the wall.
+    """Wall-clock milliseconds that follow the monotonic clock between two looks at the wall clock.
 
-    Sessions must not end because somebody has set the clock, and records must not carry yesterday's
-    time because the machine was asleep: so `look` follows the wall, and says by how much everything
-    that is waited for has to be moved.
+    Sessions must not end because somebody has set the clock, and records must not have an old time
+    because the machine was asleep. So `look` adopts the wall clock, and returns by how much every
+    deadline must move.
     """
 
     def __init__(
@@ -27,8 +27,8 @@ class Clock:
         return Millis(int((self._base + self._steady()) * 1000))
 
     def look(self) -> int:
-        """By how many milliseconds the wall has jumped since the last look; from now on it is
-        followed. Less than half a second is no jump, and is let be.
+        """The milliseconds by which the wall clock has jumped since the last look; its time is now
+        adopted. Less than half a second is no jump and is ignored.
         """
         jump = self._wall() - self._steady() - self._base
         if abs(jump) < JUMP_SECONDS:

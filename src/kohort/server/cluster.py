@@ -1,13 +1,13 @@
-"""Everything that the nodes of one process share: topics, partitions, shards, and their turns.
+"""Everything that the nodes of one process share: topics, partitions, shards, and
+the turns they take.
 
-No sockets and no clock: `turn(now)` takes what has arrived as one batch, `wake_at` says when to
-come again. What must reach the disk first is handed out by `begin_sync` and taken back by
-`end_sync`; what keeps a disk busy for long, by `begin_work` and `end_work`. The asyncio side of it
-is `broker.py`; tests with a clock of their own drive this class directly.
+No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake_at` says when to
+come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
+`begin_work` and `end_work` do this for longer work on the disk. `broker.py` is the asyncio side;
+tests with a clock of their own drive this class directly.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from kohort.config import BrokerConfig
@@ -61,9 +61,7 @@ class _Coordinated:
 
 
 class Cluster:
-    """The broker without its sockets. Create it, call `start`, then `turn` whenever something
-    arrives.
-    """
+    """The broker without its sockets. Call `start`, then `turn` whenever something arrives."""
 
     def __init__(
         self,
@@ -81,7 +79,7 @@ class Cluster:
         self.new_uuid = new_uuid
         self.observe = observe
         self.placement = Placement(catalog)
-        self.unsent = Budget(1 << 62)  # answers that clients have not taken yet, in bytes
+        self.unsent = Budget(1 << 62)  # answers that clients have not read yet, in bytes
         self.table = PartitionTable(config, catalog, logs, observe, self)
         self.drivers: dict[PartitionIndex, Driver] = {}
         self.waiting = Waiting()
@@ -95,6 +93,8 @@ class Cluster:
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[Driver] = []
+        self._note_synced_at = Millis(0)
+        self._told: set[str] = set()  # of damage that somebody has come across
 
     def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
         """Open the logs, those of groups first, and begin to load the shards."""
@@ -124,13 +124,25 @@ class Cluster:
         return False
 
     def close(self) -> None:
-        """Make durable what is not, and release every file."""
-        for partition in self.table.open.values():
-            if not partition.failed:
-                with suppress(KohortError):
+        """Make durable what is not, note that, and release every file."""
+        clean = self.table.whole
+        synced = {}
+        for place, partition in self.table.open.items():
+            try:
+                if not partition.failed:
                     partition.log.sync()
+            except KohortError as error:
+                partition.failed = True
+                self.observe.warning(f"{partition} is closed without a sync: {error}")
+            clean = clean and not partition.failed
+            synced[place] = partition.log.synced
             partition.log.close()
-        self.logs.close()
+        try:
+            self.logs.note_synced(synced)
+        except KohortError as error:
+            clean = False
+            self.observe.warning(str(error))
+        self.logs.close(clean=clean)
 
     @property
     def topics(self) -> Topics:
@@ -187,8 +199,8 @@ class Cluster:
         self._submitted[driver] = None
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
-        """A partition has grown. Its readers wait until that is durable; so must its answer: see
-        `answer_behind`.
+        """A partition has grown. Readers and its answer wait until that
+        is durable: see `answer_behind`.
         """
         self._now = now
         partition.unread_bytes += size_bytes
@@ -201,17 +213,17 @@ class Cluster:
         self.durability.answer(token, response, partitions)
 
     def _readable(self, partition: Partition) -> None:
-        """Consumers may read more of a partition than before: wake those who wait for it."""
+        """Consumers may read more of a partition than before: wake the fetches that wait for it."""
         size_bytes = partition.take_unread()
         if self.waiting:
             key = partition.topic.name, partition.index
             if partition.topic.name == OFFSETS_TOPIC:
-                size_bytes = ANYTHING  # nobody counts what the coordinator writes
+                size_bytes = ANYTHING  # what the coordinator writes is not counted
             for parked in self.waiting.arrived(key, size_bytes):
                 self.resume(parked, self._now)
 
     def resume(self, parked: Parked, now: Millis) -> None:
-        """Answer a fetch that has waited long enough, or for enough."""
+        """Answer a fetch whose time is over, or for which enough has arrived."""
         try:
             response = parked.work(now)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
@@ -220,24 +232,32 @@ class Cluster:
             parked.token.answer(response)
 
     def housekeep(self, now: Millis) -> bool:
-        """What is done now and then, a slice of it; true when it should go on soon."""
+        """Do a slice of what is done now and then; true when it should go on soon."""
         if not self._housekeeping.busy:
             self.table.open_missing()  # what could not be opened or deleted before
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
             for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
+                if partition.damage and partition.damage not in self._told:
+                    self._told.add(partition.damage)
+                    self.observe.warning(
+                        f"{partition} is damaged and cannot be read there: {partition.damage}"
+                    )
+        if now >= self._note_synced_at:
+            self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
+            self.table.note_synced()
         return self._housekeeping.step(self._kept, now)
 
     def _kept(self) -> Iterator[Kept]:
-        """The logs that housekeeping may touch: not those that are being read back, or are lost."""
+        """The logs that housekeeping may touch: not those that are being loaded or are lost."""
         idle = {one.partition for one in self._coordinated.values() if not one.driver.active}
         for partition in self.table.open.values():
             if not partition.failed and partition not in idle:
                 yield Kept(str(partition), partition.log, partition.config)
 
     def turn(self, now: Millis, due: Millis | None = None) -> None:
-        """Everything that has arrived, and everything that is due: of that only what was due at
-        `due`, after a stall in which nobody could be heard.
+        """Handle everything that has arrived, and everything that is due at `due`: after a stall in
+        which no client could be heard, that is an earlier time.
         """
         self._now = now
         due = now if due is None else due
@@ -250,13 +270,14 @@ class Cluster:
                 self._after_turn(driver)
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The wall clock has gone forward, or back, while the same time passed for everybody: what
-        is waited for moves along.
+        """The wall clock has jumped, though the same time passed for
+        everybody: move the deadlines.
         """
         for driver in self.drivers.values():
             driver.clock_jumped(by_ms)
         self.waiting.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
+        self._note_synced_at = Millis(self._note_synced_at + by_ms)
         self._wake = Millis(0)
 
     def _wake_up(self, due: Millis) -> None:
@@ -292,27 +313,29 @@ class Cluster:
         return self._wake
 
     def begin_sync(self) -> list[Written]:
-        """Those whose logs must be made durable now: sync each of them, on whatever thread, and
-        give what came of it to `end_sync`.
+        """Hand out those whose logs must be synced now. Sync each of them, on any thread, and give
+        the result to `end_sync`.
         """
         return self.durability.begin()
 
     def end_sync(self, one: Written, outcome: Offset | Broken) -> None:
-        """One log is durable up to an end: release what waited for it. Or it has refused."""
+        """One log is durable up to an end, or its sync has failed: release the answers
+        that waited for it.
+        """
         if isinstance(outcome, Broken):
-            self.observe.error(f"{one} has refused a sync and is out of service: {outcome}")
+            self.observe.error(f"{one} could not be synced and is out of service: {outcome}")
         self.durability.end(one, outcome)
         if isinstance(one, _Coordinated):
             self._submitted[one.driver] = None
         self._readable(one.partition if isinstance(one, _Coordinated) else one)  # type: ignore[arg-type]
 
     def begin_work(self) -> Work | None:
-        """What keeps a disk busy for long, for another thread to `run`; None when there is nothing
-        to do, or a piece is out already. Give it back to `end_work`.
+        """Long work for the disk, for another thread to `run`; None when there is none, or a piece
+        is out already. Give it back to `end_work`.
         """
         return self.table.begin(self._now)
 
     def end_work(self, work: Work, now: Millis) -> None:
-        """Let what was done count, and answer who waits for it."""
+        """Adopt the result, and answer the requests that wait for it."""
         self._now = now
         self.table.end(work, now)

@@ -1,8 +1,8 @@
 """One client: requests in order in, answers in order out. No sockets here; `sockets.py` has them.
 
-A request whose answer waits for somebody else (JoinGroup, SyncGroup, a Fetch that found too little)
-holds back everything behind it on its connection, as upstream does. Requests that wait only for the
-disk do not. Requests are handled only as long as the client takes its answers.
+A request whose answer waits for another client (JoinGroup, SyncGroup, a Fetch that found too
+little) holds back everything behind it on its connection, as upstream does. Requests that only wait
+for the disk do not. Requests are handled only while the client reads its answers.
 """
 
 from collections import deque
@@ -66,12 +66,10 @@ class Slot:
 
 
 class Door(Protocol):
-    """Who takes the frames of a connection: a node of the cluster."""
+    """What takes the frames of a connection: a node of the cluster."""
 
     def take(self, connection: "Connection", frame: bytes, now: Millis) -> bool:
-        """Handle one frame. False: not yet, an earlier request of this connection must end
-        first.
-        """
+        """Handle one frame. False: an earlier request of this connection must end first."""
 
 
 class Connection:
@@ -89,11 +87,11 @@ class Connection:
         self.node = node
         self.host = "/" + host
         self.client = Client("", self.host)
-        self.authenticated = True  # a listener without SASL asks nobody who he is
-        self.head = b""  # what stood behind the correlation id last time: it seldom changes
+        self.authenticated = True  # a listener without SASL authenticates nobody
+        self.head = b""  # what followed the correlation id last time: it seldom changes
         self.closed = False
-        self.unread = False  # the client does not take its answers: it gets no more of them
-        self.busy = False  # the last request waits for somebody else's step
+        self.unread = False  # the client does not read its answers: it gets no more of them
+        self.busy = False  # the last request waits for another client
         self.slots: deque[Slot] = deque()
         self.intake = Intake(limit_bytes, memory.requests)
         self.error: Exception | None = None  # why this connection ends
@@ -105,17 +103,17 @@ class Connection:
 
     @property
     def idle(self) -> bool:
-        """Nothing is under way: such a connection may be closed when it stays silent for long."""
+        """Whether nothing is under way: such a connection may be closed after a long silence."""
         return not self.slots and not self.intake.frames
 
     @property
     def crowded(self) -> bool:
-        """So much is waiting that reading should pause."""
+        """Whether so much is waiting that reading should pause."""
         return self.intake.crowded or len(self.slots) > PENDING_ANSWERS_MAX
 
     @property
     def finished(self) -> bool:
-        """Whether it is to be closed: it has failed, and all that can be answered is."""
+        """Whether it must be closed: it has failed, and all that can be answered is answered."""
         return self.error is not None and not self.slots
 
     def receive(self, data: bytes, now: Millis) -> None:
@@ -137,7 +135,7 @@ class Connection:
                     return
                 if not self.node.take(self, frames[0], now):
                     return
-                if frames:  # a request that fails takes all behind it along
+                if frames:  # a request that fails also ends all requests behind it
                     self.intake.pop()
         except WireError as error:
             self.error = error
@@ -184,7 +182,7 @@ class Connection:
         self._tell_ready()
 
     def close(self) -> None:
-        """Drop what is left; answers that still come find nobody."""
+        """Drop what is left; answers that come later are dropped too."""
         self.closed = True
         self._forget()
 

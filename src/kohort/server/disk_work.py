@@ -1,9 +1,9 @@
-"""What keeps a disk busy for long, and must not keep the loop: the catalog is written, logs are
-made and opened, folders are removed.
+"""Long work for the disk, which must not stop the loop: write the catalog, create and
+open logs, remove folders.
 
-Whoever drives the cluster takes a piece of work, runs it wherever he likes, and gives it back. One
-piece is out at a time. Nothing that a request sees changes in between: a topic is there when its
-change is durable and the first of its logs are open.
+The driver of the cluster takes a piece of work, runs it on any thread, and gives it back. One piece
+is out at a time. Nothing that a request sees changes in between: a topic exists once its change is
+durable and the first of its logs are open.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kohort.errors import Broken, StorageError
 from kohort.server.catalog import Catalog, Draft, Topic
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
-from kohort.terms import Millis, PartitionIndex
+from kohort.terms import Millis, Offset, PartitionIndex
 
 OPEN_SLICE_LOGS = 64
 
@@ -22,10 +22,10 @@ Place = tuple[str, PartitionIndex]
 """A partition: the name of its topic, and its index."""
 
 Finish = Callable[[StorageError | None], None]
-"""Answers whoever has asked for a change: it is durable, or it was not made, and why."""
+"""Answers the request for a change: with None once it is durable, or with why it was not made."""
 
 Change = Callable[[Draft], Finish]
-"""Judges a change against a draft, and makes it there as far as it passes."""
+"""Judges a change against a draft, and makes as much of it there as is accepted."""
 
 
 class Leaving(NamedTuple):
@@ -36,7 +36,7 @@ class Leaving(NamedTuple):
 
 
 class Opened:
-    """What came of opening the log of a partition."""
+    """The result of opening the log of a partition."""
 
     def __init__(
         self, topic: Topic, index: PartitionIndex, outcome: Log | StorageError | Broken
@@ -63,18 +63,21 @@ class Work:
         finishes: list[Finish],
         to_open: list[Place],
         leaving: list[Leaving],
+        synced: dict[Place, Offset] | None,
         now: Millis,
     ) -> None:
         self.draft = draft
         self.finishes = finishes
         self.leaving = leaving
         self.error: StorageError | None = None
+        self.not_noted: StorageError | None = None
         self.opened: list[Opened] = []
         self.deleted: list[Topic] = []
         self.not_deleted: list[tuple[Topic, dict[PartitionIndex, str]]] = []
         self._catalog = catalog
         self._logs = logs
         self._config = config
+        self._synced = synced
         self._now = now
         topics = catalog.by_name if draft is None else draft.by_name
         self._to_open = [(topics[name], index) for name, index in to_open if name in topics]
@@ -88,6 +91,11 @@ class Work:
                 return
         self._delete()
         self.opened = self._open_all()
+        if self._synced is not None:
+            try:
+                self._logs.note_synced(self._synced)
+            except StorageError as error:
+                self.not_noted = error
 
     def _open_all(self) -> list[Opened]:
         opened = [Opened(topic, index, self._open(topic, index)) for topic, index in self._to_open]

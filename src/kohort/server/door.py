@@ -1,6 +1,6 @@
 """The way in for every request of one node: which API it is, what it says, and where it goes.
 
-Who has not proved who he is may ask for few APIs: see `BEFORE_AUTHENTICATION`.
+A client that is not authenticated may use few APIs: see `BEFORE_AUTHENTICATION`.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from kohort.wire.schema import Primitive, Versions, fields_of
 API_VERSIONS = 18
 HEARTBEAT = 68  # ConsumerGroupHeartbeat
 LONGEST_STRING = 32767
-DECODED_AT_MOST = 2  # of as many elements as are allowed: beyond, a refusal would be as large
+DECODED_AT_MOST = 2  # times the elements allowed: a refusal repeats what it refuses
 
 BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
 
@@ -67,9 +67,7 @@ class Door:
         self._most_elements = node.cluster.config.request_max_elements
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
-        """Handle one frame, or say that it must wait its turn. Raises WireError: close the
-        connection.
-        """
+        """Handle one frame; False when it must wait. Raises WireError: close the connection."""
         key, version, correlation_id = peek(frame)
         if (
             key == HEARTBEAT
@@ -111,7 +109,7 @@ class Door:
         return entry
 
     def _unknown(self, connection: Connection, frame: bytes) -> None:
-        """Only ApiVersions has an answer for a version that is not there: in version 0's layout."""
+        """Answer a version that is not served. Only ApiVersions can, in the layout of version 0."""
         key, version, correlation_id = peek(frame)
         if key != API_VERSIONS:
             raise WireError(f"API {key} is not served in version {version}")
@@ -128,8 +126,8 @@ class Door:
 def _read(
     connection: Connection, frame: bytes, entry: _Entry, version: int
 ) -> tuple[Any, ApiError | None]:
-    """The request; and why it is refused, where it has texts that no record has room for. Raises
-    WireError for bytes that are no such request.
+    """The request, and the reason to refuse it, where its texts are longer than a record allows.
+    Raises WireError for bytes that are no such request.
     """
     start = _body(connection, frame, flexible=entry.flexible)
     refusal = ""
@@ -152,8 +150,8 @@ def _read(
 
 
 def _emptied(message: Any) -> str:
-    """Why a request is refused: a text is longer than the two bytes of a length can say. Such texts
-    are emptied, for the refusal must not repeat them.
+    """The reason to refuse a request with a text that is longer than a length of two bytes can say.
+    Such texts are emptied, since the refusal must not repeat them.
     """
     refusal = ""
     for field in fields_of(type(message)):
@@ -173,8 +171,8 @@ def _emptied(message: Any) -> str:
 
 
 def _too_many(request: Any, limit: int) -> ApiError | None:
-    """Why a request is refused that names more than a broker should work at for one client. Raises
-    WireError where the refusal itself would be too large, for it repeats what it refuses.
+    """The reason to refuse a request that names more than a broker should do for one client. Raises
+    WireError where the refusal itself would be too large, since it repeats what it refuses.
     """
     count = _elements(request)
     if count <= limit:
@@ -186,7 +184,7 @@ def _too_many(request: Any, limit: int) -> ApiError | None:
 
 
 def _elements(message: Any) -> int:
-    """How many elements the arrays of a message have, those inside others included."""
+    """The number of elements in the arrays of a message, nested ones included."""
     count = 0
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
@@ -205,8 +203,8 @@ def _too_long(name: str, text: str) -> str:
 
 
 def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
-    """Where the body of a request starts. A connection's client id is nearly always the one
-    before.
+    """Where the body of a request starts. The client id is nearly always that
+    of the last request.
     """
     head = connection.head
     if (

@@ -1,9 +1,9 @@
-"""What has been written, what of it is on the disk, and the answers that wait for that.
+"""What has been written, how much of it is on the disk, and the answers that wait for that.
 
-An answer leaves when everything it tells of is durable. With `log.sync=none` that is at once; with
-`log.sync=group` each log is synced for itself, with whatever has been written to it meanwhile: a
-slow log holds up its own answers, and no others. A log that refuses a sync ends the connections
-that wait for it, since nobody knows what is on the disk.
+An answer leaves when everything it tells about is durable. With `log.sync=none` that is at once.
+With `log.sync=group` each log is synced by itself, with whatever has been written to it meanwhile:
+a slow log holds up its own answers and no others. A log whose sync fails ends the connections that
+wait for it, since its state on the disk is unknown.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from kohort.terms import Offset
 
 
 class Written(Protocol):
-    """Something with a log, that wants to know what of it is durable."""
+    """Something with a log that must know how much of it is durable."""
 
     log: Log
 
@@ -25,9 +25,7 @@ class Written(Protocol):
         """The log is durable up to here. Must not raise."""
 
     def lost(self, error: Broken) -> None:
-        """Nobody knows what of the log is durable, and nothing can be added to it. Must not
-        raise.
-        """
+        """It is unknown how much of the log is durable, so it takes no more. Must not raise."""
 
 
 class _Held:
@@ -42,8 +40,8 @@ class _Held:
 
 
 class Durability:
-    """The syncs of one cluster. `begin` hands out logs, any threads may sync them, `end` takes what
-    came of each; between the two nothing here is touched by those threads.
+    """The syncs of one cluster. `begin` hands out logs, which any threads may sync, and `end` takes
+    the results; in between those threads touch nothing here.
     """
 
     def __init__(self, *, synced: bool) -> None:
@@ -54,7 +52,7 @@ class Durability:
         self._leaving: dict[Written, Callable[[], None]] = {}
 
     def wrote(self, one: Written) -> None:
-        """Its log holds more than it has made durable."""
+        """Its log holds more than is durable."""
         if self._synced:
             self._dirty[one] = None
         else:
@@ -71,8 +69,8 @@ class Durability:
             token.answer(response)
 
     def forget(self, one: Written, leave: Callable[[], None]) -> None:
-        """It is gone: nobody waits for it any longer. `leave` is called when no sync has its log in
-        hand any more.
+        """It is gone: no answer waits for it any longer. `leave` is called once no
+        sync uses its log.
         """
         self._dirty.pop(one, None)
         self._release(one, None)
@@ -82,8 +80,8 @@ class Durability:
             leave()
 
     def begin(self) -> list[Written]:
-        """Those whose logs are to be synced now, in the order in which they were written to. None
-        of them is handed out again before its `end`.
+        """Those whose logs must be synced now, in the order in which they were written to. None of
+        them is handed out again before its `end`.
         """
         if not self._dirty:
             return []
@@ -94,7 +92,7 @@ class Durability:
         return ready
 
     def end(self, one: Written, outcome: Offset | Broken) -> None:
-        """The log of one that `begin` has handed out is durable up to an end, or has refused."""
+        """A log that `begin` has handed out is durable up to an end, or its sync has failed."""
         del self._in_sync[one]
         leave = self._leaving.pop(one, None)
         if leave is not None:
@@ -112,7 +110,7 @@ class Durability:
         self._release(one, end)
 
     def _release(self, one: Written, end: Offset | None) -> None:
-        """Answer what has waited for a log up to `end`; all of it when that is None."""
+        """Answer what has waited for a log up to `end`, or all of it when that is None."""
         waiting = self._held.get(one)
         if waiting is None:
             return

@@ -23,7 +23,7 @@ TopicKey = tuple[str, TopicId]
 
 
 class _Watched:
-    """One partition of a session: what the client wants of it, and what it was told last."""
+    """One partition of a session: what the client wants, and what it was told last."""
 
     __slots__ = ("high_watermark", "log_start_offset", "wanted")
 
@@ -34,7 +34,7 @@ class _Watched:
 
 
 class Session:
-    """What one client reads. `epoch` is the one that its next request must have."""
+    """What one client reads. Its next request must have the `epoch`."""
 
     __slots__ = ("epoch", "partitions", "session_id", "uses_ids")
 
@@ -70,7 +70,9 @@ class Session:
     def changes(
         self, responses: list[FetchableTopicResponse], *, everything: bool
     ) -> list[FetchableTopicResponse]:
-        """What the client must be told of an answer: records, errors, and marks that have moved."""
+        """What the client must be told about an answer: records, errors, and
+        offsets that have moved.
+        """
         told = []
         for topic in responses:
             watched = self.partitions.get((topic.topic, TopicId(topic.topic_id)), {})
@@ -90,7 +92,7 @@ class Session:
         return told
 
     def _served(self, topic: FetchableTopicResponse, partitions: list[PartitionData]) -> None:
-        """Who has got records now comes last next time: limits must not starve the others."""
+        """Partitions that got records come last next time: limits must not starve the others."""
         key = topic.topic, TopicId(topic.topic_id)
         watched = self.partitions.pop(key, None)
         if watched is None:  # forgotten while the fetch was parked
@@ -116,7 +118,9 @@ class Session:
 
 
 class FetchSessions:
-    """The sessions of one node, the least recently used first: it goes when they are too many."""
+    """The sessions of one node, the least recently used first: that one goes when
+    there are too many.
+    """
 
     def __init__(self, slots: int, new_uuid: Callable[[], bytes]) -> None:
         self._slots = slots
@@ -129,7 +133,7 @@ class FetchSessions:
     def session_of(self, request: FetchRequest, *, uses_ids: bool) -> Session | None:
         """The session of a request, brought up to date; None for a request that stands alone.
 
-        Raises ApiError when the client believes in a session that is not there or has moved on.
+        Raises ApiError when the client names a session that does not exist or has moved on.
         """
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._sessions.pop(request.session_id, None)

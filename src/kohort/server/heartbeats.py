@@ -1,9 +1,8 @@
-"""Unchanged heartbeats, answered from their bytes: they differ from the one before in nothing but
-the correlation id.
+"""Unchanged heartbeats, answered from their bytes: only the correlation id differs
+from the one before.
 
-Bounded, and in front of the normal path: what is remembered applies only while the coordinator
-holds the very state it was taken from (`coordinator/consumer/quiet.py`), and to the very client
-(its id is among the bytes) that was allowed to send it.
+The memory is bounded and stands in front of the normal path. It applies only while the coordinator
+holds the very state that it was taken from (`coordinator/consumer/quiet.py`).
 """
 
 from struct import Struct
@@ -50,7 +49,7 @@ class Heartbeats:
         correlation_id: int,
         now: Millis,
     ) -> bool:
-        """Answer from memory; False when the frame has to go the normal way."""
+        """Answer from memory; False when the frame must take the normal path."""
         known = self._known.get(frame[BODY:])
         if (
             known is None
@@ -72,7 +71,7 @@ class Heartbeats:
         version: int,
         request: ConsumerGroupHeartbeatRequest,
     ) -> None:
-        """Keep what this heartbeat will be answered next time, when it changes nothing."""
+        """Keep the answer for the next heartbeat like this, when it changes nothing."""
         try:
             driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:

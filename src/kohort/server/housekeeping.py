@@ -1,14 +1,15 @@
 """What a broker does for its logs when nobody asks: retention, and cleaning of compacted topics.
 
-Cleaning goes a slice at a time, so that requests are answered between two slices. Nothing here
-knows a clock: `step` is told the time, and says whether it wants to be called again soon.
+Cleaning runs in slices, and requests are answered between two of them. Nothing here knows a clock:
+`step` is told the time, and says whether it wants to be called again soon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+from weakref import WeakSet
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import KohortError
+from kohort.errors import Broken, KohortError
 from kohort.runtime.observers import Observer
 from kohort.server.logs import Logs
 from kohort.storage.compaction import CleaningRules
@@ -25,7 +26,7 @@ class Kept(NamedTuple):
 
 
 class Housekeeping:
-    """Does what is due. One log is cleaned at a time, and logs are looked at in turn."""
+    """Does what is due. It cleans one log at a time, and looks at the logs in turn."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, observe: Observer) -> None:
         self._config = config
@@ -34,10 +35,11 @@ class Housekeeping:
         self._retain_at: Millis | None = None  # nothing has been done yet
         self._clean_at = Millis(0)
         self._to_clean: list[Kept] = []
-        self._cleaning: tuple[str, Iterator[int]] | None = None
+        self._cleaning: tuple[Kept, Iterator[int]] | None = None
+        self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
 
     def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
-        """A slice of what is due; true while there is more to do at once."""
+        """Do a slice of what is due; true while there is more to do at once."""
         if self._retain_at is None:
             self._retain_at = Millis(now + self._config.log_initial_task_delay_ms)
         if now >= self._retain_at:
@@ -47,7 +49,9 @@ class Housekeeping:
         if self._cleaning is None and not self._to_clean and now >= self._clean_at:
             self._clean_at = Millis(now + self._config.log_cleaner_backoff_ms)
             if self._config.log_cleaner_enable:
-                self._to_clean = [one for one in kept() if one.config.compacted]
+                self._to_clean = [
+                    one for one in kept() if one.config.compacted and one.log not in self._damaged
+                ]
         self._clean_some(now)
         return self.busy
 
@@ -79,11 +83,16 @@ class Housekeeping:
                 now, one.config.delete_retention_ms, self._config.producer_id_expiration_ms
             )
             begun = self._logs.clean(one.log, one.config, rules)
-            self._cleaning = None if begun is None else (one.name, begun)
-        name, steps = self._cleaning
+            self._cleaning = None if begun is None else (one, begun)
+        one, steps = self._cleaning
         try:
             if next(steps, None) is None:
                 self._cleaning = None
         except KohortError as error:
             self._cleaning = None
-            self._observe.warning(f"cleaning of {name}: {error}")
+            if isinstance(error, Broken):
+                self._damaged.add(one.log)
+                text = f"{one.name} is damaged and not cleaned any more: {error}"
+            else:
+                text = f"cleaning of {one.name}: {error}"
+            self._observe.warning(text)

@@ -1,9 +1,9 @@
-"""A batch as a producer sends it, and what of it is looked at before it is written.
+"""A batch as a producer sends it, and the checks that it must pass before it is written.
 
-The order of checks is upstream's, and so are the codes, but where upstream fails with -1: content
-that cannot be unpacked or read is INVALID_RECORD, a codec that nobody knows is
-UNSUPPORTED_COMPRESSION_TYPE. Offset deltas that do not count up are refused, though upstream takes
-them: consumers would see the records under other offsets than were acknowledged.
+Order and codes of the checks are upstream's, except where upstream fails with -1: content that
+cannot be unpacked or read is INVALID_RECORD, an unknown codec is UNSUPPORTED_COMPRESSION_TYPE.
+Offset deltas that do not count up are refused, though upstream takes them: consumers would see the
+records under other offsets than were acknowledged.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from kohort.wire.batch import CODEC_MASK, HEADER_SIZE, PREFIX_SIZE, BatchHeader
 from kohort.wire.compression import Compression
 
 _MAGIC_AT = 16
-_LEAST_SIZE = 14  # of the oldest format: what says less is no batch of any format
+_LEAST_SIZE = 14  # of the oldest format: a smaller size is no batch of any format
 _NEWEST_MAGIC = 2
 _ZSTD_SINCE = 7  # version of Produce
 _NO_TIMESTAMP = -1
 
 
 class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
-    """A batch that is refused for some of its records: their places, and why (KIP-467)."""
+    """A batch that is refused because of some of its records: their places, and why (KIP-467)."""
 
     def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -31,16 +31,16 @@ class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
 
 
 def check_readable(records: bytes | None) -> None:
-    """Raises ApiError for what upstream takes for damage on the way: then it takes nothing of the
-    whole request.
+    """Raises ApiError for a batch that upstream takes for damaged on the way: it then
+    refuses the whole request.
     """
     if records is not None and len(records) >= PREFIX_SIZE:
         _next_size(records, 0)
 
 
 def one_batch(records: bytes | None, version: int) -> bytes:
-    """The batch, without what may follow it and is no batch. Raises ApiError unless there is one,
-    of a format that this version of Produce has.
+    """The batch, without bytes behind it that are no batch. Raises ApiError unless there is exactly
+    one, of a format that this version of Produce has.
     """
     records = records or b""
     size = _next_size(records, 0)
@@ -68,8 +68,8 @@ def one_batch(records: bytes | None, version: int) -> bytes:
 
 
 def _next_size(records: bytes, at: int) -> int | None:
-    """The size of the whole batch that begins there; None where there is none. Raises ApiError for
-    bytes that cannot be the beginning of one.
+    """The size of the whole batch that begins there, None where there is none. Raises ApiError for
+    bytes that cannot begin one.
     """
     left = len(records) - at
     if left < PREFIX_SIZE:
@@ -90,7 +90,7 @@ def _next_size(records: bytes, at: int) -> int | None:
 
 
 def check(batch: bytes, config: TopicConfig, where: str, now: Millis) -> BatchHeader:
-    """The header of a batch that may be written. Raises ApiError. `where` is for its words."""
+    """The header of a batch that may be written. Raises ApiError, whose text names `where`."""
     try:
         header = batches.header_at(batch)
     except WireError as error:
@@ -169,7 +169,7 @@ def _check_keys(batch: bytes, where: str) -> None:
 def _check_times(
     batch: bytes, header: BatchHeader, config: TopicConfig, where: str, now: Millis
 ) -> None:
-    """The producer's clock may differ only so much."""
+    """Raises ApiError where the producer's clock differs too much from ours."""
     earliest = now - config.timestamp_before_max_ms
     latest = now + config.timestamp_after_max_ms
 

@@ -1,8 +1,8 @@
 """The requests of one client on their way in: bytes become frames, and frames wait in line.
 
-What waits is bounded in bytes. One connection may have about a megabyte waiting; a frame so large
-that it comes in many pieces needs room in a budget that all connections share, and is not read
-before there is some. Only records may fill a frame of more than a few megabytes.
+The bytes that wait are bounded. One connection may have about a megabyte waiting; a frame that is
+large enough to come in many pieces needs room in a budget that all connections share, and is not
+read before there is some. Only records may fill a frame of more than a few megabytes.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ CARRY_RECORDS = frozenset({0})  # Produce: as long as socket.request.max.bytes a
 
 
 class Intake:
-    """`frames` are whole and in order. `feed` and then look at `crowded`: reading should pause."""
+    """`frames` are whole and in order. After `feed`, look at `crowded`: reading should pause."""
 
     def __init__(self, limit_bytes: int, budget: Budget) -> None:
         self.frames: deque[bytes] = deque()
@@ -42,8 +42,8 @@ class Intake:
         return self._reserved > 0
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they came. Raises WireError: the stream is lost, what is whole is in
-        `frames`.
+        """Take bytes as they came. Raises WireError when the stream is lost; `frames`
+        has the whole ones.
         """
         reader = self._reader
         for frame in reader.feed(data):

@@ -1,8 +1,6 @@
-"""Where the logs of partitions come from: a data directory, or memory. The catalog is kept beside
-them.
-"""
+"""Where the logs of partitions, and the catalog, are kept: a data directory, or memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -16,7 +14,7 @@ from kohort.storage.files import Files, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
-from kohort.terms import Millis, PartitionIndex
+from kohort.terms import Millis, Offset, PartitionIndex
 
 CATALOG_FILE = "kohort.catalog.json"
 CATALOG_COPY = CATALOG_FILE + ".former"
@@ -36,14 +34,20 @@ class Logs(Protocol):
         """
 
     def sync_names(self) -> None:
-        """Make it durable which logs there are: one that was opened counts only then. Raises
-        StorageError.
+        """Make it durable which logs there are: one that was opened counts
+        only then. Raises StorageError.
         """
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
-        """Begin to clean a log that needs it: a slice at each step. None when it does not."""
+        """Begin to clean a log, a slice at each step; None when it does not need it."""
 
-    def close(self) -> None: ...
+    def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        """Write down up to where logs are durable: damage before that is never taken for a torn
+        tail. Raises StorageError.
+        """
+
+    def close(self, *, clean: bool = False) -> None:
+        """`clean`: every log was synced and closed, and that is noted."""
 
 
 class MemoryLogs:
@@ -54,7 +58,7 @@ class MemoryLogs:
         return MemoryLog()
 
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
-        """There is nothing left of a log that nobody holds."""
+        """Nothing to do: a log in memory is gone when nothing refers to it."""
         del topic, indexes
         return {}
 
@@ -66,16 +70,20 @@ class MemoryLogs:
         del log, config, rules
         return None
 
-    def close(self) -> None:
+    def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        """Nothing of it will be opened again."""
+
+    def close(self, *, clean: bool = False) -> None:
         """Memory needs no closing."""
 
 
 class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
-    def __init__(self, directory: LogDirectory, files: Files) -> None:
+    def __init__(self, directory: LogDirectory, files: Files, observe: Observer) -> None:
         self._directory = directory
         self._files = files
+        self._observe = observe
 
     def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis) -> Log:
         """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
@@ -86,20 +94,13 @@ class DirectoryLogs:
             segment_ms=settings.segment_ms,
             index_interval_bytes=settings.index_interval_bytes,
         )
-        return self._directory.open_log(topic.name, index, topic.topic_id, cut)
+        log = self._directory.open_log(topic.name, index, topic.topic_id, cut)
+        for notice in log.notices:
+            self._observe.warning(notice)
+        return log
 
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
-        left = {}
-        for index in indexes:
-            try:
-                self._directory.delete(topic.name, index, topic.topic_id)
-            except StorageError as error:
-                left[index] = str(error)
-        try:
-            self.sync_names()
-        except StorageError as error:
-            return dict.fromkeys(indexes, str(error))
-        return left
+        return self._directory.delete(topic.name, indexes, topic.topic_id)
 
     def sync_names(self) -> None:
         self._directory.sync_names()
@@ -109,15 +110,20 @@ class DirectoryLogs:
             return None
         if dirty_ratio(log) < max(config.min_cleanable_dirty_ratio, _LEAST_DIRTY):
             return None
-        # What is too young to be cleaned holds back its whole log, not only itself.
+        # Records too young to be cleaned hold back their whole log, not only themselves.
         if config.min_compaction_lag_ms > rules.now - max(
             segment.max_timestamp for segment in log.closed
         ):
             return None
         return compact(log, self._files, rules)
 
-    def close(self) -> None:
-        self._directory.close()
+    def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        self._directory.note_synced(
+            {(name, int(index)): at for (name, index), at in points.items()}
+        )
+
+    def close(self, *, clean: bool = False) -> None:
+        self._directory.close(clean=clean)
 
 
 class DirectoryStore:

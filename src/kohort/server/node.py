@@ -1,7 +1,7 @@
 """One broker of the cluster, as its clients see it: a node id, and what it serves.
 
-A process may hold several nodes. They share everything but what makes them different to a client:
-which partitions and which groups each of them serves.
+A process may hold several nodes. They share everything except which partitions and which groups
+each of them serves.
 """
 
 from kohort.coordinator.effects import Client
@@ -34,8 +34,8 @@ class Node:
         return self.driver_of(group_id)
 
     def driver_of(self, group_id: GroupId) -> Driver:
-        """The shard of a group. Raises ApiError: another node coordinates it, or its log is not
-        open.
+        """The shard of a group. Raises ApiError where another node has it, or its
+        log is not open.
         """
         placement = self.cluster.placement
         if len(placement.node_ids) > 1 and placement.coordinator_of(group_id).id != self.id:
@@ -63,9 +63,7 @@ class Node:
 
 
 def served_versions(highest: tuple[str, ...]) -> dict[int, Versions]:
-    """The versions of each API that are offered: those of APIS, less what `api.versions.max`
-    takes away.
-    """
+    """The versions of each API to offer: those of APIS, capped by `api.versions.max`."""
     limits = dict(one.split(":") for one in highest)
     return {
         api.key: Versions(api.versions.first, min(api.versions.last, int(limits.get(api.name, 99))))

@@ -1,7 +1,7 @@
 """From a data directory, or from nothing, to a cluster that can be started.
 
-Folders that the catalog does not know are taken in: the directory may be a copy of a real Kafka's,
-or a part of one. Their topics keep the id that `partition.metadata` names.
+Folders that the catalog does not know become topics: the directory may be a copy of a real Kafka's,
+or a part of one. They keep the id that `partition.metadata` names.
 """
 
 from collections.abc import Callable
@@ -26,8 +26,8 @@ from kohort.terms import TopicId, uuid_text
 
 
 def new_uuid() -> bytes:
-    """16 random bytes for an id whose text does not begin with a dash: tools would read an
-    option.
+    """16 random bytes for an id whose text does not begin with a dash, which tools
+    take for an option.
     """
     while True:
         value = uuid4().bytes
@@ -44,9 +44,8 @@ def open_cluster(
     new_id: Callable[[], bytes] = new_uuid,
     may: May = everyone_may,
 ) -> Cluster:
-    """Open what is there and make what is missing; `start` it then. Nothing is kept without a
-    `data_dir`. Disk and ids are the caller's, and so are the time of every call that follows and
-    the answer to who may do what.
+    """Open what exists and create what is missing; call `start` on it then. Without a `data_dir`
+    nothing is kept. The caller provides the disk, the ids, and the time of every later call.
 
     Raises StorageError when the directory cannot be used.
     """
@@ -66,7 +65,8 @@ def open_cluster(
     except BaseException:
         directory.close()
         raise
-    return Cluster(config, catalog, DirectoryLogs(directory, files), new_id, observe, may)
+    logs = DirectoryLogs(directory, files, observe)
+    return Cluster(config, catalog, logs, new_id, observe, may)
 
 
 def adopt_folders(
@@ -85,7 +85,7 @@ def adopt_folders(
             _check_adoption(catalog, config, name, max(indexes) + 1)
             named = [directory.topic_id(name, index) for index in indexes]
             for index in indexes:
-                catalog.note_producer_id(directory.highest_producer_id(name, index))
+                catalog.note_producer_id(directory.adopt(name, index))
         except KohortError as error:
             observe.warning(f"the folders of {name} are left alone: {error}")
             continue
@@ -118,7 +118,7 @@ def _check_adoption(catalog: Catalog, config: BrokerConfig, name: str, partition
 def create_offsets_topic(
     catalog: Catalog, config: BrokerConfig, new_id: Callable[[], bytes]
 ) -> None:
-    """The topic that the coordinator keeps its log in, unless it is there already."""
+    """Create the topic of the coordinator's log, unless it exists."""
     if OFFSETS_TOPIC not in catalog.by_name:
         catalog.create(
             Topic(

@@ -1,8 +1,8 @@
-"""Which partitions there are, which of them are open, and what the disk has still to do about it.
+"""Which partitions exist, which of them are open, and what the disk still has to do for them.
 
-Topics change one write of the catalog at a time, and everything that has come meanwhile is the next
-one. A partition that cannot be opened is tried again, one that is damaged is left alone until
-somebody has mended it; neither concerns another partition.
+Topics change with each write of the catalog; changes that come during one write are made by the
+next. A partition that cannot be opened is tried again, and a damaged one is left alone until
+somebody has repaired it. Neither affects other partitions.
 """
 
 from collections.abc import Iterable
@@ -24,11 +24,11 @@ from kohort.server.disk_work import (
 )
 from kohort.server.logs import Logs
 from kohort.server.partitions import Partition
-from kohort.terms import Millis, PartitionIndex, TopicId
+from kohort.terms import Millis, Offset, PartitionIndex, TopicId
 
 
 class Listener(Protocol):
-    """Who is told of partitions and topics, in the turns of the loop."""
+    """What is told about partitions and topics, in the turns of the loop."""
 
     def opened(self, partition: Partition, now: Millis) -> None: ...
     def dropped(self, partition: Partition, now: Millis) -> None: ...
@@ -49,17 +49,20 @@ class PartitionTable:
         listener: Listener,
     ) -> None:
         self.open: dict[Place, Partition] = {}
-        self.damaged: dict[Place, str] = {}  # out of service until somebody has mended it
+        self.damaged: dict[Place, str] = {}  # out of service until somebody has repaired it
         self._config = config
         self._catalog = catalog
         self._logs = logs
         self._observe = observe
         self._listener = listener
         self._to_open: dict[Place, None] = {}
+        self._opening: list[Place] = []  # by the work that is out: a second log would write over it
         self._wanted: dict[Place, None] = {}  # those of them that somebody has asked for
-        self._refused: dict[Place, str] = {}  # by the disk: tried again and again
+        self._refused: dict[Place, str] = {}  # by the disk: they are tried again and again
         self._left: dict[TopicId, dict[PartitionIndex, str]] = {}  # not deleted, and why
         self._left_alone: set[TopicId] = set()  # until housekeeping comes again
+        self._note_synced = False
+        self._not_noted = ""
         self._changes: list[Change] = []
         self._work: Work | None = None
 
@@ -67,8 +70,8 @@ class PartitionTable:
         return self.open.get((name, PartitionIndex(index)))
 
     def why_closed(self, name: str, index: int) -> str:
-        """Why a partition of a topic is not open. One that nothing stands against is opened next,
-        since somebody has asked for it.
+        """Why a partition of a topic is not open. If nothing prevents it, it is opened next, since
+        somebody has asked for it.
         """
         place = name, PartitionIndex(index)
         known = self.damaged.get(place) or self._refused.get(place)
@@ -77,8 +80,8 @@ class PartitionTable:
         return known or "it is about to be opened"
 
     def change(self, change: Change) -> None:
-        """Judge a change of the topics when its turn has come, and make it. All changes that wait
-        are one write of the catalog.
+        """Judge a change of the topics when its turn comes, and make it. All changes that wait are
+        made by one write of the catalog.
         """
         self._changes.append(change)
 
@@ -86,6 +89,19 @@ class PartitionTable:
         """Open what is not open and delete what is still to be deleted, from the first on."""
         self._left_alone.clear()
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
+
+    def note_synced(self) -> None:
+        """Have it written down up to where logs are durable."""
+        self._note_synced = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether every partition of every topic is open."""
+        count = sum(topic.partitions for topic in self._catalog.by_name.values())
+        return len(self.open) == count
+
+    def _synced(self) -> dict[Place, Offset]:
+        return {place: one.log.synced for place, one in self.open.items()}
 
     def begin(self, now: Millis) -> Work | None:
         """The next piece; None when there is nothing to do, or a piece is out already."""
@@ -98,7 +114,7 @@ class PartitionTable:
             for topic in self._catalog.deleting
             if topic.topic_id not in self._left_alone
         ]
-        if draft is None and not to_open and not leaving:
+        if draft is None and not to_open and not leaving and not self._note_synced:
             for finish in finishes:
                 finish(None)
             return None
@@ -110,20 +126,24 @@ class PartitionTable:
             finishes=finishes,
             to_open=to_open,
             leaving=leaving,
+            synced=self._synced() if self._note_synced else None,
             now=now,
         )
+        self._note_synced = False
         return self._work
 
     def end(self, work: Work, now: Millis) -> None:
-        """Let what was done count, then answer who waits for it."""
+        """Adopt the result, then answer the requests that wait for it."""
         self._work = None
+        self._opening = []
         changed = work.draft is not None and work.error is None
         if work.draft is not None and work.error is None:
             self._catalog.become(work.draft)
             self._drop_and_reconfigure(now)
-            self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
         for opened in work.opened:
             self._take(opened, now)
+        if changed:
+            self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
         for topic, left in work.not_deleted:
             self._take_left(topic, left)
         for topic in work.deleted:
@@ -131,6 +151,9 @@ class PartitionTable:
                 self._observe.warning(f"the logs of the deleted topic {topic.name} are gone now")
         if work.deleted:
             self.change(_forget(work.deleted))
+        if work.not_noted is not None and str(work.not_noted) != self._not_noted:
+            self._not_noted = str(work.not_noted)
+            self._observe.warning(self._not_noted)
         if changed:
             self._listener.topics_changed(now)
         for finish in work.finishes:
@@ -153,12 +176,14 @@ class PartitionTable:
         for place in some:
             self._to_open.pop(place, None)
             self._wanted.pop(place, None)
+        self._opening = some
         return some
 
     def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
-        """The partitions of these topics that are neither open nor damaged, those of groups first,
-        then those that have not been refused.
+        """The partitions of these topics that are neither open nor damaged nor being opened, those
+        of groups first, then those that have not been refused.
         """
+        opening = set(self._opening)
         in_order = sorted(topics, key=lambda topic: topic.name != OFFSETS_TOPIC)
         places = [
             place
@@ -166,13 +191,12 @@ class PartitionTable:
             for index in range(topic.partitions)
             if (place := (topic.name, PartitionIndex(index))) not in self.open
             and place not in self.damaged
+            and place not in opening
         ]
         return sorted(places, key=self._refused.__contains__) if self._refused else places
 
     def _drop_and_reconfigure(self, now: Millis) -> None:
-        """Let go of partitions whose topic is gone, or has been made anew; bring others its
-        settings.
-        """
+        """Close partitions whose topic is gone or was made anew; give others their new settings."""
         by_id = self._catalog.by_id
         for place, partition in list(self.open.items()):
             topic = by_id.get(partition.topic.topic_id)
@@ -207,10 +231,10 @@ class PartitionTable:
         name = f"{opened.topic.name}-{opened.index}"
         topic = self._catalog.by_id.get(opened.topic.topic_id)
         if isinstance(outcome, StorageError):
-            # It is tried again every few seconds, and told once.
+            # It is tried again every few seconds, but warned about once.
             if self._refused.get(place) != str(outcome):
                 self._refused[place] = str(outcome)
-                self._observe.warning(f"{name} is not there yet: {outcome}")
+                self._observe.warning(f"{name} cannot be opened, and is tried again: {outcome}")
         elif isinstance(outcome, Broken):
             self.damaged[place] = str(outcome)
             self._observe.error(f"{name} is damaged and out of service: {outcome}")
@@ -218,7 +242,7 @@ class PartitionTable:
             outcome.close()  # it was deleted meanwhile
         else:
             if self._refused.pop(place, None) is not None:
-                self._observe.warning(f"{name} is there now")
+                self._observe.warning(f"{name} is open now")
             self._catalog.note_producer_id(outcome.highest_producer_id)
             partition = Partition(topic, opened.index, outcome, self._config)
             self.open[place] = partition

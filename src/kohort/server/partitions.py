@@ -1,7 +1,7 @@
 """A partition of a topic: its log, its producers, and how far consumers may read.
 
-Batches are stored as they came, once `incoming` has nothing against them. Consumers see
-what is durable: with log.sync=group the high watermark follows the sync after the turn.
+Batches are stored as they came, once `incoming` has checked them. Consumers see what is durable:
+with log.sync=group the high watermark follows the sync after the turn.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ _NO_TIMESTAMP = -1
 
 
 class Appended(NamedTuple):
-    """Where a batch is. `size_bytes` is 0 for one that was there already."""
+    """Where a batch was written. `size_bytes` is 0 for one that was there already."""
 
     base_offset: Offset
     log_append_time_ms: int
@@ -44,12 +44,15 @@ class Found(NamedTuple):
 
 
 class Partition:
-    """One partition. A failed sync leaves it failed: what is on the disk is then unknown."""
+    """One partition. After a failed sync it stays failed, since its state on
+    the disk is unknown.
+    """
 
     __slots__ = (
         "_producer_expiration_ms",
         "_producers",
         "config",
+        "damage",
         "failed",
         "high_watermark",
         "index",
@@ -66,6 +69,7 @@ class Partition:
         self.high_watermark = log.end
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
+        self.damage = ""  # what somebody has come across who wanted to read
         self._producers: Producers | None = None
         self._producer_expiration_ms = broker.producer_id_expiration_ms
 
@@ -87,14 +91,14 @@ class Partition:
             self.high_watermark = end
 
     def lost(self, error: Broken) -> None:
-        """A sync was refused: what has been read of it stays readable, nothing more is taken."""
+        """A sync has failed: what could be read stays readable, and nothing more is accepted."""
         del error
         self.failed = True
 
     def take_unread(self) -> int:
-        """How many bytes have become readable since the last time.
+        """The number of bytes that have become readable since the last call.
 
-        What was written while the disk was busy is counted twice: a reader may wake too early.
+        Bytes written while the disk was busy count twice: a reader may wake too early.
         """
         size_bytes = self.unread_bytes
         if self.high_watermark == self.log.end:
@@ -102,12 +106,12 @@ class Partition:
         return size_bytes
 
     def reconfigure(self, topic: Topic, broker: BrokerConfig) -> None:
-        """Let what has changed about the topic count from now on."""
+        """Adopt the changed settings of the topic."""
         self.topic = topic
         self.config = TopicConfig.of(broker, topic.configs)
 
     def append(self, records: bytes, now: Millis) -> Appended:
-        """Check a batch as it came and write it. Raises ApiError: then nothing is written."""
+        """Check a batch as it came and write it. Raises ApiError, and then writes nothing."""
         if self.failed:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
         header = incoming.check(records, self.config, str(self), now)
@@ -123,7 +127,7 @@ class Partition:
         base_offset = self.log.end
         try:
             self.log.append(records, header.last_offset_delta + 1)
-        except Broken as error:  # a sync has failed, in here or while nobody looked
+        except Broken as error:  # a sync has failed, in this call or unnoticed before
             self.failed = True
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         except StorageError as error:
@@ -133,7 +137,7 @@ class Partition:
         return Appended(base_offset, append_time, len(records))
 
     def read(self, offset: int, limit_bytes: int, end: Offset) -> bytes:
-        """Whole batches from the one that holds `offset`, none of them at or behind `end`.
+        """Whole batches from the one that holds `offset`, all of them before `end`.
 
         The first one comes even when it is larger than the limit. Raises ApiError for an offset
         that is not there.
@@ -149,13 +153,17 @@ class Partition:
         try:
             data = log.fetch(Offset(offset), limit_bytes)
         except Broken as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
+
+    def _unreadable(self, error: Broken) -> ApiError:
+        self.damage = str(error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
     def find(self, timestamp: int, end: Offset) -> Found:
         """The offset of a special point or of the first record at or after a time, up to `end`.
 
-        Raises ApiError when the records are not what their header says, or cannot be read.
+        Raises ApiError when the records do not match their header, or cannot be read.
         """
         if timestamp == LATEST:
             return Found(end, _NO_TIMESTAMP, self.log.leader_epoch)
@@ -169,10 +177,10 @@ class Partition:
                 if timestamp < 0:
                     return Found(-1, _NO_TIMESTAMP, -1)
             found = self.log.find_timestamp(timestamp)
-        except WireError as error:  # records are not looked at when they are taken
+        except WireError as error:  # records are not looked at when they are written
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
         except Broken as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self._unreadable(error) from error
         if found is None or found[1] >= end:
             return Found(-1, _NO_TIMESTAMP, -1)
         return Found(found[1], found[0], self.log.leader_epoch)
@@ -202,10 +210,10 @@ class Partition:
         return f"{self.topic.name}-{self.index}"
 
     def _known_producers(self, now: Millis) -> Producers:
-        """The producers, read from the log when the first of them writes after a start.
+        """The producers. They are read from the log when the first of them writes after a start.
 
-        Most partitions of most brokers never see one, so a start does not pay for it. Those that
-        have been silent for producer.id.expiration.ms are not looked for.
+        Most partitions never see a producer of this kind, so a start does not pay for them. Those
+        that have been silent for producer.id.expiration.ms are not read.
         """
         if self._producers is None:
             producers = Producers()
@@ -214,7 +222,7 @@ class Partition:
                     if header.producer_id >= 0:
                         producers.written(header, Offset(header.base_offset), now)
             except Broken as error:
-                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+                raise self._unreadable(error) from error
             self._producers = producers
         return self._producers
 

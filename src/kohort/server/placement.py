@@ -1,7 +1,6 @@
-"""Where things are: which shard has a group, which node serves a partition, which brokers clients
-are told of.
+"""Where things are: the shard of a group, the node of a partition, the brokers told to clients.
 
-The nodes of one process are all there is today. Whoever asks does not know that: the nodes that
+Today the nodes of one process are all there is. Callers do not rely on that: the nodes that
 coordinate groups and the brokers that Metadata shows may become different ones.
 """
 
@@ -15,7 +14,7 @@ from kohort.terms import GroupId, PartitionIndex
 
 
 class Endpoint(NamedTuple):
-    """A node and its address, as clients are told it."""
+    """A node and its address, as told to clients."""
 
     id: int
     host: str

@@ -1,6 +1,6 @@
-"""What a partition remembers of its idempotent producers (KIP-98): epochs, five batches each.
+"""What a partition remembers of its idempotent producers (KIP-98): an epoch and five batches each.
 
-Five is how many requests a producer may have on the way: a batch that is sent again is one of them.
+A producer may have five requests under way: a batch that is sent again is one of these.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,9 @@ class _Producer:
 
 
 class Producers:
-    """The producers of one partition, by id. `written` for each batch of a log rebuilds them."""
+    """The producers of one partition, by id. Calling `written` for each batch of
+    a log rebuilds them.
+    """
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
@@ -41,10 +43,10 @@ class Producers:
         return len(self._producers)
 
     def admit(self, header: BatchHeader) -> Written | None:
-        """The same batch as it was written before, or None when this one is to be appended now.
+        """The batch as it was written before, or None when it must be appended now.
 
-        A producer that nobody remembers may start anywhere: it may have been silent for long.
-        Raises ApiError for a batch of an older epoch, or one that does not follow the last.
+        An unknown producer may start at any sequence: it may have been silent for long. Raises
+        ApiError for a batch of an older epoch, or one that does not follow the last.
         """
         known = self._producers.get(header.producer_id)
         if known is None:

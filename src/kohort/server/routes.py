@@ -1,7 +1,6 @@
-"""Where each request goes: to a function of this node, to one shard, or to several and back
-together.
+"""Where each request goes: to a function of this node, to one shard, or to several and back.
 
-Every API that is served has a row in ROUTES, and a test says so.
+Every API that is served has a row in ROUTES; a test checks that.
 """
 
 from collections.abc import Callable
@@ -69,10 +68,10 @@ Handle = Callable[[Node, Call[Any], Millis], None]
 class Route(NamedTuple):
     """How a request is handled.
 
-    `pipelined`: it may be taken while earlier requests of its connection wait for the disk. Those
-    whose answers may be large are not, so that a client has one of them at a time.
-    `waits`: its answer may wait for somebody else's step, and holds back what is behind it.
-    `keeps_texts`: its texts go into records of groups, so they must be what a record can hold.
+    `pipelined`: it may be handled while earlier requests of its connection wait for the disk.
+    Requests whose answers may be large are not, so that a client has one such answer at a time.
+    `waits`: its answer may wait for another client, and holds back what is behind it.
+    `keeps_texts`: its texts go into records of groups, so they must fit into a record.
     """
 
     handle: Handle
@@ -94,9 +93,7 @@ def here(
     pipelined: bool = False,
     waits: bool = False,
 ) -> Route:
-    """Answered by a function of this node; None means that it has parked the call and answers
-    later.
-    """
+    """Answered by a function of this node; None means that it has parked the call."""
 
     def handle(node: Node, call: Call[Any], now: Millis) -> None:
         try:
@@ -112,7 +109,7 @@ def here(
 def to_shard(
     handler: Callable[[Node, Call[Any]], None], *, pipelined: bool = False, waits: bool = False
 ) -> Route:
-    """Passed on to the shards of the groups that it names."""
+    """Passed on to the shards of the groups that the request names."""
 
     def handle(node: Node, call: Call[Any], _now: Millis) -> None:
         try:

@@ -1,5 +1,5 @@
-"""The sockets of a broker: bytes in and out, and too much of anything is noticed. What the bytes
-mean is the business of `connection.py`.
+"""The sockets of a broker: bytes in and out, and limits. `connection.py` knows
+what the bytes mean.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Sockets:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
-        self._protocols: dict[ClientProtocol, str] = {}  # the host each is from
+        self._protocols: dict[ClientProtocol, str] = {}  # the host that each is from
         self._hosts: Counter[str] = Counter()
         self.memory = Memory(
             _limit(config.queued_max_request_bytes), _limit(config.queued_max_response_bytes)
@@ -62,7 +62,9 @@ class Sockets:
         return True
 
     def feed_starved(self) -> None:
-        """Room may have been given back: let in whoever waits for it, one after the other."""
+        """There may be room again: let connections that wait for it read on,
+        one after the other.
+        """
         for protocol in list(self.starved):
             if not protocol.read_on_if_fed():
                 return
@@ -77,14 +79,14 @@ class Sockets:
                 del self._hosts[host]
 
     def close_silent(self, now: float) -> None:
-        """Close what has been silent for longer than connections.max.idle.ms."""
+        """Close connections that have been silent for longer than connections.max.idle.ms."""
         if self._config.connections_max_idle_ms >= 0:
             limit = now - self._config.connections_max_idle_ms / 1000
             for protocol in list(self._protocols):
                 protocol.close_if_silent_since(limit)
 
     def close_slow(self, now: float) -> None:
-        """Close whoever keeps others waiting with a large request that does not end."""
+        """Close connections whose large request does not end while others wait for its room."""
         if self.starved:
             for protocol in list(self._protocols):
                 protocol.close_if_slow(now)
@@ -165,7 +167,7 @@ class ClientProtocol(asyncio.Protocol):
         self._read_on(connection)
 
     def _count_unsent(self, size: int) -> None:
-        """Answers that the client has not taken yet use the budget of all."""
+        """Count the answers that the client has not read yet against the budget of all."""
         if size != self._unsent:
             self._host.sockets.memory.answers.used += size - self._unsent
             self._unsent = size
@@ -188,7 +190,7 @@ class ClientProtocol(asyncio.Protocol):
             transport.resume_reading()
 
     def pause_writing(self) -> None:
-        """A client that does not read its answers gets no more of its requests handled."""
+        """While a client does not read its answers, no more of its requests are handled."""
         if self._connection is not None and self._transport is not None:
             self._connection.unread = True
             self._transport.pause_reading()
@@ -216,7 +218,7 @@ class ClientProtocol(asyncio.Protocol):
             self.drop()
 
     def close_if_slow(self, now: float) -> None:
-        """A large frame holds room that others wait for: it must come to its end."""
+        """Close it when a large frame takes too long, since others wait for the room it holds."""
         connection = self._connection
         if connection is None or not connection.intake.holds_room:
             self._slow_since = None
@@ -224,7 +226,7 @@ class ClientProtocol(asyncio.Protocol):
             self._slow_since = now
         elif now - self._slow_since > SLOW_FRAME_SECONDS:
             log.warning(
-                "connection from %s closed: a large request is not there after %s s,"
+                "connection from %s closed: a large request is incomplete after %s s,"
                 " and others wait for its room (queued.max.request.bytes)",
                 connection.host,
                 SLOW_FRAME_SECONDS,
@@ -236,7 +238,7 @@ class ClientProtocol(asyncio.Protocol):
             self._transport.abort()
 
     def end(self) -> None:
-        """Bytes that are no request have come, and all before them is answered."""
+        """Close it: bytes that are no request have come, and all before them is answered."""
         connection, transport = self._connection, self._transport
         if connection is not None and transport is not None and not connection.closed:
             log.info("connection from %s closed: %s", connection.host, connection.error)
@@ -245,5 +247,5 @@ class ClientProtocol(asyncio.Protocol):
 
 
 def _limit(setting: int) -> int:
-    """-1 stands for none, as upstream has it."""
+    """The limit, None for upstream's -1."""
     return setting if setting >= 0 else 1 << 62

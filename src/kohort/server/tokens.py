@@ -1,7 +1,7 @@
-"""Where an answer goes. A token is answered once, or fails once; nobody needs to know more of it.
+"""Where an answer goes. A token is answered once, or fails once; its holder need not know more.
 
-What goes wrong while an answer is made (a merge, an encoding) ends the connection that asked, and
-nobody else's.
+An error while an answer is made (a merge, an encoding) ends the connection that asked, and no
+other.
 """
 
 from collections.abc import Callable
@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 
 class Token(Protocol):
-    """A request that wants its answer."""
+    """A request that waits for its answer."""
 
     def answer(self, response: Any) -> None: ...
     def fail(self, error: Exception) -> None:
-        """There will be no answer: this should not happen, and ends the connection."""
+        """There will be no answer. This should not happen, and ends the connection."""
 
 
 class Mapped:
-    """A token that changes the answer on its way: another shape, or a part put back."""
+    """A token that changes the answer on its way: its shape, or a part that is put back."""
 
     __slots__ = ("_change", "_token")
 
@@ -102,8 +102,8 @@ def one_after_the_other(
     ask: Callable[[Token, int], None],
     merge: Callable[[list[Any]], Any],
 ) -> None:
-    """Have `ask` see to `count` parts of an answer, each when the one before has been answered, so
-    that others come in between.
+    """Call `ask` for each of `count` parts of an answer, each time when the part before has been
+    answered, so that other requests come in between.
     """
     parts: list[Any] = []
 

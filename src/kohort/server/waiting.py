@@ -1,7 +1,7 @@
 """Fetches that wait for data: answered when enough has arrived, or when their time is over.
 
-Nothing here knows a clock or a socket. Whoever moves a partition forward says so with `arrived`,
-whoever owns the clock asks for `due` at `wake_at`; both are told which fetches to answer now.
+Nothing here knows a clock or a socket. `arrived` is told when a partition has grown, and `due` is
+asked at `wake_at`; both return the fetches to answer now.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -13,11 +13,11 @@ from kohort.terms import Millis
 
 Work = Callable[[Millis], Any]
 
-_STALE_MAX = 256  # deadlines of answered fetches that may lie about before they are swept out
+_STALE_MAX = 256  # deadlines of answered fetches that may be left before they are removed
 
 
 class Parked:
-    """One fetch that waits. `missing_bytes` must still arrive before it is worth an answer."""
+    """One fetch that waits. It is worth an answer once `missing_bytes` more have arrived."""
 
     __slots__ = ("deadline", "done", "keys", "missing_bytes", "token", "work")
 
@@ -62,7 +62,7 @@ class Waiting:
         heappush(self._deadlines, (deadline, self._parked, parked))
 
     def arrived(self, key: Hashable, size_bytes: int) -> list[Parked]:
-        """The fetches that have now seen enough, because a partition has grown by so much."""
+        """The fetches that have now got enough, because a partition has grown."""
         watching = self._watching.get(key)
         if not watching:
             return []
@@ -76,7 +76,7 @@ class Waiting:
         return enough
 
     def changed(self, key: Hashable) -> list[Parked]:
-        """The fetches that watch a partition that is no longer what it was: deleted, or failed."""
+        """The fetches that watch a partition that was deleted or has failed."""
         found = list(self._watching.get(key, ()))
         for parked in found:
             self._forget(parked)
@@ -93,11 +93,11 @@ class Waiting:
         return over
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The wall clock has gone forward, or back: nobody waits longer or shorter for that."""
+        """The wall clock has jumped: every fetch still waits for as long as it asked."""
         self._deadlines = [(Millis(at + by_ms), number, one) for at, number, one in self._deadlines]
 
     def wake_at(self) -> Millis | None:
-        """When the next time is over, or None when nothing waits."""
+        """When the next fetch's time is over, or None when none waits."""
         while self._deadlines and self._deadlines[0][2].done:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None

@@ -9,13 +9,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from kohort.errors import KohortError
-from kohort.spark.adding import Batch, Options, add, beyond, tidy
+from kohort.spark.engine.interrupts import asked_to_end
+from kohort.spark.engine.progress import Progress
+from kohort.spark.engine.session import sentence
 from kohort.spark.gold import Context
-from kohort.spark.manifest import CHECKPOINTS, TablesError, Writer
-from kohort.spark.progress import Progress
-from kohort.spark.session import sentence
 from kohort.spark.sources.source import Plan, Source
+from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
+from kohort.spark.tables.manifest import CHECKPOINTS, TablesError, Writer
 
+_LOOKS_S = 1
 _NO_PLAN = Plan({}, {}, (), {})
 
 
@@ -37,6 +39,8 @@ class MicroBatch:
         self._turn: threading.Lock | None = threading.Lock()
         self._ended = False
         self.failure: KohortError | None = None
+        self.is_ending = False
+        """Whatever fails from now on fails because its query is being stopped."""
 
     def __getstate__(self) -> dict[str, Any]:
         here = {"_writer": None, "_progress": None, "_turn": None}
@@ -51,8 +55,13 @@ class MicroBatch:
                 return
             try:
                 self._add(frame, self._writer)
-            except KohortError as error:
-                self.failure = error
+            except Exception as error:
+                # Of a stream that ends Spark looks through the whole text of an error, with a
+                # regular expression for which its stack is too small.
+                if self.is_ending:
+                    return
+                if isinstance(error, KohortError):
+                    self.failure = error
                 raise
 
     def end(self) -> None:
@@ -73,19 +82,27 @@ class MicroBatch:
 
 
 def follow(rows: DataFrame, batch: MicroBatch, writer: Writer, every_s: float | None) -> None:
-    """Add micro-batch after micro-batch; returns when all is read, or never, with `every_s`."""
+    """Add micro-batch after micro-batch; returns when all is read, or never, with `every_s`.
+
+    Ctrl-C ends it with KeyboardInterrupt: no further micro-batch begins, and the one that is under
+    way counts as a whole or not at all.
+    """
     checkpoint = writer.directory / CHECKPOINTS / writer.new_name("")
     output = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(checkpoint))
-    if every_s is None:
-        query = output.trigger(availableNow=True).start()
-    else:
-        query = output.trigger(processingTime=f"{int(every_s * 1000)} milliseconds").start()
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        raise batch.failure or TablesError(f"the stream ended: {sentence(error)}") from error
-    finally:
-        with suppress(Exception):  # it may have ended by itself, or the JVM may be gone
-            query.stop()
-        batch.end()
-        shutil.rmtree(checkpoint, ignore_errors=True)
+    with asked_to_end() as asked:
+        if every_s is None:
+            query = output.trigger(availableNow=True).start()
+        else:
+            query = output.trigger(processingTime=f"{int(every_s * 1000)} milliseconds").start()
+        try:
+            while not query.awaitTermination(_LOOKS_S):
+                if asked.is_set():
+                    batch.is_ending = True
+                    raise KeyboardInterrupt
+        except StreamingQueryException as error:
+            raise batch.failure or TablesError(f"the stream ended: {sentence(error)}") from error
+        finally:
+            with suppress(Exception):  # it may have ended by itself, or the JVM may be gone
+                query.stop()
+            batch.end()
+            shutil.rmtree(checkpoint, ignore_errors=True)

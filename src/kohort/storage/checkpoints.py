@@ -3,9 +3,12 @@
 `leader-epoch-checkpoint` (version, count, then `epoch offset` a line), `partition.metadata`
 (`version: 0`, `topic_id: …`), and `log-start-offset-checkpoint` (version, count, then `topic
 partition offset` a line), which Kafka keeps once per directory of logs and we once per partition.
+`recovery-point-offset-checkpoint` is once per directory and written likewise: everything before an
+offset was synced. `known-holes-checkpoint` is ours alone (`first next` a line): what is missing
+between two segments, and was when the log came to us or was repaired.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kohort.errors import Broken
 from kohort.storage.files import Files, read_whole, replace_whole
@@ -14,6 +17,8 @@ from kohort.terms import Offset, TopicId, uuid_bytes, uuid_text
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 START_OFFSETS = "log-start-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HOLES = "known-holes-checkpoint"
 
 
 def split_name(folder: str) -> tuple[str, int] | None:
@@ -39,8 +44,29 @@ def write_leader_epochs(files: Files, directory: str, epochs: list[tuple[int, Of
 
 def start_offsets(files: Files, directory: str) -> dict[tuple[str, int], Offset]:
     """Where partitions begin, for those that begin behind their first file's name."""
-    rows = _rows(files, directory, START_OFFSETS, columns=3)
-    return {(topic, int(index)): Offset(int(offset)) for topic, index, offset in rows}
+    return _offsets(files, directory, START_OFFSETS)
+
+
+def recovery_points(files: Files, directory: str) -> dict[tuple[str, int], Offset]:
+    """Up to which offset partitions have been synced, those of which that was noted."""
+    return _offsets(files, directory, RECOVERY_POINTS)
+
+
+def write_recovery_points(
+    files: Files, directory: str, points: Mapping[tuple[str, int], Offset]
+) -> None:
+    _write_offsets(files, directory, RECOVERY_POINTS, points)
+
+
+def holes(files: Files, directory: str) -> dict[tuple[Offset, Offset], None]:
+    """The offsets that are missing between segments, and may be: first, and the one behind."""
+    rows = _rows(files, directory, HOLES, columns=2)
+    return {(Offset(int(first)), Offset(int(behind))): None for first, behind in rows}
+
+
+def write_holes(files: Files, directory: str, known: Iterable[tuple[Offset, Offset]]) -> None:
+    lines = [f"{first} {behind}" for first, behind in known]
+    _write_rows(files, directory, HOLES, lines)
 
 
 def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
@@ -53,8 +79,7 @@ def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
 def write_start_offsets(
     files: Files, directory: str, starts: Mapping[tuple[str, int], Offset]
 ) -> None:
-    lines = [f"{topic} {index} {offset}" for (topic, index), offset in starts.items()]
-    _write_rows(files, directory, START_OFFSETS, lines)
+    _write_offsets(files, directory, START_OFFSETS, starts)
 
 
 def topic_id(files: Files, directory: str) -> TopicId | None:
@@ -74,11 +99,23 @@ def write_topic_id(files: Files, directory: str, topic: TopicId) -> None:
     replace_whole(files, directory, PARTITION_METADATA, content.encode())
 
 
+def _offsets(files: Files, directory: str, name: str) -> dict[tuple[str, int], Offset]:
+    rows = _rows(files, directory, name, columns=3)
+    return {(topic, int(index)): Offset(int(offset)) for topic, index, offset in rows}
+
+
+def _write_offsets(
+    files: Files, directory: str, name: str, offsets: Mapping[tuple[str, int], Offset]
+) -> None:
+    lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
+    _write_rows(files, directory, name, lines)
+
+
 def _rows(files: Files, directory: str, name: str, columns: int) -> list[list[str]]:
     content = read_whole(files, directory, name)
     if content is None:
         return []
-    lines = content.decode().split("\n")
+    lines = content.decode("utf-8", "replace").split("\n")
     rows = [line.split(" ") for line in lines[2:] if line]
     right = (
         lines[0] == "0"

@@ -8,6 +8,9 @@ A tombstone: the first cleaning that finds it writes a horizon into its batch (K
 cleaning after that time drops it, so that a reader who is behind still learns of the deletion. And
 the last batch of a producer stays, empty if need be, because it holds the producer's sequence.
 
+Everything is read and checked before anything is written: a new file would have a right checksum
+over damaged records.
+
 The new file is written as `.cleaned`, becomes `.swap` when it is whole and durable, and then takes
 the place of the old ones; `segments.py` finishes or discards what a crash has left.
 """
@@ -81,7 +84,8 @@ def compact(log: SegmentLog, files: Files, rules: CleaningRules) -> Iterator[int
     """Clean the closed segments, a slice at each step; each yields the bytes it has looked at.
 
     The log may be appended to, read and cut from the front between two steps. Raises StorageError
-    when there is no room for the cleaned file: then the log is as it was.
+    when there is no room for the cleaned file, and Broken when the log is damaged: then it is as it
+    was.
     """
     # What is closed from here on is the next cleaning's.
     closed, active = log.closed, log.active
@@ -92,6 +96,7 @@ def compact(log: SegmentLog, files: Files, rules: CleaningRules) -> Iterator[int
         for at, header in batches.walk(data):
             survey.see(data, at, header)
         yield len(data)
+    log.expect_no_gap()
     limit = min(survey.open_since.values(), default=active.base_offset)
     following = [*closed[1:], active]
     ends = [segment.base_offset for segment in following]

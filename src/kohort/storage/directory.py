@@ -5,22 +5,28 @@ of lock that Kafka uses, so the two keep each other out as well.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from kohort.config import read_properties
-from kohort.errors import Broken, StorageError
+from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
 from kohort.storage.log import LogConfig
+from kohort.storage.recovery import Promise
 from kohort.storage.segment import Segment, segment_bases
 from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
-from kohort.terms import Offset, TopicId, uuid_text
+from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
+_CLEAN_CONTENT = b'{"version":0,"brokerEpoch":-1}'  # as Kafka writes it; it reads ours
 _KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
+
+Places = Mapping[tuple[str, int], Offset]
+"""An offset of partitions: by topic and index."""
 
 
 class LogDirectory:
@@ -49,7 +55,8 @@ class LogDirectory:
         try:
             self._read_meta(node_id)
             self._tidy()
-            self._starts = checkpoints.start_offsets(files, self.path)  # Kafka's, never ours
+            self._starts = self._noted(checkpoints.start_offsets)  # Kafka's, never ours
+            self._points = self._noted(checkpoints.recovery_points)
         except OSError as error:
             self.close()
             raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
@@ -93,14 +100,28 @@ class LogDirectory:
         replace_whole(self._files, self.path, META_PROPERTIES, "\n".join(lines).encode("latin-1"))
 
     def _tidy(self) -> None:
-        """Finish deletions, and take Kafka's word of a clean stop away: we are about to write."""
-        self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN}")
-        for name in self._files.names(self.path):
+        """Finish deletions, and take the word of a clean stop away: we are about to write."""
+        names = self._files.names(self.path)
+        self._clean = CLEAN_SHUTDOWN in names
+        if self._clean:
+            self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN}")
+            self._files.sync_directory(self.path)
+        for name in names:
             if _DELETED.fullmatch(name):
                 try:
                     remove_folder(self._files, f"{self.path}/{name}")
                 except OSError as error:
                     self.notices.append(f"{self.path}/{name} is not removed: {error}")
+
+    def _noted(self, read: Callable[[Files, str], Places]) -> Places:
+        """What a checkpoint of the directory says. One that is damaged says nothing, and is told:
+        it must not stop partitions that it has nothing to do with.
+        """
+        try:
+            return read(self._files, self.path)
+        except Broken as error:
+            self.notices.append(f"{error}; it is not used")
+            return {}
 
     def partitions(self) -> dict[str, list[int]]:
         """The topics that have folders, and the partitions of each. What only has the name of a
@@ -123,19 +144,33 @@ class LogDirectory:
             return False
         return checkpoints.PARTITION_METADATA in inside or bool(segment_bases(inside))
 
-    def highest_producer_id(self, topic: str, index: int) -> int:
-        """The highest producer id in all the batches of a partition, or -1. Raises StorageError.
+    def adopt(self, topic: str, index: int) -> int:
+        """Take in the log of a partition that somebody else has written: the highest producer id in
+        it, or -1. Raises StorageError.
 
+        Holes between its segments and in the last of them are noted: Kafka's cleaner leaves such.
         What stands behind damage is not seen; the partition is not served then either.
         """
         folder = f"{self.path}/{topic}-{index}"
         highest = -1
+        holes: list[tuple[Offset, Offset]] = []
+        end = self._starts.get((topic, index), Offset(0))
         try:
-            for base in segment_bases(self._files.names(folder)):
+            bases = segment_bases(self._files.names(folder))
+            for base in bases:
+                if end < base:
+                    holes.append((end, base))
                 segment = Segment(self._files, folder, base, interval=1 << 30)
-                segment.scan(check=False)
-                segment.file.close()
-                highest = max(highest, segment.highest_producer_id)
+                end = base
+                for _, header in segment.headers():
+                    highest = max(highest, header.producer_id)
+                    if base == bases[-1] and end < header.base_offset:
+                        holes.append((end, Offset(header.base_offset)))
+                    end = Offset(header.last_offset + 1)
+            if holes:
+                checkpoints.write_holes(self._files, folder, holes)
+        except WireError:
+            return highest
         except OSError as error:
             raise StorageError(f"{folder} cannot be read: {error}") from error
         return highest
@@ -160,8 +195,8 @@ class LogDirectory:
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
-            if self._files.make_directory(folder):
-                self._names_changed = True
+            made = bool(self._files.make_directory(folder))
+            self._names_changed = self._names_changed or made
             found = checkpoints.topic_id(self._files, folder)
             if found is None:
                 checkpoints.write_topic_id(self._files, folder, topic_id)
@@ -173,24 +208,62 @@ class LogDirectory:
         except OSError as error:
             raise StorageError(f"{folder} cannot be opened: {error}") from error
         known_start = self._starts.get((topic, index), Offset(0))
-        return SegmentLog(folder, self._files, config, known_start=known_start)
+        promise = Promise(self._points.get((topic, index)), clean=self._clean and not made)
+        return SegmentLog(folder, self._files, config, known_start=known_start, promise=promise)
 
-    def delete(self, topic: str, index: int, topic_id: TopicId) -> None:
-        """Remove a partition whose log is closed; fine when there is none. Raises StorageError.
+    def note_synced(self, points: Places) -> None:
+        """Write down up to where logs have been synced. Raises StorageError.
 
-        A folder of another topic of that name is left alone: it was made anew meanwhile. A loss
-        of power may bring the folder back until `sync_names`.
+        Of logs that are not named, what was noted last stands.
         """
-        folder = f"{self.path}/{topic}-{index}"
+        self._write_points({**self._points, **points})
+
+    def _write_points(self, points: Places) -> None:
+        if points == self._points:
+            return
         try:
-            found = self.topic_id(topic, index)
-        except Broken as error:
-            raise StorageError(f"{folder} may belong to another topic: {error}") from error
-        # A folder without an id holds nothing of another topic: the id is written first.
-        if found is None or found == topic_id:
-            self._forget_start(topic, index)
-            self._names_changed = True
-            delete_partition(self._files, folder, self._new_uuid().hex())
+            checkpoints.write_recovery_points(self._files, self.path, points)
+        except OSError as error:
+            raise StorageError(
+                f"{self.path}: it is not noted what has been synced: {error}"
+            ) from error
+        self._points = points
+
+    def delete(
+        self, topic: str, indexes: Iterable[PartitionIndex], topic_id: TopicId
+    ) -> dict[PartitionIndex, str]:
+        """Remove partitions of a topic whose logs are closed; fine where there are none. Those that
+        are still there, and why; the others are gone for good.
+
+        A folder of another topic of that name is left alone: it was made anew meanwhile.
+        """
+        left: dict[PartitionIndex, str] = {}
+        going: list[PartitionIndex] = []
+        for index in indexes:
+            try:
+                found = self.topic_id(topic, index)
+            except (Broken, StorageError) as error:
+                left[index] = f"{self.path}/{topic}-{index} may be another topic's: {error}"
+            else:
+                # One without an id holds nothing of another topic: the id is written first.
+                if found is None or found == topic_id:
+                    going.append(index)
+        try:
+            self._forget(topic, going)
+        except StorageError as error:
+            return left | dict.fromkeys(going, str(error))
+        for index in going:
+            try:
+                self._names_changed = True
+                folder = f"{self.path}/{topic}-{index}"
+                delete_partition(self._files, folder, self._new_uuid().hex())
+            except StorageError as error:
+                left[index] = str(error)
+        try:
+            self.sync_names()
+        except StorageError as error:
+            return left | dict.fromkeys(going, str(error))
+        return left
 
     def sync_names(self) -> None:
         """Make it durable which folders there are, where that has changed. Raises StorageError."""
@@ -202,16 +275,29 @@ class LogDirectory:
         except OSError as error:
             raise StorageError(f"{self.path} cannot be synced: {error}") from error
 
-    def _forget_start(self, topic: str, index: int) -> None:
-        """The next topic of that name begins at 0, also after a restart."""
-        if self._starts.pop((topic, index), None) is not None:
+    def _forget(self, topic: str, indexes: list[PartitionIndex]) -> None:
+        """The next topic of that name begins at 0 and owes nothing, also after a restart."""
+        going = {(topic, index) for index in indexes}
+        starts = {place: offset for place, offset in self._starts.items() if place not in going}
+        if starts != self._starts:
             try:
-                checkpoints.write_start_offsets(self._files, self.path, self._starts)
+                checkpoints.write_start_offsets(self._files, self.path, starts)
             except OSError as error:
                 raise StorageError(
-                    f"{self.path}: the start of {topic}-{index} is not forgotten: {error}"
+                    f"{self.path}: the starts of {topic} are not forgotten: {error}"
                 ) from error
+            self._starts = starts
+        self._write_points(
+            {place: offset for place, offset in self._points.items() if place not in going}
+        )
 
-    def close(self) -> None:
-        """Release the lock. Logs are closed by whoever opened them."""
+    def close(self, *, clean: bool = False) -> None:
+        """Release the lock. Logs are closed by whoever opened them.
+
+        `clean`: each log is synced, and `note_synced` has been told; nothing of it may be torn
+        when it is opened again. A disk that cannot take that word is no error.
+        """
+        if clean:
+            with suppress(OSError):
+                replace_whole(self._files, self.path, CLEAN_SHUTDOWN, _CLEAN_CONTENT)
         self._lock.close()

@@ -106,12 +106,31 @@ class _LockedFile(DiskFile):
         super().__init__(path)
         # Java's FileLock is the same kind of lock, so a Kafka broker is kept out too.
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._directory = _locked_directory(os.path.dirname(path) or ".")  # noqa: PTH120
         self._identity = _identity(os.fstat(self._descriptor))
         self.held[self._identity] = None
 
     def close(self) -> None:
         self.held.pop(getattr(self, "_identity", (-1, -1)), None)
+        directory, self._directory = getattr(self, "_directory", -1), -1
+        if directory >= 0:
+            os.close(directory)
         super().close()
+
+
+def _locked_directory(path: str) -> int:
+    """A descriptor of a directory that is locked too: a lock file can be removed, and another one
+    of that name would be free. BlockingIOError: somebody has it.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:  # a network file system may not lock directories: the file has to do
+        pass
+    return descriptor
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

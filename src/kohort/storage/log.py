@@ -47,6 +47,10 @@ class Log(Protocol):
         """The latest time of any batch, or -1."""
 
     @property
+    def synced(self) -> Offset:
+        """Everything before is durable: by the opening, by sync() or by the log itself."""
+
+    @property
     def highest_producer_id(self) -> int:
         """Of the batches that were looked at when the log was opened, or -1."""
 

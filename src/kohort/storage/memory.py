@@ -27,6 +27,10 @@ class MemoryLog:
         self._times: list[int] = []  # for each batch its latest time
 
     @property
+    def synced(self) -> Offset:
+        return self.end
+
+    @property
     def max_timestamp(self) -> int:
         return max(self._times, default=NO_TIMESTAMP)
 

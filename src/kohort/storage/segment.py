@@ -5,9 +5,8 @@ ends and never at the batches between. Kafka's index files are not read: ours is
 headers when a file is first used.
 """
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from struct import Struct
 
 from kohort.errors import Broken, WireError
@@ -21,6 +20,9 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 _SCAN_BYTES = 1 << 20
 _PEEK_BYTES = 8192
+Holes = Container[tuple[Offset, Offset]]
+"""Offsets that are missing and may be: the first, and the one behind."""
+
 _PLACE = Struct(">qi11xi")  # base offset, length, last offset delta
 
 
@@ -58,6 +60,12 @@ class Segment:
         self.last_epoch = -1
         self.highest_producer_id = -1  # of what was scanned
         self.indexed = self.size == 0
+        self.damage = ""  # why nothing behind `_whole` can be read
+        self._holes: Holes | None = None
+        self._whole = self.size  # bytes: up to the first that is damaged
+        self.behind: Offset | None = None  # where the next segment begins
+        self._last = (0, base_offset)  # position and end before the batch that was scanned last
+        self._checked = range(0)  # bytes whose crc was seen to be right since the file was opened
         self._interval = interval
         self._offsets: list[int] = []
         self._positions: list[int] = []
@@ -76,12 +84,13 @@ class Segment:
             self.first_timestamp = max_timestamp
         self.end = header_end
 
-    def scan(self, *, check: bool) -> tuple[int, str] | None:
+    def scan(self, *, check: bool, holes: Holes | None = None) -> tuple[int, str] | None:
         """Build the index from the headers. Where and why a batch is bad, or None.
 
-        With `check` everything is read and every crc computed. What stands before a bad batch is
-        indexed. May raise OSError: a file that cannot be read while a log is opened is not yet a
-        broken log.
+        With `check` everything is read and every crc computed. With `holes` each batch must begin
+        where the one before it ends, but for these: no crc covers the offset of a batch. What
+        stands before a bad batch is indexed. May raise OSError: a file that cannot be read while a
+        log is opened is not yet a broken log.
         """
         self._offsets, self._positions, self._times = [], [], []
         self._next_entry = 0
@@ -89,15 +98,24 @@ class Segment:
         self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
         self.end = self.base_offset
         self.indexed = True
-        return self._scan_whole() if check else self._scan_headers()
+        self._holes = holes
+        self._last = (0, self.base_offset)
+        self._whole = self.size
+        bad = self._scan_whole() if check else self._scan_headers()
+        if bad is not None:
+            self._whole = bad[0]
+            self.damage = f"{self.path} is damaged at byte {bad[0]}, offset {self.end}: {bad[1]}"
+        if check:
+            self._checked = range(self._whole)
+        return bad
 
     def _scan_headers(self) -> tuple[int, str] | None:
         following = 0
         try:
             for position, header in self.headers():
-                problem = self._take(position, header)
-                if problem is not None:
-                    return position, problem
+                bad = self._take(position, header)
+                if bad is not None:
+                    return bad
                 following = position + header.length
         except WireError as error:
             return following, str(error)
@@ -122,34 +140,52 @@ class Segment:
             stride = HEADER_SIZE if header.length > _PEEK_BYTES else _SCAN_BYTES
             position += header.length
 
-    def _take(self, position: int, header: BatchHeader) -> str | None:
-        """Index a batch that was found in the file; or what is wrong with its place."""
-        if header.base_offset < self.end:
-            return f"base offset {header.base_offset} comes after {self.end - 1}"
-        end = Offset(header.last_offset + 1)
+    def _take(self, position: int, header: BatchHeader) -> tuple[int, str] | None:
+        """Index a batch that was found in the file; or where and why offsets are wrong."""
+        base, end = header.base_offset, Offset(header.last_offset + 1)
+        expected = self.end
+        if base != expected:
+            if self._holes is not None and (expected, base) not in self._holes:
+                return position, f"base offset {base} comes after {expected - 1}"
+            if base < expected:
+                # One of the two is wrong, and nothing tells which.
+                self._forget_last()
+                return self._last[0], f"base offset {base} comes after {expected - 1}"
+        if self.behind is not None and end > self.behind:
+            return position, f"last offset {end - 1} comes before the next segment, {self.behind}"
+        self._last = position, expected
         self.note(end, header.base_offset, position, header.max_timestamp)
         self.last_epoch = header.partition_leader_epoch
         self.highest_producer_id = max(self.highest_producer_id, header.producer_id)
         return None
 
+    def _forget_last(self) -> None:
+        position, self.end = self._last
+        while self._positions and self._positions[-1] >= position:
+            self._positions.pop()
+            self._offsets.pop()
+            self._times.pop()
+
     def _scan_whole(self) -> tuple[int, str] | None:
         position = 0
         while position < self.size:
             data = self.file.read(position, min(_SCAN_BYTES, self.size - position))
-            taken, problem = self._scan_chunk(data, position)
-            if taken == 0 and problem is None:
+            taken, bad = self._scan_chunk(data, position)
+            if taken == 0 and bad is None:
                 length = _PLACE.unpack_from(data)[1] + PREFIX_SIZE
                 if length > self.size - position:
                     return position, f"batch of {length} bytes, {self.size - position} are left"
                 data = self.file.read(position, length)
-                taken, problem = self._scan_chunk(data, position)
+                taken, bad = self._scan_chunk(data, position)
             position += taken
-            if problem is not None:
-                return position, problem
+            if bad is not None:
+                return bad
         return None
 
-    def _scan_chunk(self, data: bytes, start: int) -> tuple[int, str | None]:
-        """Check and index what is whole in `data`: how many bytes that takes, and what is bad."""
+    def _scan_chunk(self, data: bytes, start: int) -> tuple[int, tuple[int, str] | None]:
+        """Check and index what is whole in `data`: how many bytes that takes, and where and why
+        something is bad.
+        """
         position = 0
         left = len(data)
         while left >= HEADER_SIZE:
@@ -159,14 +195,15 @@ class Segment:
                     return position, None
                 batches.check(data, position, header)
             except WireError as error:
-                return position, str(error)
-            problem = self._take(start + position, header)
-            if problem is not None:
-                return position, problem
+                return position, (start + position, str(error))
+            bad = self._take(start + position, header)
+            if bad is not None:
+                return position, bad
             position += header.length
             left -= header.length
         if left and start + len(data) == self.size:
-            return position, f"{left} bytes are left, a batch has at least {HEADER_SIZE}"
+            text = f"{left} bytes are left, a batch has at least {HEADER_SIZE}"
+            return position, (start + position, text)
         return position, None
 
     def use(self) -> None:
@@ -174,53 +211,49 @@ class Segment:
 
         Raises Broken for a file that is damaged or cannot be read.
         """
+        self._index()
+        if self.damage:
+            raise Broken(self.damage)
+
+    def _index(self) -> None:
         if not self.indexed:
             try:
-                bad = self.scan(check=False)
+                self.scan(check=False)
             except OSError as error:
                 self.indexed = False
                 raise Broken(f"{self.path} cannot be read: {error}") from error
-            if bad is not None:
-                position, reason = bad
-                raise Broken(f"{self.path} is damaged at byte {position}: {reason}")
-
-    def good_batch_after(self, position: int) -> int | None:
-        """Where a whole, right batch stands behind a bad one, or None: then the tail is torn.
-
-        A batch begins with an offset not below the next one and has the magic 2 at its 17th byte.
-        """
-        tail = self.file.read(position, self.size - position)
-        if not tail.strip(b"\x00"):
-            return None
-        high = (self.end >> 32).to_bytes(4, "big")
-        pattern = re.compile(b"(?=" + re.escape(high) + rb"[\s\S]{12}\x02)")
-        for match in pattern.finditer(tail, 1):
-            at = match.start()
-            try:
-                header = batches.header_at(tail, at)
-                if header.base_offset >= self.end:
-                    batches.check(tail, at, header)
-                    return position + at
-            except WireError:
-                continue
-        return None
 
     def cut(self, size: int) -> None:
         """Forget and remove what stands behind `size`. May raise OSError."""
         self.file.truncate(size)
-        self.size = size
+        self.size = self._whole = size
+        self.damage = ""
 
-    # ---- reading
+    def grown(self, size: int) -> None:
+        """Batches have been written up to `size`, by whoever has noted them."""
+        if self._checked.stop == self.size:
+            self._checked = range(self._checked.start, size)
+        self.size = self._whole = size
 
     def fetch(self, start: int, limit_bytes: int) -> bytes:
-        """Whole batches from the one that holds `start` or follows it; b"" when all are before."""
-        self.use()
+        """Whole batches from the one that holds `start` or follows it; b"" when all are before.
+
+        Raises Broken where that one is damaged; what stands before it is given all the same. Each
+        byte is checked when it is first read after the file was opened.
+        """
+        self._index()
         if start >= self.end or not self._positions:
+            if self.damage:
+                raise Broken(self.damage)
             return b""
+        position, data = self._found(start, limit_bytes)
+        return self._checked_run(position, data)
+
+    def _found(self, start: int, limit_bytes: int) -> tuple[int, bytes]:
         index = max(0, bisect_right(self._offsets, start) - 1)
         position = self._positions[index]
         while True:
-            want = min(self.size - position, max(limit_bytes, 0) + _PEEK_BYTES)
+            want = min(self._whole - position, max(limit_bytes, 0) + _PEEK_BYTES)
             data = self._read(position, want)
             at = 0
             left = len(data)
@@ -228,12 +261,39 @@ class Segment:
                 base, length, delta = _PLACE.unpack_from(data, at)
                 length += PREFIX_SIZE
                 if base + delta >= start:
-                    return self._run(data, at, position, length, limit_bytes)
+                    return position + at, self._run(data, at, position, length, limit_bytes)
                 at += length
                 left -= length
             position += at
-            if position >= self.size or not data:
+            if position >= self._whole or not data:
                 raise Broken(f"{self.path} has no batch with offset {start}, it ends at {self.end}")
+
+    def _checked_run(self, position: int, data: bytes) -> bytes:
+        """What of a run of batches is right, at least the first. Raises Broken when that is not."""
+        end = position + len(data)
+        known = self._checked
+        if known.start <= position and end <= known.stop:
+            return data
+        good = 0
+        try:
+            for at, header in batches.walk(data):
+                good = at
+                batches.check(data, at, header)
+        except WireError as error:
+            self._check_more(position, position + good)
+            if good:
+                return data[:good]
+            raise Broken(f"{self.path} is damaged at byte {position}: {error}") from error
+        self._check_more(position, end)
+        return data
+
+    def _check_more(self, start: int, stop: int) -> None:
+        """Remember what was found right: one stretch, since files are read from front to back."""
+        known = self._checked
+        if known.start <= stop and start <= known.stop:
+            self._checked = range(min(known.start, start), max(known.stop, stop))
+        elif stop - start > len(known):
+            self._checked = range(start, stop)
 
     def _run(self, data: bytes, at: int, position: int, length: int, limit_bytes: int) -> bytes:
         """The batches from `at` in `data` (which begins at `position`) up to the limit."""
@@ -270,6 +330,7 @@ class Segment:
 
     def chunks(self, size_bytes: int = _SCAN_BYTES) -> Iterator[tuple[int, bytes]]:
         """The whole segment in runs of whole batches, with the position of each run."""
+        self.use()
         position = 0
         size = self.size
         offset = self.base_offset - 1

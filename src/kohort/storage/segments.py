@@ -1,8 +1,9 @@
 """A log in Kafka's own on-disk format: `<topic>-<partition>/00000000000000000000.log` and so on.
 
 Segments are closed by size and age and synced when they are, so only the last one can have a torn
-tail after a crash. Opening walks that one with every crc and cuts the tail off; a bad batch that
-good ones follow is not a torn tail but damage, and stops the opening with file and position.
+tail after a crash. Opening walks that one with every crc; `recovery.py` says what may be cut. The
+others are checked when they are first read: each batch by its crc, and each segment must begin
+where the one before it ends, but for holes that are known.
 
 What stands beside the segments: `checkpoints.py`. What compaction may have left half done:
 `<offset>.log.cleaned` was not finished and is removed; `<offset>.log.swap` was, and takes the
@@ -19,6 +20,7 @@ from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
+from kohort.storage.recovery import NOTHING, Promise, recover
 from kohort.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -52,12 +54,14 @@ class SegmentLog:
         config: LogConfig | None = None,
         *,
         known_start: Offset = Offset(0),  # noqa: B008
+        promise: Promise = NOTHING,
         check_all: bool = False,
     ) -> None:
         """Open and recover. Raises Broken for damage and StorageError when the disk refuses.
 
-        `known_start` is what Kafka's own checkpoint of start offsets says. `check_all` computes
-        every crc of every segment, not only of the last.
+        `known_start` is what Kafka's own checkpoint of start offsets says, `promise` what must be
+        there. `check_all` computes every crc of every segment, not only of the last. What was cut
+        or skipped is in `notices`, a line each.
         """
         self.directory = directory
         self.config = config or LogConfig()
@@ -68,16 +72,17 @@ class SegmentLog:
         self._torn = False
         self._unknown = ""  # why nobody knows what is on the disk, once a sync has failed
         self.cleaned_end = Offset(0)  # compaction has seen what is before
+        self.notices: list[str] = []
         try:
             files.make_directory(directory)
             self._finish_cleaning()
-            self._load(check_all=check_all)
-            self._load_start(known_start)
+            self._holes = checkpoints.holes(files, directory)
+            self._load(promise, check_all=check_all)
+            self._load_start(known_start, promise)
             self._load_epoch()
+            self.synced = self.end
         except OSError as error:
             raise StorageError(f"{directory} cannot be opened: {error}") from error
-
-    # ---- opening
 
     def _finish_cleaning(self) -> None:
         names = self._files.names(self.directory)
@@ -118,7 +123,7 @@ class SegmentLog:
     def _segment_bases(self) -> list[Offset]:
         return segment_bases(self._files.names(self.directory))
 
-    def _load(self, *, check_all: bool) -> None:
+    def _load(self, promise: Promise, *, check_all: bool) -> None:
         bases = self._segment_bases()
         for base in bases:
             self._add(self._opened(base))
@@ -126,30 +131,24 @@ class SegmentLog:
             if check_all:
                 bad = segment.scan(check=True)
                 if bad is not None:
-                    raise Broken(f"{segment.path} is damaged at byte {bad[0]}: {bad[1]}")
-        if self._segments:
-            self._recover(self._segments[-1])
-            self.end = self._segments[-1].end
-
-    def _recover(self, last: Segment) -> None:
-        bad = last.scan(check=True)
-        if bad is None:
+                    raise Broken(segment.damage)
+        self.end = Offset(0)
+        if not self._segments:
             return
-        position, reason = bad
-        good = last.good_batch_after(position)
-        if good is not None:
-            raise Broken(
-                f"{last.path} is damaged at byte {position}: {reason}; "
-                f"a good batch follows at byte {good}, so this is not a torn tail"
-            )
-        self._unlink_indexes(last.base_offset)
-        last.cut(position)
-        last.file.sync()
+        last = self._segments[-1]
+        cut = recover(last, promise, self._holes)
+        if cut:
+            self._unlink_indexes(last.base_offset)
+            self.notices.append(cut)
+        elif last.size and not promise.clean:
+            last.file.sync()  # a crash has left it to the system, which may not have written it yet
+        self.end = last.end
 
-    def _load_start(self, known_start: Offset) -> None:
+    def _load_start(self, known_start: Offset, promise: Promise) -> None:
         folder = checkpoints.split_name(self.directory.rpartition("/")[2])
         own = checkpoints.start_offsets(self._files, self.directory)
         start = max(known_start, own.get(folder, Offset(0)) if folder else Offset(0))
+        self._check_ends(start, promise)
         if not self._segments:
             self._start_anew(start)
         self.start = max(start, self._segments[0].base_offset)
@@ -161,13 +160,31 @@ class SegmentLog:
             self._start_anew(self.start)
         self._drop_before_start()
 
+    def _check_ends(self, start: Offset, promise: Promise) -> None:
+        """Raises Broken when the first segments are missing, or the last."""
+        synced = promise.synced
+        if synced is None or synced <= start:
+            return
+        if self.end < synced:
+            raise Broken(
+                f"{self.directory} ends at offset {self.end}, "
+                f"expected {synced} at least: offsets before it have been synced"
+            )
+        first = self._bases[0]
+        if first > start and (start, first) not in self._holes:
+            raise Broken(f"{self.directory} begins at offset {first}, expected {start}")
+
     def _start_anew(self, base: Offset) -> None:
         self._add(self._opened(base))
         self._files.sync_directory(self.directory)
         self.end = base
 
     def _load_epoch(self) -> None:
-        epochs = checkpoints.leader_epochs(self._files, self.directory)
+        try:
+            epochs = checkpoints.leader_epochs(self._files, self.directory)
+        except Broken as error:
+            self.notices.append(f"{error}; the epoch of the last batch is taken")
+            epochs = []
         self.leader_epoch = max((epoch for epoch, _ in epochs), default=0)
         for segment in reversed(self._segments):
             if segment.size:
@@ -182,10 +199,10 @@ class SegmentLog:
         return Segment(self._files, self.directory, base, self.config.index_interval_bytes)
 
     def _add(self, segment: Segment) -> None:
+        if self._segments:
+            self._segments[-1].behind = segment.base_offset
         self._segments.append(segment)
         self._bases.append(segment.base_offset)
-
-    # ---- writing
 
     def append(self, batch: bytes, count: int) -> Offset:
         if self._unknown:
@@ -205,7 +222,7 @@ class SegmentLog:
         except OSError as error:
             self._cut_back(segment)
             raise StorageError(f"{segment.path} cannot be written: {error}") from error
-        segment.size = position + len(batch)
+        segment.grown(position + len(batch))
         segment.note(end, base, position, max_timestamp)
         # In this order: a sync on another thread that sees the new end must find the segment.
         self._unsynced[segment] = None
@@ -247,6 +264,7 @@ class SegmentLog:
         if not last.size:
             return last
         self._sync_segment(last)
+        self.synced = self.end
         try:
             segment = self._opened(self.end)
             self._files.sync_directory(self.directory)
@@ -262,6 +280,7 @@ class SegmentLog:
         waiting, self._unsynced = self._unsynced, {}
         for segment in waiting:
             self._sync_segment(segment)
+        self.synced = max(self.synced, end)
         return end
 
     def _sync_segment(self, segment: Segment) -> None:
@@ -276,8 +295,6 @@ class SegmentLog:
             self._unknown = f"{segment.path} cannot be synced: {error}"
         if self._unknown:
             raise Broken(self._unknown)
-
-    # ---- reading
 
     @property
     def max_timestamp(self) -> int:
@@ -307,11 +324,29 @@ class SegmentLog:
         if start >= self.end:
             return b""
         index = max(0, bisect_right(self._bases, start) - 1)
-        for segment in self._segments[index:]:
-            data = segment.fetch(start, limit_bytes)
+        for at in range(index, len(self._segments)):
+            data = self._segments[at].fetch(start, limit_bytes)
             if data:
                 return data
+            self._check_next(at)
         return b""
+
+    def expect_no_gap(self) -> None:
+        """Raises Broken when a closed segment is damaged, or one is missing between two."""
+        for at, segment in enumerate(self.closed):
+            segment.use()
+            self._check_next(at)
+
+    def _check_next(self, at: int) -> None:
+        """Raises Broken unless the next segment begins where this one ends."""
+        if at + 1 == len(self._segments):
+            return
+        end, following = self._segments[at].end, self._bases[at + 1]
+        if end != following and (end, following) not in self._holes:
+            raise Broken(
+                f"{self.directory}: {self._segments[at].path} ends at offset {end}, "
+                f"the next segment begins at {following}, expected {end}"
+            )
 
     def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
         left = limit_bytes
@@ -344,8 +379,6 @@ class SegmentLog:
             if found is not None:
                 return found
         return None
-
-    # ---- letting go
 
     def truncate_before(self, offset: Offset) -> None:
         if offset <= self.start:
@@ -381,6 +414,7 @@ class SegmentLog:
         except OSError as error:
             raise Broken(f"{self.directory}: a cleaned segment is not in place: {error}") from error
         at = self._segments.index(cleaned[0])
+        fresh.behind = cleaned[-1].behind
         self._segments[at : at + len(cleaned)] = [fresh]
         self._bases[at : at + len(cleaned)] = [base]
 

@@ -19,7 +19,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 _SETTINGS = {
-    # No test wants to wait for members that will not come.
+    # Tests need not wait for more members to join.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
@@ -48,7 +48,7 @@ class Broker:
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
 
     After `start`, `bootstrap` is what clients connect to. Raises KohortError, with what the process
-    said, when it does not come up.
+    wrote, when it does not come up.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class Broker:
         return self._process.pid
 
     def start(self) -> Self:
-        """Start the process, on the log that an earlier one has left, and wait for its ready line.
+        """Start the process on the log that an earlier one has left, and wait for its ready line.
 
-        Raises KohortError when it runs already.
+        Raises KohortError when it already runs.
         """
         if self.is_running:
-            raise KohortError(f"the broker runs already as process {self.pid}, stop it first")
+            raise KohortError(f"the broker already runs as process {self.pid}, stop it first")
         self._end(signal.SIGTERM)  # reap a process that died by itself
         atexit.register(self.close)
         if self._own_dir and self.data_dir is None:
@@ -116,7 +116,7 @@ class Broker:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process as `kill -9` does: nothing is written, nobody is told."""
+        """End the process as `kill -9` does: it writes nothing more, and clients are not told."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> Self:
@@ -140,7 +140,7 @@ class Broker:
         atexit.unregister(self.close)
 
     def log(self) -> str:
-        """What the broker has said on its standard error since the first start."""
+        """What the broker has written to its standard error since the first start."""
         return self._errors.read_text(encoding="utf-8") if self._errors is not None else ""
 
     def __enter__(self) -> Self:
@@ -182,7 +182,9 @@ class Broker:
             if process.poll() is not None:
                 break
         self._end(signal.SIGKILL)
-        raise KohortError(f"the broker did not come up:\n{self.log()}")
+        raise KohortError(
+            f"the broker ended, or was not ready within {START_SECONDS:.0f} s:\n{self.log()}"
+        )
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None

@@ -1,7 +1,7 @@
 """The table of APIs: what a key means, and which versions of it are served.
 
-ApiVersions answers from this table, so it cannot lie. A version stands here from the day on which
-it is truly implemented.
+ApiVersions answers from this table, so it is never wrong. A version is listed here once it is fully
+implemented.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,4 @@
-"""Messages to bytes and back: `encode` and `decode`, compiled per class and version at first
-use.
-"""
+"""Messages to bytes and back: `encode` and `decode`, compiled on first use."""
 
 import struct
 from functools import cache
@@ -30,8 +28,8 @@ def encoder(cls: Any, version: int) -> Encoder:
 @cache
 def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
     """The compiled decoder: (bytes, start) -> (message, end). No array may have more than `most`
-    elements. It raises what hostile bytes make it raise; use `decode` unless you catch all of
-    `HOSTILE` yourself and check the end.
+    elements. Hostile bytes make it raise any of `HOSTILE`, and it does not check the end: use
+    `decode` unless you do both.
     """
     _check(cls, version)
     source, constants = decoder_source(cls, version, most=most)
@@ -53,7 +51,7 @@ HOSTILE = (IndexError, struct.error, WireError, OverflowError, MemoryError)
 def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tuple[Message, int]:
     """Decode a message that starts at `start`: the message, and the position behind it.
 
-    Raises WireError for everything that is not such a message. Text that is not UTF-8 is read with
+    Raises WireError for bytes that are no such message. Text that is not UTF-8 is read with
     replacement characters, as upstream reads it; bytes behind the message are the caller's.
     """
     any_class: Any = cls

@@ -24,7 +24,7 @@ class Compression(IntEnum):
 
 
 class TooLargeError(WireError):
-    """The content may be good, and unfolds to more than the caller wants to see."""
+    """The content may be valid, but unfolds to more than the caller allows."""
 
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -60,7 +60,7 @@ def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
 
 
 def unpacked(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes | bytearray:
-    """The same, without the copy that makes it immutable: for who only reads a large one."""
+    """The same without a copy, and mutable: for callers that only read a large body."""
     if codec == Compression.NONE:
         return data
     if codec == Compression.SNAPPY:
@@ -72,7 +72,7 @@ def unpacked(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes | byte
 
 
 def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> bytearray:
-    """Grows the output until it holds everything: frames need not say how long they are."""
+    """Grow the output until it holds everything: frames need not tell their size."""
     if not data:
         raise WireError(f"{name}: the compressed part of the batch is empty")
     size = min(limit, max(1024, 8 * len(data)))
@@ -102,7 +102,7 @@ def _compress_xerial(data: bytes) -> bytes:
 
 
 def _decompress_snappy(data: bytes, limit: int) -> bytes:
-    """Java frames snappy in blocks (xerial), librdkafka and others may write one bare block."""
+    """Java frames snappy in blocks (xerial); librdkafka and others may write one bare block."""
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, limit)
     blocks = []

@@ -1,5 +1,5 @@
-"""Frames: four bytes of size, a header, a body. Any chunking of the stream gives the same
-frames.
+"""Frames: four bytes of size, a header, a body. However the stream is cut, the
+frames are the same.
 """
 
 from struct import Struct
@@ -16,7 +16,7 @@ _FIXED = Struct(">hhi")
 
 @record(versions="1-2", flexible="2+")
 class RequestHeader:
-    """In front of every request. Version 2, with tags, goes with flexible requests."""
+    """The header of a request. Version 2, with tags, belongs to flexible requests."""
 
     request_api_key: Int16
     request_api_version: Int16
@@ -26,9 +26,7 @@ class RequestHeader:
 
 @record(versions="0-1", flexible="1+")
 class ResponseHeader:
-    """In front of every response. Version 1, with tags, goes with flexible ones, ApiVersions
-    excepted.
-    """
+    """The header of a response. Version 1, with tags, belongs to flexible ones but ApiVersions."""
 
     correlation_id: Int32
 
@@ -48,19 +46,19 @@ class FrameReader:
 
     @property
     def frame_bytes(self) -> int:
-        """How long the frame that is unfinished will be, as far as that is known."""
+        """The length of the unfinished frame, as far as it is known."""
         return self._needed if len(self._rest) >= 4 else 0
 
     @property
     def api_key(self) -> int | None:
-        """Of the request that is unfinished, as far as that is known."""
+        """The API key of the unfinished request, as far as it is known."""
         return _INT16.unpack_from(self._rest, 4)[0] if len(self._rest) >= 6 else None
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, without their sizes.
 
-        Raises WireError for a size that is negative or above the limit, before anything of it is
-        kept; whole frames in front of it are given first, and the next call raises.
+        Raises WireError for a size that is negative or above the limit, before any of that frame is
+        kept. Whole frames in front of it are returned first; then the next call raises.
         """
         rest = self._rest
         if rest:
@@ -91,7 +89,7 @@ class FrameReader:
 
 
 class Peek(NamedTuple):
-    """The part of a request header that every version begins with."""
+    """The part of a request header that all versions begin with."""
 
     api_key: int
     api_version: int
@@ -99,9 +97,7 @@ class Peek(NamedTuple):
 
 
 def peek(frame: bytes) -> Peek:
-    """Key, version and correlation id of a request. Raises WireError when there is not even
-    that.
-    """
+    """Key, version and correlation id of a request. Raises WireError where these are missing."""
     if len(frame) < 8:
         raise WireError(f"a request of {len(frame)} bytes, expected at least 8")
     return Peek(*_FIXED.unpack_from(frame, 0))
@@ -126,7 +122,7 @@ def encode_response(correlation_id: int, body: bytes, *, flexible: bool) -> byte
 
 
 def response_head(correlation_id: int, size: int, *, flexible: bool) -> bytes:
-    """What stands in front of a body that is too large to be copied behind it."""
+    """The bytes in front of a body that is too large to be copied behind them."""
     if flexible:
         return _RESPONSE_1.pack(size + 5, correlation_id, 0)
     return _RESPONSE_0.pack(size + 4, correlation_id)

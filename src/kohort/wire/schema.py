@@ -1,7 +1,7 @@
-"""How a message is written down: a class with typed fields, each with the versions that have it.
+"""How a message is declared: a class with typed fields, each with the versions that have it.
 
 The class is the only source: `codegen` makes encoders and decoders from it, type checkers read it
-as a dataclass, and a test holds it against upstream's layouts. Fields stand in wire order, under
+as a dataclass, and a test compares it with upstream's layouts. Fields are in wire order, under
 upstream's names in snake_case.
 """
 
@@ -22,9 +22,7 @@ import msgspec
 
 
 class Primitive(NamedTuple):
-    """A type that stands on the wire by itself. `format` is its struct code where its width is
-    fixed.
-    """
+    """A basic type of the wire. `format` is its struct code where its width is fixed."""
 
     name: str
     format: str
@@ -125,9 +123,7 @@ def at(
 
 
 class Field(NamedTuple):
-    """One field, resolved. `of` is a Primitive, or the class of a struct; `array` says a list of
-    them.
-    """
+    """One field, resolved. `of` is a Primitive or a struct's class; `array` says a list of them."""
 
     name: str
     of: Any
@@ -184,7 +180,7 @@ def _build(cls: type[Message], attributes: dict[str, Any]) -> type[Message]:
     """The class at run time: a msgspec.Struct, built in a third of the time of a slots dataclass.
 
     Every field has its protocol default, so that a decoder and a test may leave out what does not
-    matter; that a field was forgotten is the type checker's to find.
+    matter. The type checker finds a field that was forgotten.
     """
     annotations: dict[str, Any] = cls.__annotations__
     fields = tuple(
@@ -236,9 +232,7 @@ def _of_api(
 
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))
 def request(key: int, *, versions: str, flexible: str) -> Callable[[type[Message]], type[Message]]:
-    """A request: its API key, the versions that its layout covers, and which of them are
-    flexible.
-    """
+    """A request: its API key, the versions of its layout, and which of them are flexible."""
     return _of_api(key, "Request", versions, flexible)
 
 
@@ -252,9 +246,7 @@ def response(key: int, *, versions: str, flexible: str) -> Callable[[type[Messag
 def record(
     *, versions: str = "0", flexible: str = "none"
 ) -> Callable[[type[Message]], type[Message]]:
-    """The key or the value of a record, or another layout that stands for itself (a header, a
-    payload).
-    """
+    """The key or the value of a record, or another layout by itself (a header, a payload)."""
 
     def build(cls: type[Message]) -> type[Message]:
         attributes = {"versions": Versions.of(versions), "flexible": Versions.of(flexible)}

@@ -251,7 +251,7 @@ async def test_require_stable_is_never_dropped_in_silence():
 @pytest.mark.parametrize("newest", [9, 7])
 @asynchronous
 async def test_a_moved_coordinator_is_asked_for_its_groups_only(newest):
-    """K709-26."""
+    """K709-25, K709-26."""
 
     def answer(asked):
         if asked.node == 1 and scripted.coordinators["b"] == 1:
@@ -291,7 +291,7 @@ async def test_a_last_question_that_nobody_answers_does_not_hide_why_it_was_aske
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["b"] == EXPECTED["b"]
     assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert "still so when time was up" in result.failed["a"].message
+    assert "unchanged when the time was up" in result.failed["a"].message
 
 
 @asynchronous
@@ -301,7 +301,7 @@ async def test_one_that_loads_for_ever_is_told_when_time_is_up():
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["b"] == EXPECTED["b"]
     assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert "still so when time was up" in result.failed["a"].message
+    assert "unchanged when the time was up" in result.failed["a"].message
 
 
 @asynchronous

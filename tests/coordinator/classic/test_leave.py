@@ -1,7 +1,5 @@
 """LeaveGroup: each member for itself, then one step of the group."""
 
-from dataclasses import replace
-
 import pytest
 from tests.coordinator.classics import (
     QUICK,
@@ -13,7 +11,6 @@ from tests.coordinator.classics import (
     stable,
     sync,
 )
-from tests.coordinator.consumers import beat
 from tests.coordinator.desk import Desk
 
 from kohort.errors import ErrorCode
@@ -156,45 +153,6 @@ def test_static_members_of_a_log_are_taken_out_by_instance_id(identity, code):
     left = code == ErrorCode.NONE
     assert len(group_in(desk).members) == (2 if left else 3)
     assert group_in(desk).state is (GroupState.PREPARING_REBALANCE if left else GroupState.STABLE)
-
-
-def test_members_of_a_consumer_group_can_be_taken_out_too():
-    desk = Desk()
-    for member_id in ("a", "b"):
-        beat(desk, member_id, 0)
-    desk.written()
-    who = ErrorCode.UNKNOWN_MEMBER_ID
-    assert codes(leave(desk, "a", "who", "a", ("", "i"))) == [0, who, 0, who]
-    group = desk.shard.groups.consumer(GroupId("g"))
-    assert (list(group.members), group.group_epoch) == (["b"], 4)
-    assert [type(record.key).__name__ for record in desk.written()] == [
-        "ConsumerGroupCurrentMemberAssignmentKey",
-        "ConsumerGroupTargetAssignmentMemberKey",
-        "ConsumerGroupMemberMetadataKey",
-        "ConsumerGroupMetadataKey",
-    ]
-    answer = desk.told(LeaveGroupRequest(group_id="g", member_id="b"), 2)
-    assert (answer.error_code, answer.members) == (0, [])
-    assert codes(leave(desk)) == []
-    assert group.state is GroupState.EMPTY
-
-
-@pytest.mark.parametrize(
-    ("identity", "code"),
-    [
-        (("", "i"), ErrorCode.NONE),
-        (("m", "i"), ErrorCode.NONE),
-        (("x", "i"), ErrorCode.FENCED_INSTANCE_ID),
-        (("m", "j"), ErrorCode.UNKNOWN_MEMBER_ID),
-    ],
-)
-def test_so_can_static_members_of_a_consumer_group(identity, code):
-    desk = Desk()
-    beat(desk, "m", 0)
-    group = desk.shard.groups.consumer(GroupId("g"))
-    group.put(replace(group.members["m"], instance_id="i"))
-    assert codes(leave(desk, identity)) == [code]
-    assert len(group.members) == (0 if code == ErrorCode.NONE else 1)
 
 
 @pytest.mark.parametrize("settled", [True, False])

@@ -9,10 +9,8 @@ from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
 from kohort.server.apis.groups import DELETED_AT_ONCE
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
-from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -21,6 +19,7 @@ from kohort.wire.messages.offset_commit import (
 )
 
 NOT_ASKED = -2147483648
+
 IDS = [f"group-{number}" for number in range(12)]
 
 
@@ -157,37 +156,6 @@ def test_groups_of_another_node_are_refused_and_the_others_served():
     assert set(home.values()) == {0, 1, 2}
 
 
-@pytest.mark.parametrize(
-    ("asked", "version"),
-    [
-        (HeartbeatRequest(group_id="g", generation_id=1, member_id="m", group_instance_id="i"), 4),
-        (ConsumerGroupHeartbeatRequest(group_id="g", member_epoch=0, instance_id="i"), 0),
-    ],
-)
-def test_static_membership_is_refused(desk, asked, version):
-    answer = desk.ask(asked, version)
-
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    text = getattr(answer, "error_message", "static membership is not supported yet")
-    assert "static membership is not supported yet" in text
-
-
-def test_commits_of_static_members_are_refused(desk):
-    answer = desk.ask(commit("g", group_instance_id="i"), 9)
-
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
-
-
-def test_a_regular_expression_is_refused(desk):
-    asked = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="a.*"
-    )
-    answer = desk.ask(asked, 1)
-
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    assert "'a.*': server-side regular expressions are not supported yet" in answer.error_message
-
-
 def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk):
     """One that cannot be deleted leaves the others alone; the answer is whole and in order.
 
@@ -208,6 +176,7 @@ def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk
         desk.ready.clear()
         desk._take(desk.clients[0])
 
+    assert DELETED_AT_ONCE < 100, "each may have thousands of offsets"
     assert all(before - after <= DELETED_AT_ONCE for before, after in pairwise(left))
     assert {one.group_id: one.error_code for one in asked.answer.results} == {
         **dict.fromkeys(ids, 0),

@@ -1,4 +1,4 @@
-"""The admin client and the views it answers with."""
+"""The admin client, and the views that it returns."""
 
 from kohort.client.admin.client import AdminClient
 from kohort.client.admin.views import (

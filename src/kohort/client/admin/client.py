@@ -34,12 +34,12 @@ class AdminClient:
             for group in await admin.list_groups(states=["Stable"]):
                 print(group.group_id)
 
-    The client agrees on versions with each broker separately (KIP-35). A request that a broker is
-    too old for is refused with the version that has it, and never sent in a lesser form.
+    The client agrees on versions with each broker separately (KIP-35). When a broker is too old for
+    a request, the call is refused with the version that has it; a lesser request is never sent.
 
-    Calls about several things answer with `Outcomes`: one entry for each, a value or an ApiError.
-    The client tries again until `timeout` when a code passes by itself (a coordinator that moves or
-    loads, an open transaction); an error that stays is in the outcome. A call raises only when
+    Calls about several things return `Outcomes`: one entry for each, a value or an ApiError. While
+    a code may pass by itself (a coordinator that moves or loads, an open transaction) the client
+    tries again, until `timeout`; an error that stays is in the outcome. A call raises only when
     nothing could be asked at all (ConnectionFailedError and RequestTimeoutError, both ApiErrors),
     or when its arguments make no sense (ValueError).
 
@@ -132,10 +132,10 @@ class AdminClient:
     ) -> Outcomes[str, GroupDescription]:
         """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
 
-        Each coordinator is asked for all its groups by ConsumerGroupDescribe, and by DescribeGroups
-        for the groups that the first call does not know. A coordinator that is too old for the
-        first is asked by the second alone. A group that does not exist is GROUP_ID_NOT_FOUND,
-        whatever the broker's age.
+        The client asks each coordinator for all its groups by ConsumerGroupDescribe, and by
+        DescribeGroups for the groups that the first call does not know. It asks a coordinator that
+        is too old for the first call by the second alone. A group that does not exist is
+        GROUP_ID_NOT_FOUND, whatever the broker's age.
         """
         return await groups.describe_groups(
             self._cluster, _several(group_ids), deadline=self._deadline()
@@ -144,7 +144,7 @@ class AdminClient:
     async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:
         """Delete groups and their committed offsets (KIP-229): one DeleteGroups per coordinator.
 
-        A group with members stays as it is: NON_EMPTY_GROUP. An unknown one is GROUP_ID_NOT_FOUND.
+        A group with members is not deleted: NON_EMPTY_GROUP. An unknown one is GROUP_ID_NOT_FOUND.
         No request is sent twice. When the connection breaks before the answer, the outcome is
         NETWORK_EXCEPTION, and you must look whether the group is gone.
         """
@@ -160,8 +160,8 @@ class AdminClient:
     ) -> Outcomes[str, GroupOffsets]:
         """Committed offsets of any number of groups: one OffsetFetch per coordinator (KIP-709).
 
-        Brokers below OffsetFetch v8 are asked group by group, those below FindCoordinator v4 for
-        one coordinator at a time; the result is the same.
+        Brokers below OffsetFetch v8 get a request for each group, and brokers below FindCoordinator
+        v4 one for each coordinator; the result is the same.
 
         Args:
             wanted: a group id or several, for all partitions that have an offset; or a mapping of
@@ -200,11 +200,13 @@ class AdminClient:
         )
 
     async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
-        """All topics, sorted by name; with `internal` also those for the brokers' own use."""
+        """All topics, sorted by name; with `internal`, also those that
+        brokers keep for themselves.
+        """
         return await topics.list_topics(self._cluster, internal=internal, deadline=self._deadline())
 
     async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:
-        """Topics and where their partitions are. Asking never creates a topic."""
+        """Topics, and where their partitions are. This never creates a topic."""
         return await topics.describe_topics(
             self._cluster, _several(names), deadline=self._deadline()
         )
@@ -241,5 +243,5 @@ class AdminClient:
 
 
 def _several(names: str | Iterable[str]) -> list[str]:
-    """A list of names. A single name is a list of one, and not of its letters."""
+    """A list of names. A single name becomes a list of one, not of its letters."""
     return [names] if isinstance(names, str) else list(names)

@@ -108,12 +108,12 @@ def _listing(group: ListedGroup, version: int) -> GroupListing:
 
 
 def state_of(text: str) -> GroupState | str:
-    """A state by its name; the text itself when a newer broker has one that we do not know."""
+    """A state by its name; the text itself where it is unknown, as in a newer broker."""
     return _STATES.get(text, text)
 
 
 def type_of(text: str) -> GroupType | str:
-    """A type by its name, likewise."""
+    """A type by its name; the text itself where it is unknown."""
     return _TYPES.get(text, text)
 
 
@@ -245,7 +245,7 @@ def _subscription(data: bytes) -> tuple[str, ...] | None:
 
 
 def _classic_assignment(data: bytes) -> Assignment | None:
-    """What a classic consumer was given: nothing yet for no bytes, None for damaged ones."""
+    """What a classic consumer was assigned: nothing for no bytes, None for damaged ones."""
     if not data:
         return {}
     try:
@@ -282,7 +282,7 @@ async def delete_groups(
 
 
 def _refusal(group_id: str, code: int) -> ApiError:
-    """DeleteGroups answers with bare codes: the two that a user meets get their reason."""
+    """DeleteGroups answers with bare codes; the two that a user meets get a text."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         return ApiError(
             ErrorCode.NON_EMPTY_GROUP,

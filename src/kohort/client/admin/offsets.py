@@ -1,7 +1,7 @@
 """Committed offsets of many groups (KIP-709): one OffsetFetch per coordinator for all its groups.
 
-Brokers below v8 take one group per request; the answers of both shapes become the same view. v10
-names topics by id, which an admin client does not have, so v9 is the highest asked for.
+Brokers below v8 take one group per request; both kinds of answer become the same view. v10 names
+topics by id, which an admin client does not have, so requests are v9 at most.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ async def _one_by_one(
     require_stable: bool,  # noqa: FBT001
     deadline: float,
 ) -> dict[str, GroupOffsets | ApiError]:
-    """One request per group, all of them on their way at once."""
+    """One request per group, all sent at once."""
 
     async def fetch(group_id: str, partitions: Partitions) -> GroupOffsets | ApiError:
         need = STABLE if require_stable else ALL_PARTITIONS if partitions is None else None
@@ -151,7 +151,9 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
-    """Both shapes of topics have the same fields. What was asked for comes first, all of it."""
+    """The offsets in topics of either shape. Partitions that were asked for come
+    first, all of them.
+    """
     offsets: dict[TopicPartition, CommittedOffset | ApiError | None] = {
         one: unanswered("partition", one) for one in wanted or ()
     }

@@ -1,8 +1,8 @@
-"""Ask for each thing the broker that has it, and again for what may still succeed.
+"""Ask the right broker for each thing, and ask again for what may still succeed.
 
 Groups have coordinators, partitions have leaders, topics have the controller; the round is the
 same. Look up who has what, ask every broker once for everything that it has, keep the answers, and
-go round again for the rest. The failure of one thing does not touch the others.
+go round again for the rest. The failure of one thing does not affect the others.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MOVED = frozenset(
     }
 )
 _BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT})
-# How often a code is tried that may stay for hours: the caller's time is for the others.
+# How often to try a code that may stay for hours: the caller's time is for the others.
 _ATTEMPTS = {ErrorCode.NETWORK_EXCEPTION: 3, ErrorCode.LEADER_NOT_AVAILABLE: 5}
 
 
@@ -53,7 +53,7 @@ async def settle(
     a partition without a leader. A request that is not `repeatable` is not sent again once it may
     have arrived. `unfinished` says whether a value is worth asking again.
 
-    Raises the error when the cluster could not be reached at all, so that nothing was looked up.
+    Raises the error where the cluster could not be reached, so that nothing was looked up.
     """
     outcomes: dict[Key, Value | ApiError] = dict.fromkeys(keys, unanswered("it", ""))
     waiting = list(outcomes)
@@ -63,7 +63,7 @@ async def settle(
     attempt = 0
     while waiting:
         fresh = await _round(waiting, located, locate, ask, deadline)
-        if attempt and repeatable:  # why it was asked again tells more than that time is up now
+        if attempt and repeatable:  # what was tried again tells more
             late = [key for key, one in fresh.items() if isinstance(one, RequestTimeoutError)]
             fresh.update({key: outcomes[key] for key in late})
         outcomes.update(fresh)
@@ -109,7 +109,7 @@ async def _round(
     if missing:
         try:
             found = await locate(missing, deadline)
-        except ConnectionFailedError as error:  # a question was lost, not what it was for
+        except ConnectionFailedError as error:  # only the look-up was lost
             found = dict.fromkeys(missing, ConnectionFailedError(error.message, sent=False))
         except (ApiError, UnsupportedVersionError, WireError) as error:
             found = dict.fromkeys(missing, failure(error))
@@ -151,8 +151,8 @@ def failure(error: Exception) -> ApiError:
 
 
 def _still(outcome: Value | ApiError, attempts: int) -> Value | ApiError:
-    """The outcome when time is up: a bare code gets a text with the number of attempts."""
+    """The outcome when time is up. A bare code gets a text with the number of attempts."""
     if isinstance(outcome, ApiError) and not outcome.message:
         times = "once" if attempts == 1 else f"{attempts} times"
-        return ApiError(outcome.code, f"still so when time was up, asked {times}")
+        return ApiError(outcome.code, f"unchanged when the time was up, asked {times}")
     return outcome

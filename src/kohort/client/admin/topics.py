@@ -231,7 +231,7 @@ async def list_offsets(
 
 
 def _timestamp(when: When) -> int:
-    """A point by name, or a time: milliseconds since 1970, or a datetime that knows its zone."""
+    """A point by name, or a time: milliseconds since 1970, or a datetime with a zone."""
     if isinstance(when, datetime):
         if when.tzinfo is None:
             raise ValueError(f"{when.isoformat()} has no time zone, expected one")

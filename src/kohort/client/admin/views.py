@@ -1,6 +1,6 @@
-"""What the admin client answers with: frozen views, one for both group protocols, and `Outcomes`.
+"""What the admin client returns: frozen views, one for both group protocols, and `Outcomes`.
 
-Names are upstream's. What a broker did not tell (it is too old, or the protocol has no such thing)
+Names are upstream's. What a broker did not say (it is too old, or its protocol has no such thing)
 is None, never an invented value.
 """
 
@@ -30,12 +30,12 @@ Assignment = Mapping[str, tuple[int, ...]]
 
 
 class Outcomes(Generic[Key, Value]):
-    """What became of each thing that was asked for, in the order asked: a value, or an ApiError.
+    """The outcome for each thing that was asked for, in that order: a value, or an ApiError.
 
-    One failure never hides the rest, and cannot be overlooked either: `outcomes[key]` gives the
-    value or raises the error of that key (KeyError for one that was not asked). `items()` gives
-    both sorts without raising, `succeeded` and `failed` each sort alone, and `all()` everything or
-    the first error.
+    A failure hides no other outcome, and cannot be overlooked: `outcomes[key]` gives the value or
+    raises the error of that key (KeyError for one that was not asked). `items()` gives values and
+    errors without raising, `succeeded` and `failed` one kind each, and `all()` everything, or
+    raises the first error.
     """
 
     __slots__ = ("_outcomes",)
@@ -86,7 +86,7 @@ class Outcomes(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """A broker of the cluster, and where it says that it is. `rack` is None when it has none."""
+    """A broker of the cluster, and the address it names. `rack` is None when it has none."""
 
     node_id: int
     host: str
@@ -96,7 +96,7 @@ class NodeDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group as ListGroups tells it (KIP-40, KIP-518, KIP-848).
+    """A group as listed by ListGroups (KIP-40, KIP-518, KIP-848).
 
     `state` and `type` are None when the broker is too old to tell (ListGroups below v4, below v5),
     and the broker's own text when this package does not know it.
@@ -129,9 +129,9 @@ class Listings:
 class MemberDescription:
     """A member of a group, of either protocol.
 
-    `assignment` is what it has, `target_assignment` what it shall have (KIP-848; None for a classic
-    group, which knows no difference). `assignment` is None where the bytes are another protocol's,
-    or damaged: then `assignment_bytes` has them as they came.
+    `assignment` is what it has. `target_assignment` is what it should have (KIP-848); None for a
+    classic group, where the two do not differ. `assignment` is None where its bytes belong to
+    another protocol or are damaged: then `assignment_bytes` has them unchanged.
     """
 
     member_id: str
@@ -177,7 +177,7 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """How far a group has read a partition: the offset of the next record that it wants.
+    """How far a group has read a partition: the offset of the next record it wants.
 
     `leader_epoch` is None when none was committed, or the broker is too old (OffsetFetch below v5).
     """
@@ -195,7 +195,7 @@ GroupOffsets = Mapping[TopicPartition, CommittedOffset | ApiError | None]
 class FoundOffset:
     """The answer of ListOffsets. `timestamp_ms` is None for the earliest and latest offset.
 
-    `offset` is None when no record is as late as the time asked for.
+    `offset` is None when every record is older than the time asked for.
     """
 
     offset: int | None

@@ -1,6 +1,5 @@
-"""The classic group protocol: members join, the leader assigns, everybody syncs; a file for each
-verb.
+"""The classic group protocol, a file for each verb: members join, the leader assigns, all sync.
 
-Of all this the log knows only the outcome of a finished rebalance (`replay`). What lies
-between two outcomes is soft state, which a restart forgets.
+The log knows only the outcome of a finished rebalance (`replay`). What lies between two outcomes is
+soft state, which a restart forgets.
 """

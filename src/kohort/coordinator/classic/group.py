@@ -1,8 +1,8 @@
 """A classic group: its members, its state, and what the log says about both.
 
-A state is entered by its `become_…` and in no other way. The group answers questions and keeps its
-books; who rebalances when, and who is told what, is decided in `rebalance` and in the modules named
-after the requests.
+Only the `become_…` functions change the state. The group answers questions and keeps its books;
+`rebalance` and the modules named after the requests decide who rebalances when, and who is told
+what.
 """
 
 from collections import Counter
@@ -40,8 +40,8 @@ _ENTERED_FROM = {
 class ClassicGroup(Group):
     """A group of the classic protocol, or one that only holds offsets.
 
-    `topics` is what its members subscribed to when the last join phase ended, None where that is
-    unknown (another protocol type, or bytes that lie), so that every topic has to count as
+    `topics` is what its members subscribed to when the last join phase ended. It is None where that
+    is unknown (another protocol type, or bytes that cannot be read); then every topic counts as
     subscribed.
     """
 
@@ -81,7 +81,7 @@ class ClassicGroup(Group):
         self.topics: frozenset[str] | None = None
         # Soft: what a rebalance under way knows and a restart forgets. The two `pending` are
         # ordered sets.
-        self.pending: dict[MemberId, None] = {}  # were told to come back with this id (KIP-394)
+        self.pending: dict[MemberId, None] = {}  # told to come back with this id (KIP-394)
         self.pending_sync: dict[MemberId, None] = {}
         self.parked_joins = 0
         self.joined_meanwhile = False  # somebody came during the initial delay
@@ -89,7 +89,7 @@ class ClassicGroup(Group):
 
     @property
     def is_simple(self) -> bool:
-        """Whether it holds offsets and nothing else: nobody has ever joined, nobody is about to."""
+        """Whether it only holds offsets: nobody has ever joined, and nobody is about to."""
         return self.state is GroupState.EMPTY and not self.protocol_type and not self.pending
 
     @property
@@ -116,8 +116,7 @@ class ClassicGroup(Group):
         return topic in self.topics
 
     def check_identity(self, member_id: MemberId, instance_id: str | None) -> ClassicMember:
-        """The member with that id, if the instance id given with it (KIP-345) does not belong to
-        another.
+        """The member with that id. An instance id given with it (KIP-345) must be the member's own.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
@@ -143,7 +142,7 @@ class ClassicGroup(Group):
         return member
 
     def check_generation(self, generation: int) -> None:
-        """Raises ApiError ILLEGAL_GENERATION where the caller lives in another one."""
+        """Raises ApiError ILLEGAL_GENERATION where the caller is in another generation."""
         if generation != self.generation:
             raise ApiError(
                 ErrorCode.ILLEGAL_GENERATION,
@@ -159,7 +158,7 @@ class ClassicGroup(Group):
         *,
         transactional: bool = False,
     ) -> ClassicMember | None:
-        """The member that may commit offsets like this, or None for a tool from outside.
+        """The member that may commit offsets in this way, or None for a tool from outside.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         REBALANCE_IN_PROGRESS.
@@ -184,10 +183,10 @@ class ClassicGroup(Group):
         return member
 
     def vote(self) -> str:
-        """The protocol that most members prefer among those that all support; a tie goes to the
+        """The protocol that most members prefer among those that all support. A tie goes to the
         first in the order of upstream's hash table, whoever joined first.
 
-        Raises Broken when they have none in common, which no join may bring about.
+        Raises Broken when they have none in common; no join lets that happen.
         """
         size = len(self.members)
         common = {name for name, count in self._supported.items() if count == size}
@@ -200,7 +199,7 @@ class ClassicGroup(Group):
         return max(hash_order(votes, text_hash), key=votes.__getitem__)
 
     def metadata_of(self, member: ClassicMember) -> bytes:
-        """What the member says under the protocol that was chosen; nothing before one is."""
+        """What the member says under the protocol that was chosen; nothing before one is chosen."""
         return b"" if self.protocol is None else member.protocols.get(self.protocol, b"")
 
     def check_commit(self, call: Call[OffsetCommitRequest], _topics: Topics) -> Session | None:
@@ -227,7 +226,7 @@ class ClassicGroup(Group):
         return [tombstone(self.id)]
 
     def described_classic(self) -> DescribedGroup:
-        """What a member said is shown while the protocol it was said for is in force."""
+        """Members' metadata and the protocol are shown only while the group is stable."""
         stable = self.state is GroupState.STABLE
         return DescribedGroup(
             group_id=self.id,
@@ -272,7 +271,7 @@ class ClassicGroup(Group):
         return Record(GroupMetadataKey(group=self.id), value)
 
     def emptied(self, now: Millis) -> Record:
-        """The next generation, which nobody is in. The group becomes Empty when it is replayed."""
+        """The record of a next generation without members. Replaying it makes the group Empty."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type,
             generation=self.generation + 1,
@@ -284,9 +283,7 @@ class ClassicGroup(Group):
         return Record(GroupMetadataKey(group=self.id), value)
 
     def add(self, member: ClassicMember) -> None:
-        """Let a member in. The first one leads, and its protocol type is the group's from now
-        on.
-        """
+        """Let a member in. The first one leads."""
         self.members[member.id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
@@ -296,9 +293,7 @@ class ClassicGroup(Group):
         self._count(member.protocols, 1)
 
     def remove(self, member_id: MemberId) -> ClassicMember | None:
-        """Let a member, or one that is only expected, go. Its parked calls are the caller's to
-        answer.
-        """
+        """Let a member go, or one that is only expected. The caller answers its parked calls."""
         self.pending.pop(member_id, None)
         self.pending_sync.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -319,7 +314,7 @@ class ClassicGroup(Group):
         self._count(protocols, 1)
 
     def elect(self) -> bool:
-        """Make sure that the leader is somebody who has joined again. False when nobody has."""
+        """Keep the leader if it has joined again, else elect one who has. False: nobody has."""
         leader = self.members.get(self.leader) if self.leader is not None else None
         if leader is None or leader.join is None:
             joined = next((one for one in self.members.values() if one.join is not None), None)
@@ -338,16 +333,14 @@ class ClassicGroup(Group):
                 del supported[name]
 
     def become_preparing(self, now: Millis) -> None:
-        """Wait for everybody to join (again). What the members had been assigned is void."""
+        """Wait for everybody to join (again). An unfinished generation loses its assignments."""
         if self.state is GroupState.COMPLETING_REBALANCE:
             for member in self.members.values():
                 member.assignment = b""
         self._enter(GroupState.PREPARING_REBALANCE, now)
 
     def become_completing(self, now: Millis) -> None:
-        """Begin the next generation with those who have joined, and wait for what the leader
-        assigns.
-        """
+        """Begin the next generation with those who have joined; its leader has to assign."""
         self.generation += 1
         self.protocol = self.vote()
         self.topics = self.subscribed()
@@ -364,7 +357,7 @@ class ClassicGroup(Group):
         self._enter(GroupState.EMPTY, now)
 
     def become_stable(self, now: Millis, assignments: Mapping[MemberId, bytes]) -> None:
-        """Everybody has what the leader gave him; who was given nothing has an empty assignment."""
+        """Everybody has what the leader assigned; a member that the leader left out has nothing."""
         for member in self.members.values():
             member.assignment = assignments.get(member.id, b"")
         self._enter(GroupState.STABLE, now)

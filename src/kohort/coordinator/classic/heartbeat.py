@@ -26,9 +26,7 @@ def heartbeat(
 
 
 def start(state: State, now: Millis) -> Iterator[Effects]:
-    """After loading: every member gets a full session, and a group above a lowered limit has to
-    rebalance.
-    """
+    """After loading: every member gets a full session. A group above a lowered limit rebalances."""
     for group in state.groups.all_classic():
         for member in group.members.values():
             rebalance.renew(state, group, member, now)

@@ -12,14 +12,14 @@ from kohort.terms import GroupState, MemberId, Millis
 from kohort.wire.messages.join_group import JoinGroupRequest
 
 NEW_MEMBER_TIMEOUT_MS = 300_000  # how long a first join may stay parked; upstream has no setting
-LONGEST_NAME_IN_IDS = 1000  # a client may call itself more than a record has room for
+LONGEST_NAME_IN_IDS = 1000  # a client id may be longer than a record has room for
 
 
 def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: Millis) -> Effects:
     """Is there room, and is the caller known?
 
-    The answer is parked until the group's join phase ends, unless it is a refusal or nothing has
-    changed.
+    The answer is parked until the group's join phase ends. A refusal is sent at once, and so is the
+    answer to a join that changes nothing.
     """
     request = call.request
     protocols: dict[str, bytes] = {}
@@ -46,7 +46,7 @@ def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: M
 def _check_size(
     state: State, group: ClassicGroup, member_id: MemberId, protocols: dict[str, bytes]
 ) -> None:
-    """One record has to hold what all members say. Raises ApiError for the one that is too many."""
+    """All that members say must fit into one record. Raises ApiError where it does not."""
     limit = state.record_limit()
     size = sum(len(metadata) for metadata in protocols.values())
     others = sum(one.longest_metadata for one in group.members.values() if one.id != member_id)
@@ -59,7 +59,7 @@ def _check_size(
 
 
 def _has_room(group: ClassicGroup, member_id: MemberId, limit: int) -> bool:
-    """While joins are awaited only those who wait count: who was in the group may find no place."""
+    """While joins are awaited, only those who wait count: a member of before may find no place."""
     member = group.members.get(member_id)
     if group.state is GroupState.EMPTY:
         return True
@@ -77,7 +77,7 @@ def _join_as_new(
 ) -> Effects:
     """From v4 on a new member must first come back with the id it is given (KIP-394).
 
-    Before, a client that gave up waiting and asked again left a member behind each time.
+    In older versions a client that gave up waiting and asked again left a member behind.
     """
     name = call.client.id[:LONGEST_NAME_IN_IDS]
     member_id = MemberId(f"{name}-{UUID(bytes=state.new_uuid())}")
@@ -98,8 +98,8 @@ def _join_as_known(
     protocols: dict[str, bytes],
     now: Millis,
 ) -> Effects:
-    """Who changes nothing is told the current generation; only a leader can ask for a rebalance
-    like that.
+    """A member that changes nothing is told the current generation. Only a leader can ask for a
+    rebalance in this way.
     """
     member_id = MemberId(call.request.member_id)
     if member_id in group.pending:
@@ -150,8 +150,8 @@ def _let_in(
 
 
 def _park(group: ClassicGroup, member: ClassicMember, call: Call[JoinGroupRequest]) -> Effects:
-    """Keep the call until the join phase ends. An older one of the same member will never be
-    needed.
+    """Keep the call until the join phase ends. An older call of the same member is refused, since
+    nobody waits for it any more.
     """
     effects = Effects()
     if member.join is None:

@@ -1,6 +1,4 @@
-"""LeaveGroup in a classic group: members leave, or are taken out by an administrator, several at a
-time (KIP-345).
-"""
+"""LeaveGroup in a classic group: members leave, or an administrator removes several (KIP-345)."""
 
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import ClassicGroup
@@ -14,10 +12,10 @@ from kohort.wire.messages.leave_group import MemberIdentity
 def leave(
     state: State, group: ClassicGroup, leaving: list[MemberIdentity], now: Millis
 ) -> tuple[Effects, list[ErrorCode]]:
-    """Each member for itself, then one step of the group for all of them; a code for each."""
+    """Judge each member by itself, with a code for each; then the group takes one step for all."""
     effects = Effects()
     codes = [_take_out(state, group, one, effects) for one in leaving]
-    # Also when it was only expected (KIP-394): upstream rebalances for every entry that was right.
+    # Also when it was only expected (KIP-394): upstream rebalances for every valid entry.
     if ErrorCode.NONE in codes:
         effects.extend(rebalance.advance_without(state, group, now))
     return effects, codes

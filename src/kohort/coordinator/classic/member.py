@@ -1,4 +1,4 @@
-"""A member of a classic group, and what can be read in what it says about itself."""
+"""A member of a classic group, and what its subscription tells."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ class ClassicMember:
 
     @property
     def longest_metadata(self) -> int:
-        """How many bytes the log has to hold, whichever protocol is chosen."""
+        """How many bytes of metadata the log may have to hold, whichever protocol is chosen."""
         return max(map(len, self.protocols.values()), default=0)
 
     def offers(self, protocols: Mapping[str, bytes]) -> bool:
@@ -62,8 +62,7 @@ class ClassicMember:
 def subscribed_topics(metadata: bytes) -> list[str] | None:
     """The topics in a member's subscription, None where its bytes are no subscription.
 
-    Only what every version has is looked at: a version that we do not know may have put anything
-    behind it.
+    Only the part that every version has is read: a version unknown here may add anything behind it.
     """
     if len(metadata) < 2 or metadata[0] & 0x80:  # no version, or a negative one
         return None

@@ -1,5 +1,4 @@
-"""From one generation of a classic group to the next: joins are awaited, a leader is found, syncs
-are awaited.
+"""The way from one generation of a classic group to the next: joins, a leader, syncs.
 
 Every function takes one step and returns what it asks of the world. Nobody is kept waiting without
 a deadline: the group waits for joins and syncs as long as its slowest member may take, and a silent
@@ -20,9 +19,7 @@ _OVERTAKEN = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group rebalances aga
 
 
 def advance(state: State, group: ClassicGroup, now: Millis) -> Effects:
-    """A member has come or changed: begin a rebalance, or end the join phase if it waited for this
-    one.
-    """
+    """A member has come or changed: begin a rebalance, or end a join phase that waited for it."""
     if group.state is GroupState.PREPARING_REBALANCE:
         return complete_if_all_joined(state, group, now)
     return prepare(state, group, now)
@@ -64,7 +61,7 @@ def prepare(state: State, group: ClassicGroup, now: Millis) -> Effects:
 
 
 def complete_if_all_joined(state: State, group: ClassicGroup, now: Millis) -> Effects:
-    """End the join phase early. Not the first one of a group: there the initial delay decides."""
+    """End the join phase early, except in a new group, where the initial delay decides."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.before is not GroupState.EMPTY
@@ -75,11 +72,9 @@ def complete_if_all_joined(state: State, group: ClassicGroup, now: Millis) -> Ef
 
 
 def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
-    """End the join phase: go on with those who are here, tell the leader who they are, and wait for
-    syncs.
+    """End the join phase: go on with those who have joined, tell the leader, and wait for syncs.
 
-    Static members are waited for until their session ends (KIP-345), so they stay without having
-    joined.
+    A static member stays, without having joined, until its session ends (KIP-345).
     """
     timers.end_joins(state.deadlines, group.id)
     late = [one for one in group.members.values() if one.join is None and one.instance_id is None]
@@ -108,7 +103,9 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
 
 
 def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """The answer to a member that is in the current generation. The leader learns who else is."""
+    """The answer to a member of the current generation. The leader also learns who
+    else is in it.
+    """
     members = []
     if member.id == group.leader:
         members = [
@@ -137,7 +134,7 @@ def renew(state: State, group: ClassicGroup, member: ClassicMember, now: Millis)
 def drop(state: State, group: ClassicGroup, member_id: MemberId) -> list[Reply]:
     """Take a member, or one that is only expected, out of the group; its parked calls are refused.
 
-    What this means for the group is the caller's next step: `advance_without`.
+    The caller's next step is `advance_without`, which decides what this means for the group.
     """
     timers.end_session(state.deadlines, group.id, member_id)
     member = group.remove(member_id)
@@ -153,7 +150,7 @@ def drop(state: State, group: ClassicGroup, member_id: MemberId) -> list[Reply]:
 
 
 def joins_overdue(state: State, now: Millis, group_id: GroupId) -> Effects:
-    """Who has not joined by now is left behind."""
+    """A member that has not joined by now is left behind."""
     group = state.groups.classic(group_id)
     if group is None or group.state is not GroupState.PREPARING_REBALANCE:
         return Effects()
@@ -163,9 +160,7 @@ def joins_overdue(state: State, now: Millis, group_id: GroupId) -> Effects:
 def start_delay_over(
     state: State, now: Millis, group_id: GroupId, delay_ms: int, remaining_ms: int
 ) -> Effects:
-    """The initial delay begins again while members keep coming, but never beyond the rebalance
-    timeout.
-    """
+    """While members keep coming the initial delay begins again, up to the rebalance timeout."""
     group = state.groups.classic(group_id)
     if group is None or group.state is not GroupState.PREPARING_REBALANCE:
         return Effects()
@@ -179,7 +174,7 @@ def start_delay_over(
 
 
 def syncs_overdue(state: State, now: Millis, group_id: GroupId, generation: int) -> Effects:
-    """Who has joined and never asked for its assignment is left behind."""
+    """A member that has joined and never asked for its assignment is left behind."""
     group = state.groups.classic(group_id)
     if (
         group is None

@@ -12,8 +12,8 @@ from kohort.terms import GroupId, GroupState, MemberId, Millis
 def replay(state: State, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
     """What the log says about a group.
 
-    While loading, that is all there is to know. Afterwards the live group knows more: this is then
-    the outcome of a rebalance that is under way.
+    While loading, the group is made from the record alone. Afterwards the live group knows more,
+    and the record is the outcome of its own rebalance.
     """
     group_id = GroupId(key.group)
     group = state.groups.classic(group_id)

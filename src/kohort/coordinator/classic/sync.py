@@ -1,6 +1,4 @@
-"""SyncGroup in a classic group: the leader hands out the assignments of a generation, everybody
-receives his own.
-"""
+"""SyncGroup in a classic group: the leader hands out the assignments, every member gets its own."""
 
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
@@ -46,8 +44,8 @@ def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _park(member: ClassicMember, call: Call[SyncGroupRequest]) -> Effects:
-    """Keep the call until the leader syncs. An older one of the same member will never be
-    needed.
+    """Keep the call until the leader syncs. An older call of the same member is refused, since
+    nobody waits for it any more.
     """
     effects = Effects()
     if member.sync is not None:
@@ -58,7 +56,7 @@ def _park(member: ClassicMember, call: Call[SyncGroupRequest]) -> Effects:
 
 
 def _hand_out(state: State, group: ClassicGroup, request: SyncGroupRequest, now: Millis) -> Effects:
-    """The leader has spoken: who waits is answered, who comes later finds it in the group.
+    """The leader has assigned: answer those who wait. Later ones find their part in the group.
 
     The group becomes Stable when the record is replayed, in this step or after a restart.
     """

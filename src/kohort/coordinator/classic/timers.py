@@ -14,7 +14,7 @@ def session_key(group_id: GroupId, member_id: MemberId) -> Key:
 def renew(
     deadlines: Deadlines, group_id: GroupId, member_id: MemberId, now: Millis, timeout_ms: int
 ) -> None:
-    """Begin a member's session anew, or that of one who is expected to join."""
+    """Begin anew the session of a member, or of one who is expected to join."""
     deadlines.set((SESSION, group_id, member_id), Millis(now + timeout_ms))
 
 
@@ -31,8 +31,8 @@ def await_joins(deadlines: Deadlines, group_id: GroupId, until: Millis) -> None:
 def await_others(
     deadlines: Deadlines, group_id: GroupId, now: Millis, delay_ms: int, remaining_ms: int
 ) -> None:
-    """Wait for more members to join a group that has just begun; `remaining_ms` are left of the
-    rebalance timeout after that.
+    """Wait for more members to join a group that has just begun. After that, `remaining_ms` are
+    left of the rebalance timeout.
     """
     deadlines.set((START, group_id), Millis(now + delay_ms), delay_ms, remaining_ms)
 

@@ -49,8 +49,8 @@ def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis)
 def remove(state: State, group: ConsumerGroup, members: Iterable[Member]) -> list[Record]:
     """Take members out: their tombstones and one new epoch for all of them. Their deadlines go.
 
-    A group without members has a target of its own, an empty one (KAFKA-20442): nothing is to be
-    computed for it.
+    A group without members gets an empty target (KAFKA-20442), so nothing has to be computed for
+    it.
     """
     records: list[Record] = []
     gone = {member.id: member for member in members}
@@ -86,7 +86,7 @@ def session_over(state: State, _now: Millis, group_id: GroupId, member_id: Membe
 def revocation_overdue(
     state: State, _now: Millis, group_id: GroupId, member_id: MemberId, epoch: int
 ) -> Effects:
-    """A member keeps for too long what it has to give up, and others wait for it."""
+    """A member has kept too long what it has to give up, and others wait for it."""
     group = state.groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None or member.epoch != epoch:
@@ -99,8 +99,8 @@ def revocation_overdue(
 
 
 def start(state: State, now: Millis) -> None:
-    """After loading: every member gets a full session, and time to give up what it has to. Topics
-    may have changed meanwhile.
+    """After loading: every member gets a full session, and time to give up what it has to give up.
+    Topics may have changed meanwhile.
     """
     for group in state.groups.all_consumer():
         group.metadata_stale = True

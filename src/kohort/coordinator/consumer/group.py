@@ -1,7 +1,7 @@
-"""A consumer group: its epochs, its members, what each is meant to have and who has what.
+"""A consumer group: its epochs, its members, what each should have, and who has what.
 
-Changed by `replay` alone. What follows from the members (state, votes, who holds a partition) is
-kept up to date with them, so that no question needs a walk over all of them.
+Only `replay` changes it. What follows from the members (state, votes, who holds a partition) is
+kept up to date with them, so no question needs a walk over all of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,17 +21,17 @@ from kohort.wire.messages import consumer_group_describe as describe
 from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 from kohort.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
-FIRST_EPOCH = 1  # KAFKA-20268: of a group that has no target yet
-FIRST_VERSION_OF_MEMBERS = 9  # of OffsetCommit
+FIRST_EPOCH = 1  # KAFKA-20268: the target epoch of a group that has no target yet
+FIRST_VERSION_OF_MEMBERS = 9  # version of OffsetCommit
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
 class ConsumerGroup(Group):
     """A group of the KIP-848 protocol.
 
-    Its epochs: `group_epoch` counts the changes that ask for a new target, `target_epoch` is the
-    one that `targets` was computed for at `target_time` (0: before anybody wrote that down).
-    `metadata_stale` says that its topics may have changed since `metadata_hash`.
+    Its epochs: `group_epoch` counts the changes that ask for a new target; `target_epoch` is the
+    one that `targets` was computed for, at `target_time` (0 in logs of brokers that did not write
+    the time). `metadata_stale` says that the group's topics may have changed since `metadata_hash`.
     """
 
     __slots__ = (
@@ -90,8 +90,8 @@ class ConsumerGroup(Group):
         return self.assignor_with((), ())
 
     def assignor_with(self, leaving: Iterable[Member], joining: Iterable[Member]) -> str:
-        """The assignor with most votes, were these members replaced by those. A tie goes to the
-        first in the broker's list, and so does everything when nobody votes.
+        """The assignor with most votes if these members were replaced by those. A tie, or no vote
+        at all, goes to the first in the broker's list.
         """
         votes = self._votes
         changed = [(one.server_assignor, -1) for one in leaving if one.server_assignor]
@@ -103,7 +103,7 @@ class ConsumerGroup(Group):
         return max(self.settings.assignors, key=lambda name: votes.get(name, 0))
 
     def at_rest(self, member: Member) -> bool:
-        """Whether nothing is to be done for a member: the target is up to date and reached."""
+        """Whether a member has nothing to do: the target is up to date and reached."""
         epoch = self.target_epoch
         return (
             member.epoch == epoch
@@ -126,8 +126,8 @@ class ConsumerGroup(Group):
         )
 
     def topic_names(self, leaving: Iterable[Member], joining: Iterable[Member]) -> Iterator[str]:
-        """All topics that are subscribed to, were these members replaced by those. An expression
-        that has not been resolved yet names none.
+        """All topics that would be subscribed to if these members were replaced by those. An
+        expression that has not been resolved yet names none.
         """
         names, expressions = dict(self._names), dict(self._expressions)
         for members, by in ((leaving, -1), (joining, 1)):
@@ -150,10 +150,10 @@ class ConsumerGroup(Group):
         return self._expressions.get(expression, 0)
 
     def check_commit(self, call: Call[OffsetCommitRequest], topics: Topics) -> Session | None:
-        """Without members anybody may.
+        """Without members, anybody may commit.
 
-        An older epoch will do for partitions that the member has had since then (KIP-1251): its
-        commit was on the way while the epoch moved on.
+        An older epoch is enough for partitions that the member has had since then (KIP-1251): its
+        commit was under way while the epoch moved on.
         """
         request = call.request
         epoch = request.generation_id_or_member_epoch
@@ -173,7 +173,7 @@ class ConsumerGroup(Group):
         return None
 
     def check_fetch(self, wanted: OffsetFetchRequestGroup) -> None:
-        """Who says that he is a member may be a zombie of an older epoch."""
+        """A caller that says it is a member may be a zombie of an older epoch."""
         if wanted.member_id is None:
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
@@ -184,7 +184,7 @@ class ConsumerGroup(Group):
             raise _stale(member, wanted.member_epoch)
 
     def check_offset_delete(self) -> None:
-        """It is known what each member reads, so that each topic can be judged by itself."""
+        """Each topic can be judged by itself, since it is known what each member reads."""
 
     def tombstones(self) -> list[Record]:
         return tombstones(self.id, self.members, self.resolved)
@@ -223,8 +223,9 @@ class ConsumerGroup(Group):
         return member
 
     def put(self, member: Member, *, tolerant: bool = False) -> None:
-        """Take in a member, or what has become of it. Raises Broken when somebody else holds a
-        partition of it; `tolerant` while loading, since compaction may hide that it was let go.
+        """Take in a new member, or the new value of a known one. Raises Broken when another member
+        holds one of its partitions, unless `tolerant`: while loading, compaction may hide that the
+        other gave it up.
         """
         before = self.members.get(member.id)
         if before is not None:
@@ -250,7 +251,7 @@ class ConsumerGroup(Group):
             self._forget(member, None)
 
     def _forget(self, before: Member, after: Member | None) -> None:
-        """Take back what followed from a member, except what its successor has as well."""
+        """Take back what followed from a member, except what its successor keeps."""
         if after is None or before.subscribed_names != after.subscribed_names:
             _count(self._names, before.subscribed_names, -1)
         if before.subscribed_regex:
@@ -309,7 +310,7 @@ def _stale(member: Member, epoch: int) -> ApiError:
 def _had_since(
     member: Member, epoch: int, topics: Iterable[OffsetCommitRequestTopic], known: Topics
 ) -> bool:
-    """Whether the member has had every one of the partitions since that epoch or longer."""
+    """Whether the member has had all of the partitions since that epoch or longer."""
     for topic in topics:
         found = known.by_name.get(topic.name)
         if found is None:
@@ -322,8 +323,8 @@ def _had_since(
 
 
 def _named(topics: Topics, *parts: Mapping[TopicId, Iterable[int]]) -> describe.Assignment:
-    """Partitions by topic, put together from parts (KAFKA-20431). Topics that have been deleted are
-    left out.
+    """Partitions by topic name, put together from parts (KAFKA-20431). Deleted
+    topics are left out.
     """
     together: dict[TopicId, list[int]] = {}
     for part in parts:
@@ -346,7 +347,7 @@ def _partitions_differ(before: Member, after: Member) -> bool:
 
 
 def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
-    """Count up or down. What nobody counts is not there."""
+    """Count up or down. A key whose count is zero is removed."""
     for key in keys:
         count = counts.get(key, 0) + by
         if count:

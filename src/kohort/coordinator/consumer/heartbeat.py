@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat: join, stay, acknowledge, leave (KIP-848).
 
 Has the member changed? Then the group may need a new epoch. Is the target older than the group?
-Then compute it. How far may this member go towards it? What each question yields is a record, in
-this order, and the answer tells what came of it.
+Then compute it. How far may this member go towards it? Each question yields records, in this order,
+and the answer tells the member the result.
 """
 
 from collections.abc import Sequence
@@ -92,8 +92,8 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
 def _group_of(
     state: State, request: ConsumerGroupHeartbeatRequest
 ) -> tuple[ConsumerGroup, list[Record]]:
-    """The group, and what has to be written before anything else. A group that is not there yet is
-    made by its first records; an empty classic group makes room for it.
+    """The group, and the records that must be written before all others. A new group is made by its
+    first records; an empty classic group makes room for it.
     """
     group_id = GroupId(request.group_id)
     known = state.groups.get(group_id)
@@ -136,8 +136,8 @@ def _member_of(
 
 
 def _check_epoch(member: Member, epoch: int, owned: Owned | None) -> None:
-    """A member that is not at its epoch has missed something, except when it was only our answer:
-    then it is at the epoch before, with nothing that it may not have. Epoch 0 starts over
+    """A member that is not at its epoch has missed something, unless it only missed our last
+    answer: then it is at the epoch before, with nothing that it may not have. Epoch 0 starts over
     (KAFKA-19233).
     """
     if epoch in (member.epoch, JOINING):
@@ -172,8 +172,8 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
 
 
 def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
-    """The member with what it says about itself; what it leaves out stays. A member that speaks
-    this protocol is not, or no longer, a classic one.
+    """The member with what it says about itself; what it leaves out stays as it was. A member that
+    uses this protocol is no longer a classic one.
     """
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
@@ -205,7 +205,7 @@ def _subscription(member: Member) -> tuple[tuple[str, ...], str]:
 
 
 def _dropped_expression(group: ConsumerGroup, before: Member, member: Member) -> list[Record]:
-    """The topics of an expression are forgotten with its last subscriber."""
+    """Forget the topics of an expression that has lost its last subscriber."""
     expression = before.subscribed_regex
     if (
         not expression
@@ -220,7 +220,7 @@ def _dropped_expression(group: ConsumerGroup, before: Member, member: Member) ->
 def _epoch(
     state: State, group: ConsumerGroup, known: Member | None, before: Member, member: Member
 ) -> tuple[int, int]:
-    """The group's epoch after this heartbeat, and the hash over the topics that it reads then.
+    """The group's epoch after this heartbeat, and the hash over the topics that it then reads.
 
     A new epoch is due when a subscription has changed, when a vote has made another assignor win
     (KAFKA-20434), or when the topics themselves have changed.
@@ -239,7 +239,7 @@ def _epoch(
 
 
 def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) -> bool:
-    """An expression counts from when it is resolved, or when it is taken back."""
+    """An expression counts once it is resolved, or once it is taken back."""
     if before.subscribed_names != member.subscribed_names:
         return True
     expression = member.subscribed_regex
@@ -251,8 +251,8 @@ def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) ->
 def _answer(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, before: Member, after: Member
 ) -> ConsumerGroupHeartbeatResponse:
-    """The assignment goes along, whole, when the member joins, when it tells everything about
-    itself, and when it has changed. To leave it out says that it is as before.
+    """The answer carries the whole assignment when the member joins, when it tells everything about
+    itself, and when the assignment has changed. Without it, the assignment is as before.
     """
     tells_all = (
         request.rebalance_timeout_ms != -1

@@ -1,6 +1,4 @@
-"""A member of a consumer group, as a value: a change of one is another one, and the group takes it
-from the log.
-"""
+"""A member of a consumer group, as a value: replay puts another value into the group."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -33,9 +31,9 @@ class MemberState(IntEnum):
 class Member:
     """What it said about itself, then what it has.
 
-    `assigned` it may use; `revoking` it has been told to give up and has not yet said that it did,
-    so nobody else may have it (KIP-848). `classic` is there for a member that speaks the classic
-    protocol.
+    It may use `assigned`. It has been told to give up `revoking` and has not yet said that it did,
+    so nobody else may have those partitions (KIP-848). `classic` is set for a member that uses the
+    classic protocol.
     """
 
     id: MemberId
@@ -56,7 +54,7 @@ class Member:
     revoking: Held = field(default_factory=dict)
 
     def since(self, topic_id: TopicId, partition: int) -> int | None:
-        """The epoch at which it got a partition that it still has, None for others (KIP-1251)."""
+        """The epoch at which it got a partition that it still has, else None (KIP-1251)."""
         for held in (self.assigned, self.revoking):
             epoch = held.get(topic_id, {}).get(partition)
             if epoch is not None:

@@ -1,7 +1,7 @@
 """What groups see of the cluster's topics: a hash that says whether they have changed (KIP-848).
 
-Nothing happens when a topic changes; the groups that read it are marked, and their next heartbeat,
-of whichever member, looks.
+A change of a topic only marks the groups that read it. The next heartbeat of any of their members
+looks.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ def hash_of(names: Iterable[str], topics: Topics) -> int:
 
 
 def changes(before: Topics, after: Topics) -> tuple[list[str], list[str]]:
-    """The names of topics that are new, changed or gone; and of those that are gone, with those
-    that were made anew under another id among them.
+    """Two lists of names: topics that are new, changed or gone; and, of these, those that are gone
+    or were made anew under another id.
     """
     changed = [name for name, topic in after.by_name.items() if before.by_name.get(name) != topic]
     deleted = [name for name, topic in before.by_name.items() if topic.id not in after.by_id]

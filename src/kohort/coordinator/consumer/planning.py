@@ -1,4 +1,4 @@
-"""What every member of a group is meant to have: planned whole, written as what has changed."""
+"""What every member of a group should have: computed for all, written where it has changed."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,8 @@ from kohort.terms import Millis, TopicId
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The targets of an epoch: that of the member who asked, and the records that make all of them
-    known.
+    """The targets of an epoch: the target of the member that asked, and the records that publish
+    all of them.
     """
 
     epoch: int
@@ -29,8 +29,8 @@ class Computed:
 def plan(
     state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis
 ) -> Computed | None:
-    """The targets of an epoch, with `member` as this heartbeat leaves it. None when the group goes
-    on with those that it has: they are of that epoch, or were made a moment ago (KIP-1263).
+    """The targets of an epoch, with `member` as this heartbeat leaves it. None when the present
+    targets stand: they are of that epoch, or were computed a moment ago (KIP-1263).
 
     Raises ApiError where the assignor has no plan.
     """
@@ -61,7 +61,7 @@ def _compute(
 
 
 def _is_as(known: Target, assignment: Assignment) -> bool:
-    """Whether a target is what a server-side assignor would say with this assignment."""
+    """Whether a target is what a server-side assignor would give with this assignment."""
     same = known.partitions is assignment or known.partitions == assignment
     return same and not known.metadata and not known.error
 
@@ -70,7 +70,7 @@ def _assign(state: State, group: ConsumerGroup, member: Member, name: str) -> Pl
     topics_of: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
     subscriptions = {}
     members = {**group.members, member.id: member}
-    # What an assignor gives to whom depends on the order of members, so that is upstream's.
+    # An assignor's result depends on the order of members, so the order is upstream's.
     for member_id in hash_order(members, text_hash):
         one = members[member_id]
         names = group.names_of(one)
@@ -96,8 +96,8 @@ def _assign(state: State, group: ConsumerGroup, member: Member, name: str) -> Pl
 
 
 def _existing(previous: Assignment, topics: Topics) -> Assignment:
-    """A previous target without partitions that the cluster does not have: a log may come from
-    another cluster, where the topic was larger, and an assignor must not stumble over it.
+    """A previous target without partitions that the cluster does not have. A log may come from
+    another cluster, where the topic was larger, and an assignor must not fail on it.
     """
     by_id = topics.by_id
     gone = [

@@ -1,8 +1,9 @@
-"""Heartbeats that change nothing, as nearly all of them are: how they are known and answered, and
-what has to stay as it is for the next one to be answered alike.
+"""Heartbeats that change nothing, as nearly all do: how they are known and answered, and what must
+stay unchanged so that the next one gets the same answer.
 
-Whoever remembers one stands in front of the normal path, never in place of it. It holds the very
-objects that the answer was made from; a change replaces them, and then it no longer applies.
+A remembered heartbeat is a shortcut in front of the normal path, never a replacement of it. It
+holds the very objects that the answer was made from; a change replaces them, and then the shortcut
+no longer applies.
 """
 
 from kohort.coordinator.consumer import timers
@@ -34,7 +35,7 @@ def quiet_member(
 
 
 def quiet_answer(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbeatResponse:
-    """Go on as before."""
+    """The answer that tells the member to go on as before."""
     return ConsumerGroupHeartbeatResponse(
         member_id=member.id,
         member_epoch=member.epoch,
@@ -56,7 +57,7 @@ class Quiet:
         self._key, self._timeout_ms = timers.session_of(group, member)
 
     def renew(self, state: State, now: Millis) -> bool:
-        """Take the heartbeat once more; False when it has to go the normal way."""
+        """Take the heartbeat once more; False when it must take the normal path."""
         group, member = self._group, self._member
         if (
             state is not self._state

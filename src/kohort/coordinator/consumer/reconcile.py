@@ -1,6 +1,6 @@
 """How far one member may go towards its target, one step at a time (KIP-848, "Assignment Process").
 
-A member moves on its own, and this is all of how it does:
+A member moves on its own. It does so by these rules alone:
 
 - It *gives up* first. What it has and is not meant to have is moved to `revoking`, and the member
   stays at its epoch until a heartbeat no longer names any of it. Not naming a partition is the
@@ -10,8 +10,8 @@ A member moves on its own, and this is all of how it does:
   still holds it waits for, in UNRELEASED_PARTITIONS; every heartbeat looks again.
 - When nothing is missing it is STABLE.
 
-Two owners are worse than none. That is why a partition counts as held for as long as it is in
-`assigned` or `revoking` of anybody else.
+Two owners are worse than none. That is why a partition counts as held while any other member has it
+in `assigned` or `revoking`.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -27,7 +27,7 @@ Owned = Mapping[TopicId, Collection[int]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a member is to go: to `target`, which is that of `epoch`, as far as it is subscribed.
+    """Where a member is to go: to `target`, computed for `epoch`, as far as it is subscribed.
 
     `subscribed` holds the topics of its subscription as it is now; the target may be older
     (KAFKA-19431).
@@ -48,7 +48,7 @@ def step(
 ) -> Member:
     """The member after one heartbeat, or itself when nothing may change.
 
-    `owned` is what it says that it has, None when it says nothing; `held` who has what;
+    `owned` is what the member says it has, None when it says nothing; `held` tells who has what;
     `resubscribed` says that this heartbeat changed its subscription. Raises ApiError.
     """
     match member.state:
@@ -97,14 +97,14 @@ def _advance(
 
 
 def _free(missing: set[int], held: Mapping[int, MemberId], member_id: MemberId) -> set[int]:
-    """Those that nobody else holds: what the member itself has just given up it may have back."""
+    """Partitions that nobody else holds. The member may get back what it has just given up."""
     return {index for index in missing if held.get(index, member_id) == member_id}
 
 
 def _unsubscribe(member: Member, goal: Goal, owned: Owned | None) -> Member:
-    """Take away the topics that it does not read any more, at its epoch and without a new target.
+    """Take away the topics that it no longer reads, at its epoch and without a new target.
 
-    What it was giving up already it goes on giving up.
+    It goes on giving up what it was giving up already.
     """
     kept = {topic: held for topic, held in member.assigned.items() if topic in goal.subscribed}
     if len(kept) == len(member.assigned):
@@ -121,7 +121,7 @@ def _unsubscribe(member: Member, goal: Goal, owned: Owned | None) -> Member:
 def _moved(
     member: Member, epoch: int, state: MemberState, assigned: Held, revoking: Held
 ) -> Member:
-    """The epoch that it comes from is kept too: the answer that tells the new one may get lost."""
+    """The epoch before is kept too: the answer that tells the new one may get lost."""
     if (epoch, state, assigned, revoking) == (
         member.epoch,
         member.state,
@@ -140,7 +140,7 @@ def _moved(
 
 
 def _split(assigned: Held, target: Mapping[TopicId, Collection[int]]) -> tuple[Held, Held]:
-    """What of it may stay, and what has to go."""
+    """The partitions that may stay, and those that have to go."""
     kept: Held = {}
     to_revoke: Held = {}
     for topic, partitions in assigned.items():

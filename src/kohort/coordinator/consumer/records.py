@@ -1,4 +1,4 @@
-"""What the log is told about a consumer group: a function for each record (KIP-848)."""
+"""The records about a consumer group, a function for each (KIP-848)."""
 
 from collections.abc import Collection, Iterator
 
@@ -94,7 +94,7 @@ def regex_tombstone(group_id: GroupId, expression: str) -> Record:
 
 
 def member_tombstones(group_id: GroupId, member_id: MemberId) -> Iterator[Record]:
-    """The end of a member: what it has goes first, so that nothing is held by nobody."""
+    """The end of a member. What it has goes first: a member that is gone may hold nothing."""
     yield _current_tombstone(group_id, member_id)
     yield _target_tombstone(group_id, member_id)
     yield _member_tombstone(group_id, member_id)

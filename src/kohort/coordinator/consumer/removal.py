@@ -1,4 +1,4 @@
-"""LeaveGroup in a consumer group: an administrator takes members out, whatever they speak."""
+"""LeaveGroup in a consumer group: an administrator removes members of either protocol."""
 
 from kohort.coordinator.consumer import fencing
 from kohort.coordinator.consumer.group import ConsumerGroup
@@ -13,7 +13,7 @@ from kohort.wire.messages.leave_group import MemberIdentity
 def remove(
     state: State, group: ConsumerGroup, leaving: list[MemberIdentity]
 ) -> tuple[Effects, list[ErrorCode]]:
-    """Each member for itself, then one step of the group for all of them; a code for each."""
+    """Judge each member by itself, with a code for each; then the group takes one step for all."""
     gone: dict[MemberId, Member] = {}
     codes = []
     effects = Effects()

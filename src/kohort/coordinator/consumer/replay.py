@@ -40,7 +40,7 @@ NO_EPOCH = -1
 def epoch(
     state: State, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
 ) -> None:
-    """The group's epoch; its tombstone is the last that is said about a group."""
+    """The group's epoch. The tombstone of this record is the last one about a group."""
     if value is not None:
         group = _made(state, key.group_id)
         group.group_epoch = value.epoch
@@ -62,7 +62,7 @@ def partition_metadata(
     key: ConsumerGroupPartitionMetadataKey,
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
-    """What brokers up to 4.0 wrote where now the hash is. It tells nothing new."""
+    """What brokers up to 4.0 wrote in the place of today's hash. It tells nothing new."""
     if value is not None:
         _made(state, key.group_id)
 
@@ -72,7 +72,9 @@ def member(
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    """What a member says about itself; its tombstone is the last that is said about a member."""
+    """What a member says about itself. The tombstone of this record is the last
+    one about a member.
+    """
     member_id = MemberId(key.member_id)
     if value is None:
         _drop(state, GroupId(key.group_id), member_id)
@@ -131,7 +133,7 @@ def target(
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
-    """What a member is meant to have."""
+    """The target of a member."""
     member_id = MemberId(key.member_id)
     if value is not None:
         _made(state, key.group_id).targets[member_id] = Target(_assignment(value.topic_partitions))
@@ -190,7 +192,7 @@ def regular_expression(
 
 
 def _made(state: State, name: str) -> ConsumerGroup:
-    """The group, which its first record makes. One that only held offsets becomes it."""
+    """The group; its first record makes it, also from a group that only held offsets."""
     group_id = GroupId(name)
     known = state.groups.get(group_id)
     if isinstance(known, ConsumerGroup):
@@ -210,7 +212,7 @@ def _assignment(topics: Iterable[TopicPartition]) -> Assignment:
 
 
 def _held(topics: Iterable[TopicPartitions], member_epoch: int) -> Held:
-    """Partitions ascending, with epochs; in records of brokers before 4.3 that is the member's."""
+    """Partitions, ascending, with epochs; the member's epoch in records of brokers before 4.3."""
     held: Held = {}
     for one in topics:
         epochs = one.assignment_epochs or [member_epoch] * len(one.partitions)

@@ -1,6 +1,6 @@
 """What a ConsumerGroupHeartbeat must look like before any group is asked (KIP-848).
 
-The order of the checks is the protocol's: a request that is wrong twice is told the first thing.
+The order of the checks is the protocol's: a request with two faults is refused for the first.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)
 
 
 def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
-    """Whether a request is that of a member that goes on as before."""
+    """Whether a member says only that it goes on as before."""
     return (
         request.subscribed_topic_names is None
         and request.rebalance_timeout_ms == -1
@@ -24,12 +24,12 @@ def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client:
         and request.rack_id is None
         and client.host == member.client_host
         and client.id == member.client_id
-        and not request.member_id.isspace()  # refused, though a v0 member may be called so
+        and not request.member_id.isspace()  # refused, though a v0 member may have this id
     )
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """Raise the first thing that is wrong with a request."""
+    """Raise ApiError for the first thing that is wrong with a request."""
     _check_names(request, version)
     epoch = request.member_epoch
     if epoch == JOINING:

@@ -1,4 +1,4 @@
-"""What one member of a group is meant to have."""
+"""What one member of a group should have."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,8 @@ from kohort.assignors import Assignment
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Partitions, and what an assignor on the side of the clients says about them beside: metadata
-    in its own version, and an error that its member is to be told. A server-side assignor says
-    neither.
+    """Partitions. A client-side assignor adds metadata, in a version of its own, and an error for
+    its member; a server-side assignor adds neither.
     """
 
     partitions: Assignment

@@ -1,7 +1,7 @@
-"""The deadlines of the members of consumer groups: a session each, and a time in which to give up
-what has to go to others.
+"""The deadlines of the members of consumer groups: a session for each, and the time it has for
+giving up partitions that go to others.
 
-A session is begun anew by one function, `renew`, whoever has heard from the member.
+Only `renew` begins a session anew, whoever has heard from the member.
 """
 
 from kohort.coordinator.consumer.group import ConsumerGroup
@@ -20,19 +20,19 @@ def renew(state: State, group: ConsumerGroup, member: Member, now: Millis) -> No
 
 
 def session_of(group: ConsumerGroup, member: Member) -> Session:
-    """The deadline that every sign of life moves, as long as group and member are what they are."""
+    """The deadline that every sign of life moves, while group and member stay the same."""
     return Session((SESSION, group.id, member.id), session_timeout_ms(group, member))
 
 
 def session_timeout_ms(group: ConsumerGroup, member: Member) -> int:
-    """A member of the classic protocol has named its own."""
+    """The session timeout of a member. A classic member has named its own."""
     if member.classic is None:
         return group.settings.session_timeout_ms
     return member.classic.session_timeout_ms
 
 
 def watch_revocation(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
-    """Give a member that has to give something up its rebalance timeout for that."""
+    """Give a member its rebalance timeout for giving up what it has to give up."""
     key = (REVOCATION, group.id, member.id)
     if member.state is not MemberState.UNREVOKED_PARTITIONS or member.classic is not None:
         state.deadlines.cancel(key)

@@ -1,4 +1,4 @@
-"""Committed offsets: what is kept, and the three requests that write, read and delete them.
+"""Committed offsets: how they are kept, and the three requests that write, read and delete them.
 
-The store changes by replay alone; the handlers only describe what is to be written.
+Only replay changes the store; the handlers describe what should be written.
 """

@@ -1,8 +1,8 @@
 """Offsets that a topic leaves behind when it is deleted, or made anew.
 
 There may be very many of them, so they are ended a slice at a time, and calls are answered between
-two slices. Each slice looks at what is there then: an offset that was committed meanwhile, for the
-next topic of that name, stays.
+two slices. Each slice looks at the state of that moment: an offset that was committed meanwhile,
+for the next topic of that name, stays.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,8 +27,8 @@ def of_deleted_topics(
 def of_former_topics(state: State, names: Iterable[str]) -> Iterator[Effects]:
     """End the offsets that were committed for former topics of these names.
 
-    An offset names its topic's id. When the topic of that name has another one, it was deleted and
-    made anew while nobody was here to write the tombstones. Offsets whose topic name does not exist
+    An offset names its topic's id. If the topic now has another id, it was deleted and made anew
+    while no broker was running to write the tombstones. Offsets whose topic name does not exist
     here are kept: the directory may hold only part of a cluster.
     """
     by_name = state.topics.by_name
@@ -41,7 +41,7 @@ def of_former_topics(state: State, names: Iterable[str]) -> Iterator[Effects]:
 def _in_slices(
     state: State, partitions_of: Callable[[GroupId], Iterable[Partition]]
 ) -> Iterator[Effects]:
-    """A group is never cut: what is found of it is written before anything else can happen."""
+    """A group is never split: nothing else happens until all its records are written."""
     records: list[Record] = []
     for group_id in state.offsets.group_ids():
         records += [tombstone(group_id, *partition) for partition in partitions_of(group_id)]

@@ -1,4 +1,4 @@
-"""OffsetCommit: may this caller commit for this group, and what of it is acceptable?
+"""OffsetCommit: may this caller commit for this group, and which partitions are acceptable?
 
 A refusal of the caller concerns every partition and is raised; a refusal of one partition is data
 in the answer.
@@ -72,7 +72,9 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
 
 
 def _check_caller(state: State, call: Call[OffsetCommitRequest], now: Millis) -> None:
-    """Raises ApiError. A commit that renews a session does so here."""
+    """Raises ApiError where the caller may not commit. A commit that renews a
+    session does so here.
+    """
     request = call.request
     group = state.groups.get(GroupId(request.group_id))
     epoch = request.generation_id_or_member_epoch
@@ -88,7 +90,7 @@ def _check_caller(state: State, call: Call[OffsetCommitRequest], now: Millis) ->
 
 
 def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -> Session | None:
-    """An older epoch matters only for what could be committed: upstream measures metadata first."""
+    """Partitions whose metadata is too long do not count here: upstream measures metadata first."""
     try:
         return group.check_commit(call, state.topics)
     except ApiError:

@@ -15,8 +15,8 @@ from kohort.wire.messages.offset_delete import (
 
 
 def delete(state: State, call: Call[OffsetDeleteRequest], _now: Millis) -> Effects:
-    """Is anybody still reading this topic? An offset that does not exist is deleted
-    successfully.
+    """Refuse each topic that a member still reads. Deleting an offset that
+    does not exist succeeds.
     """
     request = call.request
     if not request.group_id:

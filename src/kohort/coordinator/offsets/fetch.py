@@ -19,8 +19,9 @@ from kohort.wire.messages.offset_fetch import (
 
 
 def fetch(state: State, call: Call[OffsetFetchRequest], _now: Millis) -> Effects:
-    """The driver keeps the answer behind everything appended so far, so nobody reads what a crash
-    could take back; with `require_stable` open transactions are told as such (KIP-447).
+    """Answer with committed offsets. The driver holds the answer back until everything appended so
+    far is durable, so nobody reads what a crash could take back. With `require_stable`, partitions
+    in an open transaction get UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     request = call.request
     stable = request.require_stable
@@ -83,8 +84,8 @@ def _partitions(
             and len(partitions) <= end
             and partitions == [*range(len(partitions))]
         ):
-            # The whole topic, or its first partitions, and all are there: what is nearly always
-            # asked for needs no question for each of them.
+            # The whole topic, or its first partitions, and all have an offset: this common
+            # request needs no question for each of them.
             return [*map(answer, partitions, offsets, epochs)]
         return [
             answer(one, offsets[one], epochs[one])

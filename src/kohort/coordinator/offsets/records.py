@@ -1,4 +1,4 @@
-"""Offsets and the log: what ends one, and what the log says about one."""
+"""Offsets and the log: the record that ends an offset, and the replay of records about offsets."""
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.effects import Producer
@@ -25,9 +25,9 @@ def replay(
     offset: int,
     producer: Producer | None,
 ) -> None:
-    """What the record at `offset` says. One of a producer's transaction counts when that ends.
+    """Make true what the record at `offset` says. A record of a transaction counts when that ends.
 
-    Offsets without a group make one: it is how tools and standalone consumers begin.
+    Offsets without a group make one: tools and standalone consumers begin like this.
     """
     group_id = GroupId(key.group)
     if value is None:

@@ -1,6 +1,6 @@
 """All committed offsets of a shard, and those that wait for the end of a transaction.
 
-Both change by what the log says, in the order of the log.
+Only the log changes them, in its order.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,7 @@ Partition = tuple[str, int]  # of a topic, by name
 
 
 class _Pending:
-    """An offset inside an open transaction. `overtaken` once a later record has set its
-    partition.
-    """
+    """An offset in an open transaction; `overtaken` once a later record has set its partition."""
 
     __slots__ = ("offset", "overtaken", "value")
 
@@ -26,9 +24,9 @@ class _Pending:
 
 
 class Offsets:
-    """The committed offsets of every group, by topic; and of open transactions, by producer.
+    """The committed offsets of every group, by topic, and those of open transactions, by producer.
 
-    Replay alone calls what changes them.
+    Only replay calls the functions that change them.
     """
 
     def __init__(self) -> None:
@@ -49,15 +47,15 @@ class Offsets:
         return self._open.get(group_id, {})
 
     def holds(self, group_id: GroupId, topic: str, partition: int) -> bool:
-        """Whether there is anything to delete: an offset, committed or still in a transaction."""
+        """Whether the group has an offset for the partition, if only in a transaction."""
         table = self.of(group_id).get(topic)
         if table is not None and partition in table:
             return True
         return (topic, partition) in self.open_partitions(group_id)
 
     def partitions_of(self, group_id: GroupId) -> Iterator[Partition]:
-        """Every partition the group has an offset for: committed ones, then those only in
-        transactions.
+        """The partitions the group has an offset for: committed ones, then
+        those only in transactions.
         """
         tables = self.of(group_id)
         for topic, table in tables.items():
@@ -88,8 +86,9 @@ class Offsets:
                 yield topic, partition
 
     def of_other_ids(self, group_id: GroupId, ids: Mapping[str, TopicId]) -> Iterator[Partition]:
-        """The partitions whose offset was committed for a topic of the same name, but not of the
-        id that it has here. Names that are not here, and offsets that name no id, are left out.
+        """The partitions whose offset was committed for a topic of the same name but of another id
+        than the one it has here. Names that do not exist here, and offsets without an id, are left
+        out.
         """
         tables = self.of(group_id)
         for topic, table in tables.items():
@@ -111,8 +110,8 @@ class Offsets:
         value: OffsetCommitValue,
         offset: int,
     ) -> None:
-        """Set a committed offset. What open transactions have for the partition in records before
-        this one, at `offset`, is overtaken.
+        """Set a committed offset. Offsets that open transactions have for the partition, in records
+        before this one at `offset`, are overtaken.
         """
         tables = self.committed.get(group_id)
         if tables is None:
@@ -158,7 +157,7 @@ class Offsets:
             self._close(group_id, (topic, partition), producer_id)
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
-        """What the transaction had pending becomes true, or never was.
+        """Commit or drop the offsets that the transaction had pending.
 
         The order of records decides, not the order of markers: an offset that was set later stays.
         """

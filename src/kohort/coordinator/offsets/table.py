@@ -1,7 +1,7 @@
 """The committed offsets of one group for one topic, in arrays: 20 bytes for each instead of 200.
 
-Nearly every offset is a number, an epoch and a time; what only few have (metadata, an expiry)
-stands beside.
+Nearly every offset is a number, an epoch and a time. The arrays hold these; metadata and expiry,
+which few offsets have, are kept beside them.
 """
 
 from array import array
@@ -16,7 +16,7 @@ _MOST_PARTITIONS = 1 << 24  # an index beyond is no partition of any cluster, an
 
 
 class TopicOffsets:
-    """Offsets by partition. `fetch` reads the arrays itself; everybody else asks."""
+    """Offsets by partition. `fetch` reads the arrays itself; all others use the functions."""
 
     __slots__ = (
         "count",
@@ -53,7 +53,7 @@ class TopicOffsets:
                 yield partition
 
     def put(self, partition: int, value: OffsetCommitValue) -> None:
-        """Set an offset, whatever was there."""
+        """Set an offset, replacing any other."""
         timestamps = self.timestamps
         if partition >= len(timestamps):
             self._grow(partition)

@@ -1,1 +1,1 @@
-"""What a node does with each request, by theme: answer it, or bring it to the shards it is for."""
+"""What a node does with each request, by theme: answer it, or pass it on to shards."""

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: settings of topics change, a resource as a whole or not at all."""
+"""IncrementalAlterConfigs: change settings of topics, each resource as a whole or not at all."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ class _Operation(IntEnum):
 def incremental_alter_configs(
     node: Node, call: Call[IncrementalAlterConfigsRequest], _now: Millis
 ) -> None:
-    """Each resource by itself."""
+    """Change or refuse each resource by itself."""
     request = call.request
 
     def judge(draft: Draft) -> dict[int, Topic | ApiError]:
@@ -139,7 +139,7 @@ def _nobody(name: str) -> Topic:
 
 
 def _check_operations(changes: Sequence[AlterableConfig]) -> None:
-    """What cannot be asked of any topic. Raises ApiError."""
+    """Raises ApiError for operations that no topic allows."""
     names = [config.name for config in changes]
     if len(set(names)) < len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")

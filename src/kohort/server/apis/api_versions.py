@@ -1,4 +1,4 @@
-"""ApiVersions: what is served, in which versions."""
+"""ApiVersions: which APIs are served, and in which versions."""
 
 import re
 
@@ -20,7 +20,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 def api_versions(node: Node, call: Call[ApiVersionsRequest], _now: Millis) -> ApiVersionsResponse:
-    """A client that names its software must do so in the letters of KIP-511."""
+    """Tell what is served. A client that names its software must use the characters of KIP-511."""
     request = call.request
     if call.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)

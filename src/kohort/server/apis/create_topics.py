@@ -1,4 +1,4 @@
-"""CreateTopics, and topics that are made because somebody has asked for them."""
+"""CreateTopics, and topics that are created because a client has asked for them."""
 
 from collections.abc import Sequence
 
@@ -28,8 +28,8 @@ from kohort.wire.messages.create_topics import (
 
 
 def create_by_default(node: Node, name: str) -> None:
-    """Create a topic that somebody has asked about, unless somebody else is quicker. Nobody waits
-    for it: whoever has asked knows how to ask again. Raises ApiError for a name that cannot be.
+    """Create a topic that a client has asked about, unless another request creates it first. No
+    answer waits for it: clients ask again. Raises ApiError for an invalid name.
     """
     check_topic_name(name)
 
@@ -55,7 +55,7 @@ def create_by_default(node: Node, name: str) -> None:
 
 def _tell(node: Node, name: str, error: StorageError | None) -> None:
     if error is not None:
-        node.cluster.observe.warning(f"topic {name!r} is asked for and not made: {error}")
+        node.cluster.observe.warning(f"topic {name!r} was asked for and cannot be created: {error}")
 
 
 def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> None:
@@ -131,7 +131,7 @@ def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
         partitions = len(given)
     else:
         given = {}
-        # As upstream: what can be no factor, then the partitions, then whether there are so many.
+        # In upstream's order: an impossible factor, then the partitions, then too large a factor.
         _check_factor(wanted.replication_factor)
         partitions = _partition_count(node, wanted.num_partitions)
         factor = _replication_factor(node, wanted.replication_factor)
@@ -147,7 +147,7 @@ def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
 
 
 def _checked_configs(wanted: Sequence[CreatableTopicConfig]) -> dict[str, str]:
-    """Of a setting that is given twice the last one counts. Raises ApiError."""
+    """The settings of the topic. If one is given twice, the last counts. Raises ApiError."""
     texts: dict[str, str] = {}
     for config in wanted:
         if config.value is None:
@@ -187,7 +187,7 @@ def _check_factor(wanted: int) -> None:
 
 
 def _replication_factor(node: Node, wanted: int) -> int:
-    """Replicas as they will be shown: one copy is stored, whatever their number."""
+    """The number of replicas to show. One copy is stored, whatever the number."""
     config = node.cluster.config
     nodes = len(node.cluster.placement.node_ids)
     if wanted == -1:

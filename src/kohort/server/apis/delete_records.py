@@ -19,7 +19,7 @@ from kohort.wire.messages.delete_records import (
 def delete_records(
     node: Node, call: Call[DeleteRecordsRequest], _now: Millis
 ) -> DeleteRecordsResponse:
-    """A partition that is refused leaves the others alone."""
+    """Delete records of each partition. One that is refused leaves the others alone."""
     by_topic: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for wanted in call.request.topics:
         topic = topic_named(node, call.client, DELETE, wanted.name)

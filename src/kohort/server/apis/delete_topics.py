@@ -49,14 +49,14 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
 
     client, may = call.client, node.cluster.may
     if may(client, DELETE, CLUSTER, CLUSTER_NAME):
-        may = everyone_may  # nothing has to be hidden from him, either
+        may = everyone_may  # then nothing has to be hidden from it, either
     change_topics(node, call, lambda draft: _judged(draft, may, client, named), answer)
 
 
 def _judged(
     draft: Draft, may: May, client: Client, wanted: Sequence[DeleteTopicState]
 ) -> dict[Asked, Topic | ApiError]:
-    """A topic that is named twice is deleted by neither."""
+    """What becomes of each topic. A topic that is named twice is not deleted."""
     judged: dict[Asked, Topic | ApiError] = {}
     for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
         shown = name

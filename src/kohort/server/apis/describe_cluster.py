@@ -17,7 +17,7 @@ _BROKERS, _CONTROLLERS = 1, 2
 def describe_cluster(
     node: Node, call: Call[DescribeClusterRequest], _now: Millis
 ) -> DescribeClusterResponse:
-    """Who asks for controllers has come to the wrong door (KIP-919)."""
+    """Describe the nodes. A request for controllers is refused: this is a broker (KIP-919)."""
     request = call.request
     cluster = node.cluster
     if request.endpoint_type == _CONTROLLERS:

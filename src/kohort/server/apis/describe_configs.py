@@ -46,17 +46,17 @@ class _Source(IntEnum):
     DEFAULT = 5
 
 
-# Upstream keeps this one as a default of the whole cluster, with the eligible leader replicas of
-# KIP-966, and so it shows it.
+# Upstream keeps this one as a default of the whole cluster, because of the eligible leader
+# replicas of KIP-966, and shows it as such.
 _CLUSTER_DEFAULTS = frozenset({"min.insync.replicas"})
 
 
-# Entries come in the order of upstream's hash tables, by which some clients read. That of brokers
-# holds 340 names there, so it is larger than ours would be.
+# Entries come in the order of upstream's hash tables, since some clients rely on it. Upstream's
+# table of broker settings holds 340 names, so it is larger than ours would be.
 _BROKER_TABLE = 512
 _TOPIC_NAMES = tuple(hash_order(TOPIC_SETTINGS, text_hash))
 _BROKER_NAMES = tuple(hash_order(BROKER_SETTINGS, text_hash, _BROKER_TABLE))
-# Settings that say the same in other units: what stands behind one is told of all of them.
+# Settings that say the same in other units: each shows the sources of all of them.
 _TOGETHER: dict[str, tuple[str, ...]] = {
     synonym.name: tuple(one.name for one in row.synonyms)
     for row in TOPIC_SETTINGS.values()
@@ -80,7 +80,7 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
 def describe_configs(
     node: Node, call: Call[DescribeConfigsRequest], _now: Millis
 ) -> DescribeConfigsResponse:
-    """Each resource by itself. Names that nobody knows are left out, as upstream does."""
+    """Describe each resource by itself. Unknown names are left out, as upstream does."""
     request = call.request
     results = []
     for resource in request.resources:
@@ -145,7 +145,7 @@ def _described(
 
 
 def _in_force(node: Node) -> BrokerConfig:
-    """The settings of this node: the listeners of further nodes are on the ports behind."""
+    """The settings of this node. Further nodes listen on the ports after the first one's."""
     config = node.cluster.config
     given = config.given | {"advertised.listeners"}
     here = node.cluster.placement.endpoint(node.id)
@@ -191,8 +191,8 @@ def _topic_config(
 
 
 def _broker_synonyms(name: str, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
-    """What stands behind a broker's setting: values of the cluster and of the file, then defaults,
-    of the others that mean the same too. As upstream tells it, from its own name on only.
+    """The sources of a broker's setting: values of the cluster and of the file, then defaults, also
+    of settings with the same meaning. As upstream does, it starts at the setting's own name.
     """
     names = _TOGETHER.get(name, (name,))
     sources = ((_Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (_Source.FILE, broker.given))

@@ -1,7 +1,7 @@
 """Fetch: whole batches from many partitions, now or when enough has arrived.
 
-Bytes go from the log to the answer as they are. A fetch that finds too little is parked, and reads
-once more when it is woken or when its time is over.
+Bytes go from the log to the answer unchanged. A fetch that finds too little is parked. It reads
+again when it is woken or when its time is over.
 """
 
 from kohort.coordinator.effects import Call, Client
@@ -30,7 +30,7 @@ from kohort.wire.messages.fetch import (
 )
 
 _BY_ID_SINCE = 13
-LEAST_ROOM_BYTES = 1 << 20  # of an answer, however much others have not taken yet
+LEAST_ROOM_BYTES = 1 << 20  # of an answer, however many answers other clients have not read yet
 # Refusals that are made before any log is looked at.
 _NOT_THERE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -68,7 +68,7 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
 
 
 class _Reading:
-    """One fetch: what it wants, and what one pass over it has found."""
+    """One fetch: what it wants, and what one pass over the partitions has found."""
 
     __slots__ = (
         "client",
@@ -107,7 +107,7 @@ class _Reading:
         )
 
     def work(self, _now: Millis) -> FetchResponse:
-        """The second look of a parked fetch: whatever is there now is the answer."""
+        """The second pass of a parked fetch: whatever is there now is the answer."""
         return self.answer(self.read())
 
     def read(self) -> FetchResponse:
@@ -137,7 +137,7 @@ class _Reading:
         return FetchResponse(responses=responses, node_endpoints=list(elsewhere.values()))
 
     def answer(self, response: FetchResponse) -> FetchResponse:
-        """The answer as the client expects it: what has changed only, when it has a session."""
+        """The answer as the client expects it: with a session, only what has changed."""
         session = self.session
         if session is not None:
             response.session_id = session.session_id
@@ -157,7 +157,7 @@ class _Reading:
         limit = min(wanted.partition_max_bytes, left)
         if limit > 0 or not self.found_bytes:
             records = partition.read(wanted.fetch_offset, max(limit, 0), end)
-            # The first batch of an answer comes whatever its size, so nobody is stuck (KIP-74).
+            # The first batch of an answer comes whatever its size: no client gets stuck (KIP-74).
             if len(records) > max(limit, 0) and self.found_bytes:
                 records = b""
             self.found_bytes += len(records)
@@ -178,7 +178,9 @@ class _Reading:
         error: ApiError,
         elsewhere: dict[int, NodeEndpoint],
     ) -> PartitionData:
-        """An error of one partition. Some let the others wait, as upstream has it."""
+        """The error of one partition. For some errors the wait of others goes
+        on, as upstream's does.
+        """
         not_there = error.code in _NOT_THERE
         if not not_there:
             self.failed = True

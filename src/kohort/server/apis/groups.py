@@ -1,6 +1,7 @@
-"""Requests about groups: which shards they belong to, and how the shards' answers become one.
+"""Requests about groups: find the shards they belong to, and make one answer
+of the shards' answers.
 
-What this release does not have yet is refused here, before a coordinator is asked.
+What this release cannot do yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
@@ -58,11 +59,10 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
 
 
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
-    """Every shard of this node; one that is still loading makes the whole answer wait.
+    """Ask every shard of this node. While one of them is loading, its error is the answer.
 
-    The groups of a shard that cannot be loaded are left out, as upstream does: who lists the groups
-    of a cluster shall see those that work. Any other error is the answer. Who may not describe the
-    cluster is shown the groups that he may describe.
+    The groups of a shard that cannot be loaded are left out, as upstream does, so that the others
+    can be listed. Any other error is the answer.
     """
     may, client = node.cluster.may, call.client
     shows_all = may(client, DESCRIBE, CLUSTER, CLUSTER_NAME)
@@ -133,8 +133,8 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
 def _shown(
     node: Node, client: Client, group: consumer_wire.DescribedGroup
 ) -> consumer_wire.DescribedGroup:
-    """A group as a client may see it: not at all, when a member has a topic that he may not
-    describe.
+    """A group as a client may see it: not at all, when a member has a topic that
+    he may not describe.
     """
     may = node.cluster.may
     names = {
@@ -153,8 +153,8 @@ def _shown(
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
-    """A group named twice is deleted, and answered, once. Each may have very many offsets, so a few
-    are deleted at a time, and others are served in between.
+    """Delete groups; one named twice is deleted, and answered, once. Each may have very many
+    offsets, so a few groups are deleted at a time and other requests are served in between.
     """
 
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
@@ -174,7 +174,7 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
 
 
 def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
-    """What the caller may do with each group that is there, or that a group of that id may be."""
+    """Add what the caller may do with each group, whether it exists or not."""
     for group in groups:
         if not group.error_code:
             group.authorized_operations = operations(
@@ -190,9 +190,7 @@ def _split(
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
 ) -> None:
-    """One call per shard, with its groups; groups that the client may not do this to, or that this
-    node cannot ask for, are refused one by one.
-    """
+    """One call per shard, with its groups. A group of another node is refused by itself."""
     by_driver: dict[Driver, list[str]] = {}
     refused: list[tuple[str, ApiError]] = []
     for group_id in ids:

@@ -1,5 +1,5 @@
-"""What the requests that change topics have in common: each topic is judged by itself, against the
-topics as they are when the catalog is written next, and the answer waits for that.
+"""What requests that change topics have in common. Each topic is judged by itself, against the
+topics as they are when the catalog is written next; the answer waits for that write.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ def change_topics(
     *,
     validate_only: bool = False,
 ) -> None:
-    """Have topics judged, and changed in the draft, when the next write of the catalog is made up;
-    answer when it is durable. With `validate_only` nothing is changed.
+    """Judge topics and change them in the draft of the catalog's next write; answer when it is
+    durable. With `validate_only` nothing is changed.
     """
 
     def change(draft: Draft) -> Finish:
@@ -50,7 +50,7 @@ def change_topics(
 
 
 def _nobody(_error: StorageError | None) -> None:
-    """Nobody waits for an answer."""
+    """An answer for which no client waits."""
 
 
 def judged_topics(
@@ -60,8 +60,9 @@ def judged_topics(
     check_allowed: Callable[[str], None],
     judge: Callable[[Node, Draft, Asked], Topic],
 ) -> dict[str, Topic | ApiError]:
-    """What becomes of each topic that is asked for, by name: one named twice is refused, once, and
-    so is one that `check_allowed` raises ApiError for. What passes is put into the draft.
+    """The result for each topic that is asked for, by name. A topic named twice is refused, once,
+    and so is one for which `check_allowed` raises ApiError. Topics that pass are put into the
+    draft.
     """
     counts = Counter(one.name for one in asked)
     judged: dict[str, Topic | ApiError] = {}
@@ -78,7 +79,7 @@ def judged_topics(
 
 
 def check_room(node: Node, draft: Draft, more: int) -> None:
-    """Raises ApiError where so many more partitions are too many for the broker."""
+    """Raises ApiError where the broker has no room for so many more partitions."""
     limit = node.cluster.config.max_partitions
     if draft.partitions + more > limit:
         raise ApiError(
@@ -89,8 +90,8 @@ def check_room(node: Node, draft: Draft, more: int) -> None:
 
 
 def check_time(timeout_ms: int, asked: Sequence[Any]) -> None:
-    """Upstream's controller does nothing for somebody who does not wait for it. It is not asked
-    about topics that are named twice.
+    """Raises ApiError for a timeout that is over: upstream's controller then does nothing. It does
+    not check topics that are named twice.
     """
     if timeout_ms <= 0 and 1 in Counter(one.name for one in asked).values():
         raise ApiError(
@@ -99,7 +100,7 @@ def check_time(timeout_ms: int, asked: Sequence[Any]) -> None:
 
 
 def check_once(count: int, what: str) -> None:
-    """Upstream answers what is named twice once, with an error."""
+    """Raises ApiError for a topic named twice: upstream answers it once, with an error."""
     if count > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
 

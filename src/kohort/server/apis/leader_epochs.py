@@ -21,7 +21,9 @@ _NO_EPOCH = -1
 def offset_for_leader_epoch(
     node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
 ) -> OffsetForLeaderEpochResponse:
-    """Where an epoch ended (KIP-320). Nothing was ever cut off, so each is good to the end."""
+    """Where an epoch ended (KIP-320). No log was ever truncated, so each epoch is
+    valid to its end.
+    """
     topics = []
     for wanted in call.request.topics:
         topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
@@ -40,7 +42,7 @@ def _epoch_end(
 ) -> EpochEndOffset:
     partition = led_partition(node, topic, wanted.partition)
     check_leader_epoch(partition, wanted.current_leader_epoch)
-    if wanted.leader_epoch < _NO_EPOCH:  # before all that are known: where the first of them began
+    if wanted.leader_epoch < _NO_EPOCH:  # older than all known ones: where the first began
         return EpochEndOffset(
             error_code=0,
             partition=wanted.partition,

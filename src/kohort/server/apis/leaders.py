@@ -23,9 +23,7 @@ def topic_named(
     *,
     by_id: bool = False,
 ) -> Topic | ApiError:
-    """The topic, or why there is none for this client: an answer for each of its partitions. Ids
-    are no secret, but whether a name exists is.
-    """
+    """The topic, or the error that each of its partitions gets."""
     cluster = node.cluster
     if by_id:
         topic = cluster.catalog.by_id.get(topic_id)
@@ -68,7 +66,7 @@ def _without_partition(node: Node, topic: Topic, index: int) -> ApiError:
 
 
 def check_leader_epoch(partition: Partition, current: int) -> None:
-    """Raises ApiError for a client that knows of another leader than this one (KIP-320)."""
+    """Raises ApiError where the client knows another leader epoch than this one (KIP-320)."""
     if current in (NOT_SAID, partition.leader_epoch):
         return
     code = (
@@ -82,7 +80,7 @@ def check_leader_epoch(partition: Partition, current: int) -> None:
 
 
 class PartitionState(NamedTuple):
-    """What clients are told of a partition."""
+    """What clients are told about a partition."""
 
     error_code: ErrorCode
     leader_id: int
@@ -91,7 +89,9 @@ class PartitionState(NamedTuple):
 
 
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
-    """A partition whose log is not open has no leader, as long as that lasts: clients ask again."""
+    """The state of a partition. While its log is not open it has no leader,
+    and clients ask again.
+    """
     cluster = node.cluster
     replicas = topic.replicas(index, cluster.placement.node_ids)
     partition = cluster.partition(topic.name, index)

@@ -27,7 +27,7 @@ from kohort.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
-# The first version of ListOffsets that knows each special timestamp; -1 and -2 were always there.
+# The first version of ListOffsets that knows each special timestamp; every version knows -1 and -2.
 _SPECIAL_SINCE = {
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
@@ -72,7 +72,9 @@ def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> Li
 
 
 def _by_topic(asked: Sequence[ListOffsetsTopic]) -> dict[str, list[ListOffsetsPartition]]:
-    """What is asked of each topic, as upstream takes several entries of one together."""
+    """The partitions asked for, by topic: like upstream, several entries of one
+    topic count as one.
+    """
     found: dict[str, list[ListOffsetsPartition]] = {}
     for one in asked:
         if one.partitions:

@@ -27,7 +27,7 @@ from kohort.wire.messages.metadata import (
 
 
 def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataResponse:
-    """Nodes, topics and leaders. A missing topic is made, and there when the client asks again.
+    """Nodes, topics and leaders. A missing topic is created, and found when the client asks again.
 
     Who asks for all topics is shown those that he may describe; who names another is refused it.
     """
@@ -47,7 +47,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
             if may(client, DESCRIBE, TOPIC, name)
         ]
     else:
-        # What is named twice is told once, as upstream does.
+        # A topic that is named twice is told once, as upstream does.
         distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
         answers = [
             _topic_by_id(node, client, topic_id)
@@ -76,7 +76,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
 
 
 def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
-    """v10 and v11 carry topic ids in requests, and upstream does not look at them (KIP-516)."""
+    """Requests of v10 and v11 carry topic ids, which upstream ignores (KIP-516)."""
     return MetadataResponse(
         brokers=[],
         topics=[

@@ -1,5 +1,5 @@
-"""Topics that requests about offsets name. The broker, not the coordinator, knows which there are
-and who may have to do with them: only those are passed on, and the others are answered here.
+"""Topics that requests about offsets name. The broker, not the coordinator, knows which topics
+exist and who may use them: only these are passed on, and all others are answered here.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,9 @@ TOPIC_IDS_FROM = 10  # the version of OffsetCommit and OffsetFetch that names to
 
 
 def name_topics(requested: list[Any], topics: Topics) -> None:
-    """Version 10 names topics by id; the coordinator keeps offsets by name."""
+    """Replace topic ids by names. Version 10 names topics by id; the coordinator
+    keeps offsets by name.
+    """
     for topic in requested:
         known = topics.by_id.get(TopicId(topic.topic_id))
         topic.name = known.name if known is not None else ""
@@ -25,9 +27,9 @@ def name_topics(requested: list[Any], topics: Topics) -> None:
 def why_not(
     node: Node, client: Client, operation: Operation, topic: Any, *, by_id: bool
 ) -> ErrorCode | None:
-    """Why a client gets no answer about a topic; None when it exists and is his to ask about.
+    """The error for a topic; None when it exists and the client may ask about it.
 
-    An id that nobody knows is no secret. Whether a name exists is, so rules are asked before that.
+    Whether an id exists is no secret. Whether a name exists is, so rules are asked first.
     """
     known = topic.name in node.cluster.topics.by_name
     if by_id and not known:
@@ -43,8 +45,8 @@ def take_refused(
     why: Callable[[Any], ErrorCode | None],
     refusal: Callable[[Any, list[int], ErrorCode], Any],
 ) -> tuple[list[Any], list[Any]]:
-    """The topics that nothing speaks against, with their partitions that exist; and the answers to
-    all others, one for each topic. Of a topic without partitions it is told only when it is
+    """The topics that are not refused, with those of their partitions that exist; and the answers
+    to all others, one for each topic. A topic without partitions is answered only when it is
     refused as a whole.
     """
     accepted: list[Any] = []
@@ -68,7 +70,7 @@ def take_refused(
 
 
 def put_back(refused: list[Any], response: Any) -> Any:
-    """Merge by topic: what was refused stands first."""
+    """Merge the answers by topic: what was refused here comes first."""
     if not refused:
         return response
     merged = {_identity(topic): topic for topic in refused}
@@ -81,5 +83,5 @@ def put_back(refused: list[Any], response: Any) -> Any:
 
 
 def _identity(topic: Any) -> tuple[str, bytes]:
-    """Ids that nobody knows have no name, and OffsetDelete has no ids."""
+    """The fields that name a topic. An unknown id has no name, and OffsetDelete has no ids."""
     return topic.name, bytes(getattr(topic, "topic_id", NO_TOPIC_ID))

@@ -22,8 +22,8 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 
 
 def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
-    """Topics that do not exist, or that the client may not read, are refused; what is left goes to
-    the group's shard.
+    """Refuse topics that do not exist or that the client may not read; pass the rest on
+    to the group's shard.
     """
     request = call.request
     check(node.cluster.may, call.client, READ, GROUP, request.group_id)
@@ -59,7 +59,7 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
 def _all_accepted(
     requested: list[commit_wire.OffsetCommitRequestTopic], topics: Topics, may: May, client: Client
 ) -> bool:
-    """Whether nothing speaks against any topic or partition, as it nearly always is."""
+    """Whether no topic or partition is refused, as is nearly always so."""
     for topic in requested:
         known = topics.by_name.get(topic.name)
         if known is None or not topic.partitions or not may(client, READ, TOPIC, topic.name):

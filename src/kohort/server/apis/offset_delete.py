@@ -14,8 +14,8 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDelete
 
 
 def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
-    """Topics that do not exist, or that the client may not read, are refused; an error of the group
-    is told before that.
+    """Refuse topics that do not exist or that the client may not read, unless the
+    group itself is refused.
     """
     request = call.request
     driver = node.driver_for(call.client, DELETE, GroupId(request.group_id))

@@ -1,5 +1,5 @@
-"""OffsetFetch on its way to the shards of its groups, which it reaches in the shape of version 8,
-whatever it came in (KIP-709).
+"""OffsetFetch on its way to the shards of its groups. Whatever its version, it gets there in the
+shape of version 8 (KIP-709).
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def _fetch_from_many(
     by_driver: dict[Driver, list[int]],
     refused: dict[int, ApiError],
 ) -> None:
-    """One call per shard with all its groups; the answer is in the order of the request."""
+    """One call per shard, with all its groups; the answer has the order of the request."""
     request = call.request
     groups: list[Any] = [None] * len(request.groups)
     for index, error in refused.items():
@@ -73,7 +73,7 @@ def _fetch_from_many(
 
 
 def _one_group_shape(call: Call[OffsetFetchRequest]) -> None:
-    """Versions 1 to 7 ask for one group, at the top level; they are answered there too."""
+    """Versions 1 to 7 ask for one group at the top level; its answer is there too."""
     request = call.request
     asked = request.topics
     topics = None
@@ -188,7 +188,7 @@ def _hide(node: Node, client: Client, group: fetch_wire.OffsetFetchResponseGroup
 
 
 def _put_ids(topics: Topics, group: fetch_wire.OffsetFetchResponseGroup) -> None:
-    """Version 10: names become ids. What has none is left out."""
+    """Version 10: names become ids again, and unknown ids get their error."""
     for topic in group.topics:
         known = topics.by_name.get(topic.name)
         topic.topic_id = known.id if known is not None else NO_TOPIC_ID

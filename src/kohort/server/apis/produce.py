@@ -1,7 +1,7 @@
 """Produce: each batch goes to its partition, and is answered by itself.
 
 Several entries of one topic are answered as one, as upstream does. Of several batches for one
-partition upstream writes the last and says nothing of the others; here each is written.
+partition upstream writes only the last, without an error for the others; here each is written.
 """
 
 from kohort.coordinator.effects import Call
@@ -25,7 +25,7 @@ from kohort.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-# Upstream shows the start of the log in refusals that it makes with the log in hand, but for these.
+# Upstream's refusals show the start of the log once it has looked at the log, except these.
 _START_IS_NOT_TOLD = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -37,9 +37,8 @@ _NO_OFFSET = -1
 
 
 def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
-    """Append each batch to its partition, and answer when all of them are durable: one that was
-    there already may still be on its way to the disk. With acks=0 nothing is answered, and a
-    refusal closes.
+    """Append each batch to its partition, and answer when all of them are durable, also a batch
+    that was there already. With acks=0 there is no answer, and a refusal closes the connection.
     """
     request = call.request
     touched: list[Partition] = []
@@ -61,7 +60,9 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
 def _produced(
     node: Node, call: Call[ProduceRequest], now: Millis, touched: list[Partition]
 ) -> tuple[ProduceResponse, bool]:
-    """The answer, and whether something in it is a refusal. `touched` gets the partitions."""
+    """The answer, and whether it holds a refusal. Partitions that were written
+    are added to `touched`.
+    """
     request, version = call.request, call.version
     if request.transactional_id is not None:
         raise unsupported.transactional(node.cluster.may, call.client, request.transactional_id)
@@ -136,7 +137,7 @@ def _append(
 
 
 class _InLog(ApiError):  # noqa: N818  (where it comes from)
-    """A refusal that was made with the log in hand."""
+    """A refusal that was made after looking at the log."""
 
     def __init__(self, error: ApiError, partition: Partition) -> None:
         super().__init__(error.code, error.message)

@@ -1,4 +1,4 @@
-"""InitProducerId: a number that tells one idempotent producer from all others (KIP-98)."""
+"""InitProducerId: a number that distinguishes idempotent producers (KIP-98)."""
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
@@ -46,7 +46,7 @@ def _given(producer_id: int) -> InitProducerIdResponse:
 def _when_reserved(
     node: Node, call: Call[InitProducerIdRequest], error: StorageError | None
 ) -> InitProducerIdResponse:
-    """More ids may be given out, or the disk has refused to note that."""
+    """Answer once more ids are reserved, or once the disk has refused to record that."""
     producer_id = None if error else node.cluster.catalog.next_producer_id()
     if producer_id is None:
         text = str(error or "the reserved ids are used up already")

@@ -1,4 +1,4 @@
-"""What configurations are of: topics and brokers here, and what is refused by name."""
+"""What has configurations: topics and brokers here; other types are refused by name."""
 
 from enum import IntEnum
 
@@ -21,8 +21,8 @@ class Resource(IntEnum):
 def check_resource(
     may: May, client: Client, operation: Operation, resource_type: int, name: str
 ) -> None:
-    """Raises ApiError when a client may not do this to a configuration. Those of brokers belong to
-    the cluster.
+    """Raises ApiError when a client may not do this to a configuration. Those of brokers
+    belong to the cluster.
     """
     match resource_type:
         case Resource.TOPIC:
@@ -47,6 +47,6 @@ def refused_resource(resource_type: int, name: str) -> ApiError:
 
 
 def topic_value(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> str | None:
-    """The text of a topic's setting: its own, or what it follows the broker in."""
+    """The text of a topic's setting: its own, or that of the broker's setting that it follows."""
     own = topic.configs.get(row.setting.name)
     return text_of(row.followed(broker)) if own is None else own

@@ -40,7 +40,7 @@ def describe_topic_partitions(
                 f"cursor at topic {cursor.topic_name!r}, expected one of those asked for",
             )
         names = [name for name in names if name >= cursor.topic_name]
-    # A page has something on it, or who follows the cursor would never come to an end.
+    # A page is never empty, or a client that follows the cursor would never reach the end.
     left = max(1, min(request.response_partition_limit, config.max_request_partition_size_limit))
     answers: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
@@ -72,7 +72,9 @@ def describe_topic_partitions(
 def _described(
     node: Node, name: str, topic: Topic | None, first: int, limit: int
 ) -> DescribeTopicPartitionsResponseTopic:
-    """One topic, from a partition on."""
+    """One topic, from a partition on. Refusals show the authorised operations
+    too, as upstream's do.
+    """
     if topic is None:
         error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:

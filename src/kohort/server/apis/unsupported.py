@@ -1,6 +1,6 @@
-"""What this release does not do yet, as refusals: each in the same words wherever it is met.
+"""What this release does not do yet, as refusals: everywhere in the same words.
 
-The codes are those that clients take for final; on most others they would ask again for ever.
+Clients take these codes for final; with most others they would ask again for ever.
 """
 
 from kohort.coordinator.effects import Client
@@ -9,7 +9,9 @@ from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
-    """A refusal of what is not there yet. Few answers have room for its text: the log tells it."""
+    """A refusal of something that is not built yet. Few answers have room for its text, so
+    the log tells it.
+    """
 
 
 def static_membership(instance_id: str) -> NotBuiltError:
@@ -21,7 +23,7 @@ def static_membership(instance_id: str) -> NotBuiltError:
 
 
 def regular_expression(pattern: str) -> NotBuiltError:
-    """Of a consumer group's subscription, resolved by the broker (KIP-848)."""
+    """A regular expression in a subscription, for the broker to resolve (KIP-848)."""
     return NotBuiltError(
         ErrorCode.INVALID_REQUEST,
         f"SubscribedTopicRegex {pattern!r}: server-side regular expressions are not supported yet; "
@@ -30,7 +32,7 @@ def regular_expression(pattern: str) -> NotBuiltError:
 
 
 def transactions(transactional_id: str) -> NotBuiltError:
-    """KIP-98, but for idempotent producers."""
+    """KIP-98, except idempotent producers."""
     return NotBuiltError(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         f"transactional id {transactional_id!r}: transactions are not supported yet",

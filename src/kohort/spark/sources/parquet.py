@@ -13,8 +13,9 @@ import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.decode import decode_frame
+from kohort.spark.columns.decode import decode_frame
 from kohort.spark.schemas import RAW
+from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.options import GROUP_LOG
@@ -37,6 +38,7 @@ _UNKNOWN: dict[str, Any] = {
     "producer_epoch": -1,
     "transactional": False,
     "control": False,
+    **dict.fromkeys(column.name for column in BATCH),
     "error": None,
 }
 """What a row has where a column is missing: the Kafka connector does not tell these."""

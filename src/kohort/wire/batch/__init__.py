@@ -1,4 +1,4 @@
-"""Record batches, magic 2: build, look at, check and walk them."""
+"""Record batches of magic 2: build them, check them, and read their headers and records."""
 
 from kohort.wire.batch.building import build, build_marker, build_records, with_append_time
 from kohort.wire.batch.checking import check_contents

@@ -129,7 +129,7 @@ def build_records(
     """A batch of records with offsets, times and headers of their own, gaps included.
 
     Offsets and times that are not given are those of the first and last record. With the
-    append-time attribute the records' own times are not kept, as in Kafka: all have max_timestamp.
+    append-time attribute the records' own times are dropped, as in Kafka: all have max_timestamp.
     """
     if base_offset is None:
         base_offset = records[0].offset if records else 0
@@ -225,7 +225,7 @@ def _encoded_nullable(item: bytes | None) -> tuple[bytes, bytes]:
 
 
 def _sealed(covered: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """Puts the first 21 bytes in front of what the crc covers."""
+    """Put the first 21 bytes in front of what the crc covers."""
     length = 9 + len(covered)  # leader epoch, magic and crc are counted, offset and length are not
     return (
         _PREFIX.pack(base_offset, length, leader_epoch, 2, google_crc32c.value(covered)) + covered

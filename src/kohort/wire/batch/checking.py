@@ -1,9 +1,9 @@
-"""Whether what stands behind a batch's header is what the header says: a producer may be wrong.
+"""Whether the records of a batch match its header: a producer may be wrong.
 
-The crc only says that the bytes are those that were sent. A batch whose contents lie would stop
-every consumer that comes to it, so its records are counted, and must fill it to the last byte. Of
-the first ones everything inside is read as well: who builds records wrongly builds these wrongly.
-All of them would cost ten times as much.
+The crc only says that the bytes are those that were sent. A batch whose header is wrong would stop
+every consumer that reads it, so its records are counted, and must fill it to the last byte. The
+first records are also read in full, since a producer that builds records wrongly builds these
+wrongly. Reading all of them would cost ten times as much.
 """
 
 from kohort.errors import WireError
@@ -12,13 +12,11 @@ from kohort.wire.batch.reading import read_record
 from kohort.wire.compression import TooLargeError, decompress
 
 READ_WHOLE = 8  # records whose every field is read
-LOOKED_AT = 16 * 1024 * 1024  # bytes: what unfolds to more is not looked at
+LOOKED_AT = 16 * 1024 * 1024  # bytes: a batch that unfolds to more is not checked
 
 
 def check_contents(data: bytes, header: BatchHeader) -> None:
-    """Raises WireError where the records are not those that the header counts. `data` is the batch
-    and nothing else.
-    """
+    """Raises WireError where the records do not match the header. `data` is the batch alone."""
     codec = header.attributes & CODEC_MASK
     if not codec:
         _check_records(data, HEADER_SIZE, header)

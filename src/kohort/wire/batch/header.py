@@ -1,6 +1,6 @@
 """The 61 bytes in front of a batch's records, and what can be done without looking at the records.
 
-The base offset and the leader epoch stand in front of what the crc covers, so a log stamps both
+The base offset and the leader epoch come before the part that the crc covers. So a log writes both
 into the bytes it was given and never computes a checksum.
 """
 
@@ -46,7 +46,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def last_offset(self) -> int:
-        """What the batch ends with, even where compaction has removed the record itself."""
+        """The last offset of the batch, even where compaction has removed that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -101,7 +101,7 @@ def peek(data: bytes, position: int = 0) -> BatchHeader:
 
 
 def header_at(data: bytes, position: int = 0) -> BatchHeader:
-    """The header of a batch that is there as a whole. Raises WireError when cut or not magic 2."""
+    """The header of a whole batch. Raises WireError where it is cut or not of magic 2."""
     header = peek(data, position)
     if header.length > len(data) - position:
         raise WireError(
@@ -111,7 +111,7 @@ def header_at(data: bytes, position: int = 0) -> BatchHeader:
 
 
 def check(data: bytes, position: int, header: BatchHeader) -> None:
-    """Raises WireError unless the crc is that of the bytes. Must follow header_at."""
+    """Raises WireError unless the crc matches the bytes. `header` is that of `header_at`."""
     crc = google_crc32c.value(bytes(data[position + 21 : position + header.length]))
     if crc != header.crc:
         raise WireError(
@@ -131,7 +131,7 @@ def walk(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def stamp(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """The batch with its place in a log written into it; the crc stays true."""
+    """The batch with its place in a log written into it; its crc stays valid."""
     return b"".join(
         (
             _OFFSET.pack(base_offset),

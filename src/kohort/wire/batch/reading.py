@@ -1,6 +1,6 @@
 """From a batch to its records, decompressed: all at once and plain, or one by one with everything.
 
-Producers' bytes are read here as well: whatever is wrong with them is a WireError.
+Producers' bytes are read here as well: any fault in them is a WireError.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,8 @@ class Record(msgspec.Struct, gc=False):
 def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[Entry]:
     """Offset, timestamp, key and value of each record, headers skipped: the way to load a log.
 
-    Nothing is answered unless every record is whole. `limit` bounds what decompression may unfold.
+    Either every record is whole or nothing is returned. `limit` bounds what decompression may
+    unfold.
     """
     header = header_at(data, position)
     body, at, end = _body(data, position, header, limit)
@@ -102,8 +103,8 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
 
 
 def times(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterator[tuple[int, int]]:
-    """Offset and timestamp of each record. Keys and values are stepped over: of a batch that
-    unfolds to a hundred megabytes nothing is copied.
+    """Offset and timestamp of each record. Keys and values are skipped without being copied, which
+    matters in a batch that unfolds to a hundred megabytes.
     """
     header = header_at(data, position)
     body, at, end = _body(data, position, header, limit, unpacked)
@@ -141,7 +142,7 @@ def records(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterat
 
 
 def marker_commits(key: bytes | None) -> bool:
-    """Whether the key of a control record commits its producer's transaction, or aborts it."""
+    """Whether a control record's key commits its producer's transaction (False: it aborts)."""
     if key is None or len(key) < 4:
         raise WireError(f"control record has key {key!r}, expected 4 bytes")
     _, kind = CONTROL_KEY.unpack_from(key)
@@ -157,7 +158,7 @@ def _body(
     limit: int,
     unpack: Callable[[int, bytes, int], Any] = decompress,
 ) -> tuple[Any, int, int]:
-    """The plain records: where they are, where they begin and where they end."""
+    """The plain records: the bytes that hold them, where they begin and where they end."""
     end = position + header.length
     codec = header.attributes & CODEC_MASK
     if codec and header.count:

@@ -1,10 +1,10 @@
 """A message class and a version become two straight-line functions: encode and decode.
 
-The source is made at first use and kept where tracebacks and debuggers find it. Runs of fixed-width
-fields are one unpack; an array of small structs whose strings are all empty, which is what a commit
-or a fetch of offsets looks like, is one unpack for all of them.
+The source is made on first use and kept where tracebacks and debuggers find it. A run of
+fixed-width fields is one unpack. An array of small structs whose strings are all empty, as in a
+commit or a fetch of offsets, is one unpack for all of them.
 
-Every byte may be hostile. Lengths and counts are checked for their sign; a slice beyond the end is
+Every byte may be hostile. The sign of lengths and counts is checked. A slice beyond the end is
 short but moves the position past it, so that the next read, or the check at the end, refuses. No
 loop runs further than there are bytes, and nothing recurses.
 """

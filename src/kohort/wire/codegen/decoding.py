@@ -49,7 +49,7 @@ class DecoderSource(Source):
         self.decode = '.decode("utf-8", "replace")' if lenient else ".decode()"
 
     def struct(self, cls: type[Any]) -> str:
-        """Emit the reading of one struct; the answer is the expression that builds it."""
+        """Emit the reading of one struct; returns the expression that builds it."""
         plain, tagged = self.split(fields_of(cls))
         values: dict[str, str] = {}
         for fixed, run in runs_of(plain):

@@ -1,4 +1,4 @@
-"""The text of a function under construction, and what its two kinds, decoder and encoder, share."""
+"""The text of a function under construction, with what decoders and encoders share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +12,8 @@ from kohort.wire.schema import Field, Primitive
 class Source:
     """The text of a function under construction, with the constants it refers to.
 
-    In the emitted text `b` are the bytes, `p` is the position in them, `m` the message and `w` what
-    writes a part. Other names are made by `name`: what it is, and a number.
+    In the emitted text `b` are the bytes, `p` is the position in them, `m` the message, and `w` the
+    function that writes a part. `name` makes all other names: what it is, and a number.
     """
 
     def __init__(self, version: int, *, flexible: bool) -> None:
@@ -29,7 +29,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is emitted inside stands under `head`, one step to the right."""
+        """Code that is emitted inside is indented under `head`."""
         self.line(head)
         self.indent += 1
         yield

@@ -1,4 +1,4 @@
-"""Arrays of structs that are all alike, which is what a commit or a fetch of offsets looks like."""
+"""Arrays of structs that are all alike, as in a commit or a fetch of offsets."""
 
 from struct import Struct
 from typing import Any
@@ -10,8 +10,8 @@ from kohort.wire.schema import Primitive, fields_of
 class Strided:
     """An array of structs that are all alike: fixed fields, then empty strings, no tags.
 
-    Then each has one size, and the bytes that say so stand at a fixed stride, where one comparison
-    finds them all.
+    All of them have one size then. The bytes that prove it are a fixed distance apart, so that one
+    comparison checks them all.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,9 @@ class Strided:
         return " and ".join(tests)
 
     def build(self, source: Source, cls: type[Any], count_name: str) -> str:
-        """The expression that makes all of them: what is behind the fixed fields is the default."""
+        """The expression that makes all of them: the fields after the fixed
+        ones have their defaults.
+        """
         rows = f"b[p:p + {count_name} * {self.size}]"
         unpack = source.unpacker(self.formats, "iter_unpack")
         return f"list(starmap({source.constant(cls.__name__, cls)}, {unpack}({rows})))"

@@ -1,5 +1,4 @@
-"""ApiVersions (18): which APIs and versions a broker serves, and its features (KIP-35, KIP-511,
-KIP-584).
+"""ApiVersions (18): a broker's APIs, versions and features (KIP-35, KIP-511, KIP-584).
 
 v1 adds the throttle time.
 v2 answers before throttling.

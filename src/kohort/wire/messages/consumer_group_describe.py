@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe (69): KIP-848 groups, their members and what each has and shall have.
+"""ConsumerGroupDescribe (69): KIP-848 groups, their members, and what each has and should have.
 
-v1 tells classic members from consumer members (KIP-1099).
+v1 distinguishes classic from consumer members (KIP-1099).
 """
 
 from kohort.errors import ApiError

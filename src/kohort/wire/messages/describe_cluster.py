@@ -1,6 +1,6 @@
 """DescribeCluster (60): the brokers of the cluster and its id (KIP-700).
 
-v1 tells brokers from controllers (KIP-919).
+v1 distinguishes brokers from controllers (KIP-919).
 v2 includes fenced brokers.
 """
 

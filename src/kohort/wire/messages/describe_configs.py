@@ -1,8 +1,8 @@
 """DescribeConfigs (32): the configuration of topics and brokers.
 
-v1 tells synonyms and the source of a value.
+v1 adds synonyms and the source of a value.
 v2 answers before throttling.
-v3 tells types and documentation (KIP-569).
+v3 adds types and documentation (KIP-569).
 v4 is flexible.
 """
 

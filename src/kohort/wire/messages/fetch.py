@@ -1,12 +1,12 @@
 """Fetch (1): read record batches, waiting for them if asked to.
 
 v4 is the oldest that is served: isolation levels and aborted transactions.
-v5 tells the log start offset.
+v5 adds the log start offset.
 v7 adds incremental sessions and a top-level error code (KIP-227).
 v9 fences by leader epoch, v11 adds the rack.
 v12 is flexible and detects divergence (KIP-595).
 v13 names topics by id (KIP-516).
-v15 moves the replica id into a tag; v16 tells where the leaders are (KIP-951).
+v15 moves the replica id into a tag; v16 says where the leaders are (KIP-951).
 v17 adds the directory id, v18 the high watermark, both for replicas only.
 """
 

@@ -1,5 +1,4 @@
-"""InitProducerId (22): a producer id and epoch, for idempotent and transactional producers
-(KIP-98).
+"""InitProducerId (22): an id and epoch for idempotent and transactional producers (KIP-98).
 
 v1 answers before throttling.
 v2 is flexible.

@@ -5,7 +5,7 @@ v2 adds the throttle time, v3 answers before throttling.
 v4 makes a new member come back with the id it was given (KIP-394).
 v5 adds static members (KIP-345).
 v6 is flexible.
-v7 tells the protocol type (KIP-559).
+v7 adds the protocol type (KIP-559).
 v8 adds a reason (KIP-800).
 v9 tells a returning leader not to assign (KIP-814).
 """
@@ -13,7 +13,7 @@ v9 tells a returning leader not to assign (KIP-814).
 from kohort.errors import ApiError, ErrorCode
 from kohort.wire.schema import Bool, Bytes, Int16, Int32, String, at, request, response, struct
 
-# Refusals that name the member they were meant for; all others answer with an empty id.
+# Refusals that name the member they are for; all others have an empty id.
 _ECHOED = frozenset(
     {
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,

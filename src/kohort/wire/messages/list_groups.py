@@ -2,8 +2,8 @@
 
 v1 adds the throttle time, v2 answers before throttling.
 v3 is flexible.
-v4 tells and filters states (KIP-518).
-v5 tells and filters types (KIP-848).
+v4 adds states, and a filter of states (KIP-518).
+v5 adds types, and a filter of types (KIP-848).
 """
 
 from kohort.errors import ApiError

@@ -1,5 +1,4 @@
-"""ListOffsets (2): offsets by timestamp: the first record at or after it, or one of the special
-points.
+"""ListOffsets (2): the first offset at or after a time, or that of a special point.
 
 v1 answers one offset per partition.
 v2 adds the isolation level and the throttle time.

@@ -1,9 +1,9 @@
 """Metadata (3): brokers, topics and partition leaders.
 
-v1 tells racks, the controller and internal topics; a null list of topics means all.
+v1 adds racks, the controller and internal topics; a null list of topics means all.
 v2 adds the cluster id.
 v3 adds the throttle time, v4 the choice whether topics are created on demand.
-v5 tells offline replicas, v7 leader epochs.
+v5 adds offline replicas, v7 leader epochs.
 v8 adds authorised operations.
 v9 is flexible.
 v10 adds topic ids (KIP-516); v12 looks topics up by id alone.

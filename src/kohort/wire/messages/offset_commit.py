@@ -5,7 +5,7 @@ v3 adds the throttle time, v4 answers before throttling.
 v6 adds the leader epoch of the record.
 v7 adds static members (KIP-345).
 v8 is flexible.
-v9 is allowed to members of KIP-848 groups.
+v9 is open to members of KIP-848 groups.
 v10 names topics by id.
 """
 

@@ -1,11 +1,11 @@
 """Produce (0): append record batches to partitions.
 
 v3 is the oldest that is served: record batches v2, transactional ids.
-v4 may answer KAFKA_STORAGE_ERROR; v5 tells the log start offset.
+v4 may answer KAFKA_STORAGE_ERROR; v5 adds the log start offset.
 v7 allows zstd.
 v8 names the records that were refused (KIP-467).
 v9 is flexible.
-v10 tells the current leader (KIP-951); v11 and v12 belong to transactions (KIP-890).
+v10 adds the current leader (KIP-951); v11 and v12 belong to transactions (KIP-890).
 v13 names topics by id (KIP-516).
 """
 

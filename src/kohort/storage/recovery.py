@@ -1,0 +1,122 @@
+"""What a log may lose when it is opened, and what it may not.
+
+What has been synced is a promise: it must be whole, and damage there is told and never cut. What
+stands behind it may be torn, in any of its pages, since they reach a disk in any order. It is cut
+from the first bad byte on, also where something that looks like a batch follows: that may be a page
+that came before its neighbour, or a batch in the value of a record.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kohort.errors import Broken, WireError
+from kohort.storage.segment import Holes, Segment
+from kohort.terms import Offset
+from kohort.wire import batch as batches
+from kohort.wire.batch import BatchHeader
+
+_LOOKED_AT = 64 * 1024 * 1024  # bytes of a torn tail: enough to say what was in it
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What is known of a log before it is opened.
+
+    Everything before `synced` is on the disk, None: nobody has noted it. `clean`: the log was
+    closed in order, and nothing of it may be torn.
+    """
+
+    synced: Offset | None = None
+    clean: bool = False
+
+    def covers(self, end: Offset) -> str:
+        """Why a log that is whole up to `end` must be whole beyond it; "" where it need not be."""
+        if self.synced is not None and end < self.synced:
+            return f"offsets before {self.synced} have been synced"
+        return "the log was closed in order" if self.clean else ""
+
+
+NOTHING = Promise()
+
+
+def recover(last: Segment, promise: Promise, holes: Holes) -> str:
+    """Let the last segment of a log end with a whole batch: what was cut for that, or "".
+
+    Raises Broken for damage to what was promised: then nothing is cut. May raise OSError.
+    """
+    # Without a promise nobody has noted either which holes there are.
+    bad = last.scan(check=True, holes=None if promise == NOTHING else holes)
+    if bad is None:
+        if promise.clean and promise.synced not in (None, last.end):
+            raise Broken(
+                f"{last.path} ends at offset {last.end}, expected {promise.synced}: "
+                "the log was closed in order"
+            )
+        return ""
+    position, reason = bad
+    why = promise.covers(last.end)
+    if why:
+        raise Broken(
+            f"{last.path} is damaged at byte {position}, offset {last.end}: {reason}; "
+            f"expected whole batches, because {why}"
+        )
+    told = torn(last, position, reason)
+    last.cut(position)
+    last.file.sync()
+    return told
+
+
+def torn(last: Segment, position: int, reason: str) -> str:
+    """What is lost with the tail of a segment, in a line."""
+    text = (
+        f"{last.path} is torn at byte {position} and cut there: {reason}; "
+        f"{last.size - position} bytes from offset {last.end} on are given up"
+    )
+    tail = last.file.read(position, min(last.size - position, _LOOKED_AT))
+    whole = [header for _, header in whole_batches(tail, 1, last.end)]
+    if whole:
+        text += (
+            f", among them {len(whole)} that look like batches, "
+            f"with offsets {whole[0].base_offset} to {whole[-1].last_offset}"
+        )
+    return text
+
+
+def whole_batches(data: bytes, start: int, least: Offset) -> Iterator[tuple[int, BatchHeader]]:
+    """Whole, right batches anywhere in `data` from `start` on, in order of their offsets, none of
+    them before `least`.
+
+    A batch begins with an offset and has the magic 2 at its 17th byte; its crc must be right.
+    """
+    if not data.strip(b"\x00"):
+        return
+    at = start
+    while at < len(data):
+        try:
+            header = _right_batch(data, at, least)
+        except WireError:
+            found = _candidate(data, at + 1, least)
+            if found is None:
+                return
+            at = found
+        else:
+            yield at, header
+            least = Offset(header.last_offset + 1)
+            at += header.length
+
+
+def _right_batch(data: bytes, at: int, least: Offset) -> BatchHeader:
+    header = batches.header_at(data, at)
+    if header.base_offset < least:
+        raise WireError(f"base offset {header.base_offset} comes before {least}")
+    batches.check(data, at, header)
+    return header
+
+
+def _candidate(data: bytes, start: int, least: Offset) -> int | None:
+    """Where a batch might begin, from `start` on."""
+    high = (least >> 32).to_bytes(4, "big")
+    pattern = re.compile(b"(?=" + re.escape(high) + rb"[\s\S]{12}\x02)")
+    match = pattern.search(data, start)
+    return None if match is None else match.start()

@@ -1,0 +1,25 @@
+"""What a change of topics means to the groups that read them."""
+
+from tests.coordinator.consumers import settled
+from tests.coordinator.desk import Desk, topics
+
+from kohort.coordinator.consumer import metadata
+from kohort.coordinator.topics import Topic, Topics
+
+
+def test_the_same_topics_change_nothing() -> None:
+    desk = Desk()
+    settled(desk, "a")
+    desk.written()
+    desk.topics_changed(topics(orders=4, payments=2))
+    assert desk.written() == []
+    assert not desk.shard.groups.consumer("g").metadata_stale
+
+
+def test_changes_of_topics() -> None:
+    before = Topics([Topic(b"1" * 16, "same", 1), Topic(b"2" * 16, "gone", 1)])
+    after = Topics([Topic(b"1" * 16, "same", 1), Topic(b"3" * 16, "new", 1)])
+    assert metadata.changes(before, after) == (["new", "gone"], ["gone"])
+    renewed = Topics([Topic(b"9" * 16, "same", 1), Topic(b"2" * 16, "gone", 5)])
+    assert metadata.changes(before, renewed) == (["same", "gone"], ["same"])
+    assert metadata.changes(before, before) == ([], [])

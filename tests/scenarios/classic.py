@@ -1,0 +1,133 @@
+"""Members of the classic protocol in a story: what they ask, and what waits for its answer."""
+
+from typing import Any
+
+from tests.coordinator.desk import Asked, Desk
+
+from kohort.errors import ErrorCode
+from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
+from kohort.records.schemas import GroupMetadataValue
+from kohort.wire.messages.heartbeat import HeartbeatRequest
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+GROUP = "g"
+
+
+class ClassicMembers:
+    """`ids` has the id that the broker gave to each name of the story."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        self.waiting: list[tuple[str, Asked]] = []
+
+    def forget(self) -> None:
+        """The connections are gone, and whoever waited gets no answer."""
+        self.waiting.clear()
+
+    # What they ask
+
+    def join(self, desk: Desk, name: str, fields: dict[str, str]) -> list[str]:
+        topics = fields.pop("subscribe", "t")
+        metadata = encode(
+            ConsumerProtocolSubscription(
+                topics=[] if topics == "-" else topics.split(","), owned_partitions=[]
+            )
+        )
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            member_id=self.ids.get(name, ""),
+            session_timeout_ms=int(fields.pop("session", "10000")),
+            rebalance_timeout_ms=int(fields.pop("rebalance", "60000")),
+            protocol_type=fields.pop("type", "consumer"),
+            protocols=[
+                JoinGroupRequestProtocol(name=one, metadata=metadata)
+                for one in fields.pop("protocols", "range").split(",")
+            ],
+        )
+        assert not fields, f"join does not know {', '.join(fields)}"
+        return self._asked(name, desk.ask(request, 9))
+
+    def sync(self, desk: Desk, name: str, fields: dict[str, str]) -> list[str]:
+        given = dict(one.split(":", 1) for one in fields.get("gives", "").split(",") if one)
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            member_id=self.ids.get(name, name),
+            generation_id=int(fields["generation"]),
+            protocol_type="consumer",
+            protocol_name=fields.get("protocol", "range"),
+            assignments=[
+                SyncGroupRequestAssignment(member_id=self.ids[one], assignment=text.encode())
+                for one, text in given.items()
+            ],
+        )
+        return self._asked(name, desk.ask(request, 5))
+
+    def beat(self, desk: Desk, name: str, fields: dict[str, str]) -> list[str]:
+        request = HeartbeatRequest(
+            group_id=GROUP,
+            member_id=self.ids.get(name, name),
+            generation_id=int(fields["generation"]),
+        )
+        return [f"> {ErrorCode(desk.told(request, 4).error_code).name}"]
+
+    def depart(self, desk: Desk, names: list[str]) -> list[str]:
+        members = [MemberIdentity(member_id=self.ids.get(name, name)) for name in names]
+        answer = desk.told(LeaveGroupRequest(group_id=GROUP, members=members), 5)
+        return [f"> {self._name(one.member_id)} {_left(one.error_code)}" for one in answer.members]
+
+    # What they are told
+
+    def released(self) -> list[str]:
+        """The answers of those who have waited, in the order in which they were given."""
+        done = sorted(
+            (one for one in self.waiting if one[1].answer is not None),
+            key=lambda one: one[1].order,
+        )
+        self.waiting = [one for one in self.waiting if one[1].answer is None]
+        return [self._answer(name, asked.answer) for name, asked in done]
+
+    def _asked(self, name: str, asked: Asked) -> list[str]:
+        self.waiting.append((name, asked))
+        return [] if asked.answer is not None else [f"> {name} waits"]
+
+    def _answer(self, name: str, answer: Any) -> str:
+        code = ErrorCode(answer.error_code)
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.ids[name] = answer.member_id
+            return f"> {name} has an id now and comes back with it"
+        if code:
+            return f"> {name} {code.name}"
+        if hasattr(answer, "assignment"):
+            return f"> {name} has {answer.assignment.decode() or 'nothing'}"
+        role = f"follows {self._name(answer.leader)}"
+        if answer.leader == answer.member_id:
+            role = f"leads {','.join(self._name(one.member_id) for one in answer.members)}"
+        return f"> {name} is in generation {answer.generation_id} by {answer.protocol_name}, {role}"
+
+    # What can be seen
+
+    def describe(self, desk: Desk) -> list[str]:
+        group = desk.shard.groups.classic(GROUP)
+        if group is None:
+            return ["> no such group"]
+        lines = [f"> {group.state} generation {group.generation} by {group.protocol or '-'}"]
+        for one in group.members.values():
+            leads = ", leads" if one.id == group.leader else ""
+            lines.append(f"> {self._name(one.id)} has {one.assignment.decode() or '-'}{leads}")
+        return lines
+
+    def recorded(self, value: GroupMetadataValue) -> str:
+        """A record of the group in words."""
+        members = ",".join(
+            f"{self._name(one.member_id)}:{one.assignment.decode() or '-'}" for one in value.members
+        )
+        return f"generation {value.generation} by {value.protocol or '-'} with {members or '-'}"
+
+    def _name(self, member_id: str) -> str:
+        return next((name for name, known in self.ids.items() if known == member_id), member_id)
+
+
+def _left(code: int) -> str:
+    return ErrorCode(code).name if code else "has left"
