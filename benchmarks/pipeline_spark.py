@@ -32,7 +32,7 @@ def cpu_seconds() -> float:
 
 
 def session(master, way):
-    from kohort.spark.session import session as start
+    from kohort.spark.engine.session import session as start
 
     conf = {"spark.driver.memory": "3g"}
     if way.startswith("connector"):

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from group_log import write_log
 
-from kohort.spark.decode import decode, offset_commits
-from kohort.spark.located import Rows, raw, sliced
-from kohort.spark.segments import parse
+from kohort.spark.columns.decode import decode, offset_commits
+from kohort.spark.columns.located import Rows, raw, sliced
+from kohort.spark.columns.segments import parse
 from kohort.spark.sources.reader import ROWS_AT_ONCE
 from kohort.wire.compression import Compression
 

@@ -16,14 +16,15 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 
 from kohort.cli import pipeline, show
-from kohort.spark import jobs, plain, report
-from kohort.spark.adding import Summary
-from kohort.spark.manifest import Gold, Part, Writer
+from kohort.spark import jobs, report
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.source import Note
-from kohort.spark.store import known_tables
+from kohort.spark.tables import arrow_reader
+from kohort.spark.tables.adding import Summary
+from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.spark_reader import known_tables
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [
@@ -89,7 +90,7 @@ def test_show_knows_short_names_columns_and_limits(kohort, out):
     limited = kohort("pipeline", "show", "rebalances", "--out", out, "--limit", "1")
     assert len(limited.rows) == 3
     assert limited.out.endswith(
-        "… and 2 more rows: --limit N shows so many, --group those of a group, --format json all\n"
+        "… and 2 more rows: --limit N shows N, --group those of a group, --format json all\n"
     )
 
     empty = kohort("pipeline", "show", "quarantine", "--out", out)
@@ -111,7 +112,7 @@ def test_show_holds_no_more_in_memory_than_it_shows(kohort, tmp_path, monkeypatc
     command = ("pipeline", "show", "rebalances", "--out", str(tmp_path), "--columns", "group_id")
     everything = kohort(*command, "--format", "json").json
     assert [row["group_id"] for row in everything][-1] is None
-    monkeypatch.setattr(plain.Rows, "to_table", None)
+    monkeypatch.setattr(arrow_reader.Rows, "to_table", None)
 
     shown = kohort(*command, "--limit", "5")
 

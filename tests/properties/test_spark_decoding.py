@@ -12,13 +12,13 @@ from tests.wire.strategies import messages
 from kohort.errors import WireError
 from kohort.records.codec import RECORDS, Unknown, encode_key, encode_value
 from kohort.records.codec import decode as broker_decode
-from kohort.spark.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.decode.records import decode_row
-from kohort.spark.located import InColumns
-from kohort.spark.located import raw as columns_of
+from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
+from kohort.spark.columns.decode.records import decode_row
+from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.located import raw as columns_of
+from kohort.spark.columns.segments import parse
+from kohort.spark.columns.times import NEWEST_MS
 from kohort.spark.schemas import DECODED, KINDS
-from kohort.spark.segments import parse
-from kohort.spark.times import NEWEST_MS
 from kohort.wire import batch, codec
 from kohort.wire.batch import Record
 

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from kohort.spark import compute, jobs
+from kohort.spark import jobs
+from kohort.spark.engine.session import QUICK, session
 from kohort.spark.gold import MEASURES
-from kohort.spark.session import QUICK, session
+from kohort.spark.tables import compute
 
 CONF = {
     **QUICK,

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from kohort.spark.decode import decode
-from kohort.spark.located import InColumns
+from kohort.spark.columns.decode import decode
+from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources.source import Ends, Identity, Plan, Position, Settings
 

@@ -11,10 +11,11 @@ import signal
 import sys
 from datetime import UTC, datetime
 
-from kohort.spark import compute, increments, jobs
+from kohort.spark import jobs
+from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
-from kohort.spark.manifest import Writer
-from kohort.spark.session import session
+from kohort.spark.tables import compute, increments
+from kohort.spark.tables.manifest import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 CONF = {"spark.sql.shuffle.partitions": "1"}

@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 
 import kohort.spark
 from kohort.spark import jobs
+from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
-from kohort.spark.plain import Tables
 from kohort.spark.schemas import SILVER
-from kohort.spark.session import session
 from kohort.spark.sources import source
-from kohort.spark.store import known_tables
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.spark_reader import known_tables
 
 AS_OF = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def main() -> None:
         # As on Databricks. Tables that have them only Spark can read.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     }
-    spark = session("local[2]", {**conf, **kohort.spark.delta.SETTINGS}, quick=True)
+    spark = session("local[2]", {**conf, **kohort.spark.tables.delta.SETTINGS}, quick=True)
     found = {"version": pyspark.__version__}
     for kind in ("parquet", "delta"):
         out = Path(directory) / kind

@@ -8,11 +8,11 @@ import pyarrow as pa
 from tests import golden_logs
 
 from kohort.records import codec
-from kohort.spark.decode import decode
-from kohort.spark.located import InColumns
+from kohort.spark.columns.decode import decode
+from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import RAW
-from kohort.spark.segments import parse
-from kohort.spark.silver import views
+from kohort.spark.tables.silver import views
 
 GROUP_LOG = "__consumer_offsets"
 FIRST = 1_790_000_000_000

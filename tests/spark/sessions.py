@@ -8,7 +8,7 @@ def start():
     """A session in a JVM that runs. What an earlier start has left half done is cleared away."""
     from pyspark import SparkContext
 
-    from kohort.spark.session import session
+    from kohort.spark.engine.session import session
 
     if SparkContext._gateway is not None and not lives(SparkContext._active_spark_context):
         clear()

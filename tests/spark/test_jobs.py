@@ -18,17 +18,18 @@ import kohort.spark
 from kohort.errors import Broken
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
-from kohort.spark import adding, compute, increments, jobs, store
-from kohort.spark.adding import Batch, Options, add
+from kohort.spark import jobs
+from kohort.spark.engine.session import SessionError
 from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
-from kohort.spark.manifest import TablesError, Writer, load
-from kohort.spark.plain import Tables
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.schemas.rows import BATCH
-from kohort.spark.session import SessionError
-from kohort.spark.silver import views
 from kohort.spark.sources.source import Identity, Position, SourceError
+from kohort.spark.tables import adding, compute, increments, spark_reader
+from kohort.spark.tables.adding import Batch, Options, add
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.manifest import TablesError, Writer, load
+from kohort.spark.tables.silver import views
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 SHOWN = ("offset_commit", "consumer_group_current_member_assignment", "group_metadata")
@@ -64,7 +65,7 @@ MEASURES = (
 @pytest.fixture(autouse=True)
 def small_gold(monkeypatch):
     """Gold that tells when it was computed."""
-    for module in (compute, store):
+    for module in (compute, spark_reader):
         monkeypatch.setattr(module, "MEASURES", MEASURES)
 
 
@@ -285,7 +286,7 @@ def test_damage_that_has_no_offset_of_its_own_is_kept(spark, tmp_path):
     summary = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
 
     assert summary.rows == {"tombstone": 12, "quarantine": 2}
-    frames = views(store.rows(spark, tmp_path, load(tmp_path)))
+    frames = views(spark_reader.rows(spark, tmp_path, load(tmp_path)))
     (row,) = complete_from(frames).collect()
     assert row.complete_offset == 10  # the first record with a key that was there before
 
@@ -404,7 +405,7 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
             MEASURES[0].compute(frames, context).withColumn("more", F.lit(1))
         ),
     )
-    for module in (compute, store):
+    for module in (compute, spark_reader):
         monkeypatch.setattr(module, "MEASURES", (changed,))
     later = AS_OF + timedelta(hours=1)
 

@@ -15,9 +15,10 @@ import confluent_kafka as ck
 from tests.peers import kafka
 from tests.spark.sources.commits import QUIET, create
 
-from kohort.spark import compute, jobs, store
+from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.plain import Tables
+from kohort.spark.tables import compute, spark_reader
+from kohort.spark.tables.arrow_reader import Tables
 from kohort.testing import Broker
 
 GROUP, TOPIC, PARTITIONS = "slow", "orders", 2
@@ -115,7 +116,7 @@ def newest(directory):
 
 def test_lag_is_what_the_cluster_said_before_and_after(spark, bootstrap, tmp_path, monkeypatch):
     few = tuple(one for one in MEASURES if one.table.name in NEEDED)
-    for module in (compute, store):
+    for module in (compute, spark_reader):
         monkeypatch.setattr(module, "MEASURES", few)
     create(bootstrap, TOPIC, PARTITIONS)
     with traffic(bootstrap):

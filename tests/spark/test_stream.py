@@ -12,12 +12,13 @@ from tests.spark.contents import contents
 from tests.spark.feeding import IDENTITY
 from tests.spark.rows import decoded_frame, golden
 
-from kohort.spark import compute, jobs, store
-from kohort.spark.adding import Options
+from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.manifest import Writer, load
 from kohort.spark.sources import source
 from kohort.spark.streaming import MicroBatch
+from kohort.spark.tables import compute, spark_reader
+from kohort.spark.tables.adding import Options
+from kohort.spark.tables.manifest import Writer, load
 
 pytestmark = pytest.mark.timeout(600)
 FEW = ("members", "commits", "offsets")
@@ -51,7 +52,7 @@ def test_a_stream_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path):
 def test_any_split_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path, monkeypatch):
     """Also one in which rows come again, as after a crash between the tables and the checkpoint."""
     few = tuple(one for one in MEASURES if one.table.name in FEW)
-    for module in (compute, store):
+    for module in (compute, spark_reader):
         monkeypatch.setattr(module, "MEASURES", few)
     random = Random(7)
     rows = golden("1-written")

@@ -42,8 +42,8 @@ def test_a_message_survives_its_own_bytes(cls, version, data):
 
 
 def shortest_frames() -> list[dict]:
-    """One golden request and answer per API and version: the shortest, since each byte is cut
-    once.
+    """One golden request and answer per API and version: the shortest, since each
+    byte is cut once.
     """
     best: dict[tuple[int, int], dict] = {}
     for frame in all_frames():

@@ -40,7 +40,7 @@ def add_server(parser: ArgumentParser, *, in_front: bool = False) -> None:
         dest=_IN_FRONT if in_front else _BEHIND,
         metavar="HOST:PORT",
         default=SUPPRESS,  # so that an inner parser keeps what an outer one has found
-        help="a broker of the cluster, or several with commas "
+        help="a broker of the cluster, or several separated by commas "
         f"(default: {VARIABLE}, else {DEFAULT_SERVER})",
     )
 
@@ -161,7 +161,10 @@ class AdminCommand(ClusterCommand):
 def add_yes(parser: ArgumentParser) -> None:
     """The argument that keeps `confirmed` from asking."""
     parser.add_argument(
-        "--yes", "-y", action="store_true", help="do not ask first, as is done at a terminal only"
+        "--yes",
+        "-y",
+        action="store_true",
+        help="do not ask first (only a person at a terminal is asked)",
     )
 
 

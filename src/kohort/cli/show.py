@@ -11,7 +11,7 @@ from kohort.cli.render import Cell, Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kohort.spark.plain import Rows
+    from kohort.spark.tables.arrow_reader import Rows
 
 SHORT = {"deletable": "deletable_groups"}
 LATEST = {"lag": "at"}
@@ -55,18 +55,20 @@ class Show(Command):
         add_out(parser)
         add_group(parser, "only rows of this group; may be repeated")
         parser.add_argument(
-            "--columns", metavar="NAMES", help="these columns, with commas between (default most)"
+            "--columns",
+            metavar="NAMES",
+            help="these columns, separated by commas (default: most of them)",
         )
         parser.add_argument(
             "--history",
             action="store_true",
-            help="of lag, all moments and not only the newest",
+            help="of lag: all times, not only the newest",
         )
         parser.add_argument(
             "--limit",
             type=count,
             metavar="N",
-            help=f"at most so many rows (default {ROWS_SHOWN}, and all in JSON)",
+            help=f"at most N rows (default {ROWS_SHOWN}, and all in JSON)",
         )
         parser.add_argument(
             "--format",
@@ -81,8 +83,8 @@ class Show(Command):
 
 def _show(args: Namespace, output: Output) -> int:
     require_spark()
-    from kohort.spark.plain import Tables
-    from kohort.spark.store import table_of
+    from kohort.spark.tables.arrow_reader import Tables
+    from kohort.spark.tables.spark_reader import table_of
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
@@ -105,7 +107,7 @@ def _show(args: Namespace, output: Output) -> int:
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in table.names else ""
         output.line(
-            f"… and {total - shown.num_rows:,} more rows: --limit N shows so many{of_group}, "
+            f"… and {total - shown.num_rows:,} more rows: --limit N shows N{of_group}, "
             "--format json all"
         )
     return OK

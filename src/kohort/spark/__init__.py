@@ -35,18 +35,18 @@ def read(directory: str | Path, name: str, spark: "SparkSession | None" = None) 
     tables, or none of that name.
     """
     require()
-    from kohort.spark import store  # noqa: PLC0415  (what is not used is not imported)
-    from kohort.spark.session import active_session  # noqa: PLC0415
+    from kohort.spark.engine.session import active_session  # noqa: PLC0415
+    from kohort.spark.tables import spark_reader  # noqa: PLC0415  (what is not used is not imported)
 
-    return store.read(directory, name, spark or active_session())
+    return spark_reader.read(directory, name, spark or active_session())
 
 
-def tables(directory: str | Path) -> "dict[str, Table]":
+def list_tables(directory: str | Path) -> "dict[str, Table]":
     """The tables that a directory holds: names, columns, and what they mean. Raises KohortError."""
     require()
-    from kohort.spark import store  # noqa: PLC0415
+    from kohort.spark.tables import spark_reader  # noqa: PLC0415
 
-    return store.tables(directory)
+    return spark_reader.tables(directory)
 
 
-__all__ = ["read", "require", "tables"]
+__all__ = ["list_tables", "read", "require"]

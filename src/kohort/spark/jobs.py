@@ -15,16 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
-from kohort.spark import delta, shipping, shorter
 from kohort.spark import report as page
-from kohort.spark.adding import Batch, Options, Summary, add, append_samples, ends_now, tidy
-from kohort.spark.gold import Context
-from kohort.spark.late import late
-from kohort.spark.log_end import log_end
-from kohort.spark.manifest import BusyError, TablesError, Writer, load, local
-from kohort.spark.plain import Tables
-from kohort.spark.progress import Doing, Progress
-from kohort.spark.session import (
+from kohort.spark.engine import shipping
+from kohort.spark.engine.progress import Doing, Progress
+from kohort.spark.engine.session import (
     INTERPRETED,
     SessionError,
     is_local,
@@ -32,11 +26,18 @@ from kohort.spark.session import (
     session,
     settings,
 )
+from kohort.spark.gold import Context
 from kohort.spark.sources import source as source_of
 from kohort.spark.sources.end_offsets import sample_cluster
 from kohort.spark.sources.fetching import cluster_id
 from kohort.spark.sources.source import Identity, Plan, Position, Settings, Source, SourceError
 from kohort.spark.streaming import MicroBatch, follow
+from kohort.spark.tables import delta, older_copy
+from kohort.spark.tables.adding import Batch, Options, Summary, add, append_samples, ends_now, tidy
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.late import late
+from kohort.spark.tables.log_end import log_end
+from kohort.spark.tables.manifest import BusyError, TablesError, Writer, load, local
 
 FORMATS = ("parquet", "delta")
 REPORT = "report.html"
@@ -81,8 +82,8 @@ def run(
             told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, told, keep_days)
             if to_time is None:  # else where a plan ends is not where the log does
-                older = shorter.older_copies(active, writer, log, plan)
-                plan = shorter.spared(plan, writer, older)
+                older = older_copy.older_copies(active, writer, log, plan)
+                plan = older_copy.spared(plan, writer, older)
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
             frame = log.frame(active, plan) if plan.ranges else None
@@ -123,8 +124,8 @@ def stream(
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(Given(spark, master, conf), writer, progress) as active:
-            for one, end in shorter.older_copies(active, writer, log, plan).items():
-                note = shorter.note(one, end, before.positions[one].next)
+            for one, end in older_copy.older_copies(active, writer, log, plan).items():
+                note = older_copy.note(one, end, before.positions[one].next)
                 raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)

@@ -9,13 +9,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from kohort.errors import KohortError
-from kohort.spark.adding import Batch, Options, add, beyond, tidy
+from kohort.spark.engine.interrupts import asked_to_end
+from kohort.spark.engine.progress import Progress
+from kohort.spark.engine.session import sentence
 from kohort.spark.gold import Context
-from kohort.spark.interrupts import asked_to_end
-from kohort.spark.manifest import CHECKPOINTS, TablesError, Writer
-from kohort.spark.progress import Progress
-from kohort.spark.session import sentence
 from kohort.spark.sources.source import Plan, Source
+from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
+from kohort.spark.tables.manifest import CHECKPOINTS, TablesError, Writer
 
 _LOOKS_S = 1
 _NO_PLAN = Plan({}, {}, (), {})

@@ -10,7 +10,7 @@ from tests.spark.histories.membership import SESSION_MS
 from tests.spark.histories.truth import Truth
 
 from kohort.spark.gold import MEASURES, Context
-from kohort.spark.silver import views
+from kohort.spark.tables.silver import views
 
 RETENTION = timedelta(days=7)  # what both brokers have by default
 LATER = timedelta(days=8)

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.spark.histories.truth import Truth
 
-from kohort.spark.decode import decode
+from kohort.spark.columns.decode import decode
+from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import DECODED, END_OFFSETS
-from kohort.spark.segments import parse
 from kohort.spark.sources.end_offsets import sample_folders
 
 DATA = Path(__file__).parents[2] / "data" / "histories"

@@ -2,7 +2,7 @@
 
 import os
 
-from kohort.spark.located import raw
+from kohort.spark.columns.located import raw
 from kohort.spark.sources import source
 from kohort.spark.sources.feed import Span
 from kohort.storage.compaction import CleaningRules, compact

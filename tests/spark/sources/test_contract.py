@@ -11,8 +11,8 @@ import pytest
 from tests.spark.sources.commits import commit, create
 from tests.spark.sources.logs import log_source
 
-from kohort.spark.decode import decode
-from kohort.spark.located import InColumns, raw
+from kohort.spark.columns.decode import decode
+from kohort.spark.columns.located import InColumns, raw
 from kohort.spark.sources import Plan, source
 from kohort.testing import Broker
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from tests import golden_logs
 from tests.spark.sources.logs import FIRST, Writer, log_source
 
-from kohort.spark.decode import OFFSET_COMMITS, offset_commits
+from kohort.spark.columns.decode import OFFSET_COMMITS, offset_commits
 from kohort.spark.sources import SourceError, register, source
 from kohort.spark.sources.log import KohortLog
 from kohort.spark.sources.options import Options

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
 
-from kohort.spark.located import raw
+from kohort.spark.columns.located import raw
 from kohort.spark.sources import Position, SourceError
 from kohort.spark.sources import folder_feed as feeds
 from kohort.spark.sources.folders import find

@@ -8,7 +8,7 @@ from tests.spark.sources.commits import commit, create, produce
 from tests.spark.sources.logs import log_source, read, rows_of
 
 from kohort.client.cluster import Node
-from kohort.spark.located import raw
+from kohort.spark.columns.located import raw
 from kohort.spark.sources import Position, SourceError, fetching, source, topic_feed
 from kohort.spark.sources.feed import Span
 from kohort.spark.sources.source import Settings

@@ -6,16 +6,15 @@ What is left out is said beside the chart.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-if TYPE_CHECKING:
-    from kohort.spark import plain
+from kohort.spark.tables import arrow_reader
 
-Rows: TypeAlias = "pa.Table | ds.Dataset | plain.Rows"
+Rows: TypeAlias = pa.Table | ds.Dataset | arrow_reader.Rows
 Read = Callable[[str], Rows]
 """A table of the pipeline by its name, as it is now."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark.decode import decode_frame
+from kohort.spark.columns.decode import decode_frame
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.parquet import raw_rows

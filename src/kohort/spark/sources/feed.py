@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from pyspark.sql.datasource import InputPartition
 
-from kohort.spark.located import Rows
+from kohort.spark.columns.located import Rows
 from kohort.spark.sources.source import Mark, Note
 
 _TASKS = 32

@@ -10,8 +10,8 @@ from os import stat
 from typing import Any, NamedTuple, TypeVar
 
 from kohort.errors import WireError
-from kohort.spark.located import Rows, with_offsets
-from kohort.spark.segments import parse
+from kohort.spark.columns.located import Rows, with_offsets
+from kohort.spark.columns.segments import parse
 from kohort.spark.sources import folders
 from kohort.spark.sources.feed import Bounds, Span, Weighed
 from kohort.spark.sources.files import (

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.decode import decode_frame
+from kohort.spark.columns.decode import decode_frame
 from kohort.spark.schemas import RAW
 from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import planning

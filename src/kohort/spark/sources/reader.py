@@ -15,14 +15,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kohort.spark.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.located import Rows, raw, sliced
+from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
+from kohort.spark.columns.located import Rows, raw, sliced
+from kohort.spark.engine.worker import settle
 from kohort.spark.schemas import DECODED, RAW
 from kohort.spark.sources.feed import Bounds, Feed, tasks
 from kohort.spark.sources.options import EARLIEST, LATEST, Options
 from kohort.spark.sources.planning import gap
 from kohort.spark.sources.source import SourceError
-from kohort.spark.worker import settle
 
 ROWS_AT_ONCE = 10_000
 """What decoding is quickest with, and a good size for the way to the JVM."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kohort.errors import ErrorCode
-from kohort.spark.located import Rows
-from kohort.spark.segments import parse
+from kohort.spark.columns.located import Rows
+from kohort.spark.columns.segments import parse
 from kohort.spark.sources import weighing
 from kohort.spark.sources.asking import PausingLoop, answered
 from kohort.spark.sources.feed import Bounds, Span, Weighed

@@ -1,0 +1,1 @@
+"""From the bytes of a log to columns: numpy and Arrow, many records at once."""

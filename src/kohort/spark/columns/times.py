@@ -1,0 +1,23 @@
+"""Times of the log, which are milliseconds, as tables have them: microseconds, or null."""
+
+import numpy as np
+import pyarrow as pa
+
+from kohort.spark.columns.buffers import Ints, column
+from kohort.spark.schemas.table import TIME
+
+NEWEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: no table can hold a later time."""
+
+
+def microseconds_or_none(timestamp: int) -> int | None:
+    """A time of the log as tables have it; None for what is no time."""
+    return timestamp * 1000 if 0 <= timestamp <= NEWEST_MS else None
+
+
+def timestamps(milliseconds: Ints) -> pa.Array:
+    """The same for many."""
+    is_time = (milliseconds >= 0) & (milliseconds <= NEWEST_MS)
+    if is_time.all():
+        return column(TIME, milliseconds * 1000)
+    return column(TIME, np.where(is_time, milliseconds, 0) * 1000, is_time)

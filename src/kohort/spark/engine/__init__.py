@@ -1,0 +1,1 @@
+"""Spark itself: how a session is found, started, watched and left, and what its workers need."""

@@ -1,0 +1,211 @@
+"""The one place where Spark is configured, and found.
+
+What a run needs of a session that somebody else made, `settings` sets and sets back.
+"""
+
+import atexit
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
+from typing import Any
+
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from kohort.errors import KohortError
+from kohort.spark.engine.java import find_java
+from kohort.spark.engine.jvm_names import remember
+from kohort.spark.engine.silent_jvm import quiet_start
+
+VERSIONS = ((4, 2), (4, 4))
+"""The first that is supported, and the first that is not."""
+
+_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""What comes from a worker is right: to check each access takes a tenth of the time of a read."""
+LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": _ARROW,
+}
+DEFAULTS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    # Else every column asks the JVM a dozen questions, to name our lines in errors.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For few rows: to compile the plans of gold takes longer than to interpret them."""
+QUICK = {
+    "spark.driver.extraJavaOptions": (
+        f"{_ARROW} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    ),
+    **INTERPRETED,
+}
+"""For a process that does nothing but a run over few rows: a JVM stays as it was started. Of a run
+over 344 records it halves the CPU time. The first compiler alone would fill its code cache, which
+is small.
+"""
+_JAVA_ENDS_S = 20
+NEEDED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
+"""What the results depend on."""
+
+
+class SessionError(KohortError):
+    """Spark cannot be started; the text is one sentence that says what to do."""
+
+
+def session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, *, quick: bool = False
+) -> SparkSession:
+    """A session, or the one that is there already. Raises SessionError.
+
+    Without a master it is that of `spark-submit`, else all cores of this machine. A master
+    `sc://HOST:PORT` is a Spark Connect server. `quick` is for a process that has few rows to
+    work on and then ends.
+    """
+    check_version(pyspark.__version__)
+    given = dict(conf or {})
+    master = given.pop("spark.master", None) if master is None else master
+    if master is not None and master.startswith("sc://"):
+        builder = SparkSession.builder.remote(master)
+        return _start(builder, NEEDED, given, master)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if master is None and not submitted:
+        master = "local[*]"
+    workers = given.get("spark.pyspark.python")
+    if workers is not None:
+        os.environ["PYSPARK_PYTHON"] = workers
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    defaults = {**DEFAULTS, **NEEDED}
+    if master is not None and is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        defaults |= LOCAL | {"spark.sql.shuffle.partitions": str(cores(master))}
+        defaults |= QUICK if quick else {}
+    if not submitted:
+        find_java()
+    builder = SparkSession.builder.appName("kohort")
+    if master is not None:
+        builder = builder.master(master)
+    return _start(builder, defaults, given, master)
+
+
+def _start(
+    builder: "SparkSession.Builder",
+    defaults: Mapping[str, str],
+    given: Mapping[str, str],
+    master: str | None,
+) -> SparkSession:
+    """A session that is there already keeps its own settings where none are given."""
+    there = SparkSession.getActiveSession()
+    for name, value in (given if there else {**defaults, **given}).items():
+        builder = builder.config(name, value)
+    try:
+        with nullcontext() if there else quiet_start():
+            spark = builder.getOrCreate()
+    except Exception as error:  # what the JVM throws is of no class that can be named here
+        raise SessionError(
+            f"Spark does not start on {master or 'this cluster'}: {sentence(error)}"
+        ) from error
+    if there is None:
+        _end_with_us()
+        with suppress(Exception):  # not on Spark Connect
+            spark.sparkContext.setLogLevel("FATAL")
+    remember(spark)
+    return spark
+
+
+def _end_with_us() -> None:
+    """Whoever waits for this process shall find that its JVM has ended, too."""
+    java = getattr(getattr(SparkContext, "_gateway", None), "proc", None)
+    if java is not None:  # neither Spark Connect nor spark-submit
+        _end_at_exit(java)
+
+
+@cache
+def _end_at_exit(java: Any) -> None:
+    def end() -> None:
+        context = SparkContext._active_spark_context  # noqa: SLF001
+        if context is not None and java.poll() is None:  # else PySpark complains of a lost JVM
+            context.stop()
+        java.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            java.wait(_JAVA_ENDS_S)
+
+    atexit.register(end)
+
+
+def check_version(version: str) -> None:
+    """Raises SessionError for a version of Spark that is not supported."""
+    numbers = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+    first, beyond = VERSIONS
+    if not first <= numbers < beyond:
+        raise SessionError(
+            f"pyspark is {version}, expected {first[0]}.{first[1]} or newer but older than "
+            f"{beyond[0]}.{beyond[1]}: pip install 'kohort[spark]'"
+        )
+
+
+def is_local(master: str) -> bool:
+    """Whether the executors are the driver's own process."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def cores(master: str) -> int:
+    """How many tasks a local master runs at a time."""
+    found = re.match(r"local\[(\d+|\*)", master)
+    if found is None:
+        return 1
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+
+
+@contextmanager
+def settings(spark: SparkSession, more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Whatever session it is: what the results depend on is set while the block lasts, and what
+    else is given.
+    """
+    wanted = {**(more or {}), **NEEDED}
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        if before[name] != value:
+            spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old != wanted[name]:
+                if old is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, old)
+
+
+def sentence(error: BaseException) -> str:
+    """What an error of Spark says, without the traces of two languages.
+
+    What our own code raised in a worker is the last line of a trace inside of it.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [found[1] for line in lines if (found := re.match(r"kohort\.[\w.]+: (.+)", line))]
+    if ours:
+        return ours[-1]
+    theirs = [line for line in lines if re.match(r"\w*(Error|Exception)\b.*: ", line)]
+    return (theirs or lines or [type(error).__name__])[-1 if theirs else 0]
+
+
+def active_session() -> SparkSession:
+    """The session that is there, or a new local one."""
+    return SparkSession.getActiveSession() or session()

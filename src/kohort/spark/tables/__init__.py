@@ -1,0 +1,1 @@
+"""The directory of tables: what is in it, how rows get into it, and how they are read."""

@@ -1,0 +1,251 @@
+"""Adding rows to the tables: one increment, the samples of end offsets, gold, and then one flip.
+
+Whatever happens before the flip, the tables are as they were, and the next attempt reads the same
+rows again. Batch and stream add with the same function.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.engine.progress import Progress, telling
+from kohort.spark.gold import Context
+from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
+from kohort.spark.sources.samples import NOTHING, Since, last_seen
+from kohort.spark.sources.source import Ends, Note, Plan, Position, Settings, Source
+from kohort.spark.tables import increments, spark_reader
+from kohort.spark.tables.compute import compute, write_part
+from kohort.spark.tables.manifest import END, Manifest, Part, Writer
+
+MOST_PARTS = 20
+"""So many small files of end offsets become one."""
+_SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
+
+
+class Summary(NamedTuple):
+    """What a run did."""
+
+    directory: Path
+    rows: dict[str, int]
+    """Table of silver -> rows that were added."""
+    gold: dict[str, int]
+    """Table of gold -> rows that it has now."""
+    notes: tuple[Note, ...]
+    """What happened to the log: gaps, cut tails."""
+    as_of: datetime
+    seconds: float
+    log_end: datetime | None = None
+    """Where the log ends, if that is long before `as_of` and it may be a copy."""
+
+
+class Options(NamedTuple):
+    """What a run does besides reading."""
+
+    as_of: datetime | None = None
+    settings: Settings = Settings()
+    """Where the source does not know them, or better than it does."""
+    keep_days: float | None = None
+
+
+class Batch(NamedTuple):
+    """Rows to add, and what was planned of them."""
+
+    frame: DataFrame | None
+    plan: Plan
+    whole: bool = True
+    """All of the plan is in the frame. A micro-batch has some of it."""
+    late: DataFrame | None = None
+    """Rows that lie before what was planned (see `late`)."""
+    ends: Ends | None = None
+    """As they were when it was planned; None for a batch that was planned just now."""
+
+
+def add(
+    spark: SparkSession,
+    writer: Writer,
+    log: Source,
+    batch: Batch,
+    options: Options,
+    progress: Progress | None = None,
+) -> Summary:
+    """Add rows to the tables, compute gold, and flip."""
+    began = time.monotonic()
+    plan = batch.plan
+    ends = batch.ends or ends_now(writer, log)
+    exact = batch.whole and batch.late is None
+    total = sum(end - start for start, end in plan.ranges.values()) if exact else None
+    manifest = writer.manifest
+    manifest = manifest.with_(increments=increments.cut(manifest.increments, plan.cut))
+    written = None
+    frames = [one for one in (batch.frame, batch.late) if one is not None]
+    if frames:
+        with telling(spark, progress, "reading", total):
+            ranges = plan.ranges if exact else None
+            rows = reduce(DataFrame.unionByName, frames)
+            written = increments.write(spark, writer, rows, ranges)
+    following = written.following if written is not None else {}
+    counts = written.increment.counts if written is not None else {}
+    if written is not None:
+        manifest = manifest.with_(
+            increments=(*manifest.increments, written.increment),
+            rows_version=written.rows_version,
+            added={kind: manifest.added.get(kind, 0) + counts.get(kind, 0) for kind in ALL_KINDS},
+        )
+    positions = plan.positions if batch.whole else _moved(manifest, log, following)
+    notes = (*plan.notes, *(log.changes(plan) if batch.whole else ()))
+    settings = options.settings.over(log.settings())
+    context = Context(options.as_of or ends.at, *settings)
+    with telling(spark, progress, "looking at the ends of topics"):
+        sampled = _end_offsets(spark, writer, manifest, ends)
+    manifest = manifest.with_(
+        positions={**manifest.positions, **positions},
+        notes=(*manifest.notes, *notes),
+        end_offsets=(*manifest.end_offsets, *sampled),
+    )
+    flip(spark, writer, manifest, following.keys() | plan.cut.keys(), context, progress)
+    return Summary(
+        writer.directory,
+        counts,
+        writer.manifest.gold_rows(),
+        notes,
+        context.as_of,
+        time.monotonic() - began,
+    )
+
+
+def ends_now(writer: Writer, log: Source) -> Ends:
+    """Where user topics end, asked now: whoever has just made a plan does so at once."""
+    return log.ends(_walked(writer.directory, writer.manifest))
+
+
+def _moved(manifest: Manifest, log: Source, following: Mapping[int, int]) -> dict[int, Position]:
+    """Where the partitions of a micro-batch have come to."""
+    return {
+        partition: manifest.positions.get(partition, Position(0)).moved(position)
+        for partition, position in log.positions(following).items()
+    }
+
+
+def flip(
+    spark: SparkSession,
+    writer: Writer,
+    manifest: Manifest,
+    touched: Iterable[int],
+    context: Context,
+    progress: Progress | None = None,
+) -> None:
+    """Compute gold over the rows of a manifest, and publish both. `touched` are the partitions of
+    the log whose rows are not those of the published manifest.
+    """
+    with telling(spark, progress, "computing") as doing:
+        gold = compute(spark, writer, manifest, touched, context, doing)
+    writer.publish(
+        manifest.with_(
+            gold=gold,
+            as_of_ms=int(context.as_of.timestamp() * 1000),
+            settings=Settings(context.retention_ms, context.session_timeout_ms),
+        )
+    )
+
+
+def tidy(
+    spark: SparkSession,
+    writer: Writer,
+    context: Context,
+    keep_days: float | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Merge small increments and small files of samples, and drop history that is older than
+    `keep_days` before `as_of`.
+
+    A merge changes no row and no table. Dropping history changes gold.
+    """
+    keep_ms = None if keep_days is None else int(keep_days * increments.DAY_MS)
+    manifest = writer.manifest
+    merging = increments.to_merge(manifest.increments, keep_ms)
+    if merging:
+        with telling(spark, progress, "merging", sum(one.rows for one in merging)):
+            writer.publish(increments.merge(spark, writer, manifest, merging))
+    manifest = writer.manifest
+    if small := _small_parts(manifest):
+        kept = tuple(one for one in manifest.end_offsets if one not in small)
+        writer.publish(manifest.with_(end_offsets=(*kept, _as_one(writer, small))))
+    if keep_ms is None:
+        return
+    manifest = writer.manifest
+    before_ms = int(context.as_of.timestamp() * 1000) - keep_ms
+    old = increments.too_old(manifest, before_ms)
+    if old:
+        with telling(spark, progress, "dropping", sum(one.rows for one in old)):
+            manifest = increments.compact(spark, writer, manifest, old)
+        touched = {partition for one in old for partition in one.ranges}
+        flip(spark, writer, manifest, touched, context, progress)
+
+
+def _end_offsets(
+    spark: SparkSession, writer: Writer, manifest: Manifest, ends: Ends
+) -> tuple[Part, ...]:
+    """New samples of end offsets as a part; none where nothing new is known."""
+    samples = ends.samples(spark)
+    if samples is None:
+        return ()
+    there = spark_reader.end_offsets(spark, writer.directory, manifest).select(*_SAMPLE)
+    fresh = END_OFFSETS.conform(samples).dropDuplicates(_SAMPLE)
+    if manifest.end_offsets:
+        fresh = fresh.join(there, _SAMPLE, "left_anti").select(*END_OFFSETS.names)
+    part = write_part(writer, fresh.coalesce(1), END, None)
+    return (part,) if part.rows else ()
+
+
+def _walked(directory: Path, manifest: Manifest) -> Since:
+    """How far the folders of user topics were walked."""
+    if not manifest.end_offsets:
+        return NOTHING
+    folders = [directory / one.path for one in manifest.end_offsets]
+    files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
+    samples = ds.dataset(files, END_OFFSETS.arrow, format="parquet")
+    return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
+
+
+def append_samples(writer: Writer, samples: pa.Table) -> None:
+    """Add samples of end offsets, and flip; merges the small files once there are many."""
+    manifest = writer.manifest
+    merged = _small_parts(manifest)
+    kept = tuple(one for one in manifest.end_offsets if one not in merged)
+    part = _as_one(writer, merged, samples)
+    writer.publish(manifest.with_(end_offsets=(*kept, part)))
+
+
+def _small_parts(manifest: Manifest) -> list[Part]:
+    """Small files of samples, where there are many."""
+    small = [one for one in manifest.end_offsets if one.rows < increments.FEW_ROWS]
+    return small if len(small) >= MOST_PARTS else []
+
+
+def _as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
+    tables = [pq.read_table(writer.directory / one.path) for one in parts]
+    whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), *more])
+    name = f"{END}/{writer.new_name('')}"
+    path = writer.directory / name
+    path.mkdir(parents=True)
+    pq.write_table(whole, path / "samples.parquet", compression="zstd")
+    return Part(path=name, rows=whole.num_rows)
+
+
+def beyond(frame: DataFrame, manifest: Manifest) -> DataFrame:
+    """The rows that were not added yet: a replayed micro-batch has none."""
+    following = {index: position.next for index, position in manifest.positions.items()}
+    if not following:
+        return frame
+    known = F.create_map(*(F.lit(one) for pair in following.items() for one in pair))
+    at = F.try_element_at(known, F.col("partition"))
+    return frame.where(F.col("offset") >= F.coalesce(at, F.lit(0)))

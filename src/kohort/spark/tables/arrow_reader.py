@@ -1,0 +1,194 @@
+"""Reading a directory of tables without Spark: for the terminal, the report, and scripts.
+
+The same tables as `spark_reader` reads, through the same manifest, by Arrow alone: no JVM has to
+start. Of Delta tables the files are read that make up the version which the manifest names.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
+from kohort.spark.tables import delta, spark_reader
+from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
+from kohort.spark.tables.spark_reader import did_you_mean
+
+
+class Place(NamedTuple):
+    """Files, and which of their rows count; None for all."""
+
+    files: list[str]
+    where: pc.Expression | None = None
+
+
+class Rows:
+    """The rows of a table, wherever they are; read as a dataset is, so nothing is in memory but
+    what is asked for.
+    """
+
+    def __init__(self, schema: pa.Schema, places: Iterable[Place]) -> None:
+        self.schema = schema
+        self._places = list(places)
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of some rows, some thousand rows at a time."""
+        for files, where in self._places:
+            found = ds.dataset(files, self.schema, format="parquet")
+            yield from found.to_batches(columns=columns, filter=_both(where, filter))
+
+    def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+    ) -> pa.Table:
+        """Some columns of some rows."""
+        names = self.schema.names if columns is None else columns
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return pa.Table.from_batches(self.to_batches(names, filter), schema)
+
+
+class SilverRows(Rows):
+    """Rows of bronze or silver: some columns of the decoded rows of one kind, or of all."""
+
+    def __init__(self, table: Table, places: Iterable[Place]) -> None:
+        super().__init__(table.arrow, places)
+        nested = table.name in KINDS.values() and table.name in DECODED.names
+        inside = set(DECODED.arrow.field(table.name).type.names) if nested else set()
+        self._columns = {
+            name: pc.field(table.name, name) if name in inside else pc.field(name)
+            for name in table.names
+        }
+        self._ids_as_text = "topic_id" in table.names and "topic_id" not in inside
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+    ) -> Iterator[pa.RecordBatch]:
+        for files, where in self._places:
+            found = ds.dataset(files, DECODED.arrow, format="parquet")
+            for batch in found.to_batches(columns=self._columns, filter=where):
+                rows = pa.Table.from_batches([self._shaped(batch)])
+                some = rows if filter is None else rows.filter(filter)
+                yield from (some if columns is None else some.select(list(columns))).to_batches()
+
+    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = [
+            _texts(values) if self._ids_as_text and name == "topic_id" else values
+            for name, values in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        pairs = zip(values, self.schema, strict=True)
+        return pa.record_batch([one.cast(field.type) for one, field in pairs], self.schema)
+
+
+class Tables:
+    """The tables of a directory as they were when this was made."""
+
+    def __init__(self, directory: str | Path) -> None:
+        """Raises TablesError: there are none, or they are of another version."""
+        self.directory = local(directory)
+        self.manifest: Manifest = load(self.directory)
+
+    def __call__(self, name: str) -> Rows:
+        """A table by its name. Raises TablesError: there is none of that name."""
+        table = spark_reader.table_of(self.directory, self.manifest, name)
+        if table.layer == "gold":
+            return self._parts(table, self.manifest.gold[name].parts)
+        if table is END_OFFSETS:
+            return self._parts(table, self.manifest.end_offsets)
+        kind = None if table is RECORDS_TABLE else table.name
+        return SilverRows(table, [self._increment(one, kind) for one in self.manifest.increments])
+
+    def table(self, name: str, where: pc.Expression | None = None) -> pa.Table:
+        """A table in memory; of a large one, better only some rows."""
+        return self(name).to_table(filter=where)
+
+    def check_groups(self, groups: Iterable[str], name: str | None = None) -> None:
+        """Raises TablesError for a group of which nothing is known: neither the state of groups
+        tells of it, nor the table of that name.
+        """
+        asked = {"group_state"} & self.manifest.gold.keys() | ({name} if name else set())
+        known: set[str | None] = set()
+        for one in asked:
+            if "group_id" in self(one).schema.names:
+                for batch in self(one).to_batches(["group_id"]):
+                    known.update(batch.column(0).unique().to_pylist())
+        for group in groups:
+            if known and group not in known:
+                raise TablesError(
+                    f"no group is called {group!r} in {self.directory}"
+                    + did_you_mean(group, [one for one in known if one is not None])
+                )
+
+    def _parts(self, table: Table, parts: Iterable[Part]) -> Rows:
+        by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
+        for part in parts:
+            by_partitions.setdefault(part.partitions, []).extend(self._files(part))
+        return Rows(
+            table.arrow,
+            (Place(files, _in_partitions(only)) for only, files in by_partitions.items()),
+        )
+
+    def _files(self, part: Part) -> list[str]:
+        path = self.directory / part.path
+        if part.version is None:
+            return _files(path)
+        return [one.path for one in delta.files(path, part.version)]
+
+    def _increment(self, one: Increment, kind: str | None) -> Place:
+        kept = [
+            ~((pc.field("partition") == partition) & (pc.field("offset") >= offset))
+            for partition, offset in one.cuts.items()
+        ]
+        where = reduce(pc.Expression.__and__, kept) if kept else None
+        return Place(self._rows(one, kind), where)
+
+    def _rows(self, one: Increment, kind: str | None) -> list[str]:
+        """The files of an increment, of one kind or of all."""
+        if self.manifest.rows_version is None:
+            folders = sorted((self.directory / ROWS / one.name).glob("kind=*"))
+            chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
+            return [file for folder in chosen for file in _files(folder)]
+        name = one.name.partition("=")[2]
+        return [
+            file.path
+            for file in self._version
+            if file.values["increment"] == name and kind in (None, file.values["kind"])
+        ]
+
+    @cached_property
+    def _version(self) -> list[delta.DataFile]:
+        return delta.files(self.directory / ROWS, self.manifest.rows_version or 0)
+
+
+def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
+    return None if only is None else pc.field("partition").isin(only)
+
+
+def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
+    return two if one is None else one if two is None else one & two
+
+
+def _files(folder: Path) -> list[str]:
+    return [str(file) for file in sorted(folder.glob("*.parquet"))]
+
+
+def _texts(ids: pa.Array) -> pa.Array:
+    """16 bytes as the 22 characters in which ids of topics are written."""
+    return pa.array(
+        [
+            None if one is None else base64.urlsafe_b64encode(one).decode().rstrip("=")
+            for one in ids.to_pylist()
+        ],
+        pa.string(),
+    )

@@ -1,0 +1,183 @@
+"""The tables as Delta tables, for those who want them in other engines too.
+
+Delta commits each table by itself. So the manifest names the version of each, and a reader asks for
+those: all tables flip together here as well. What a crashed writer committed no manifest names: an
+increment of it is not looked at and goes with the next commit, and a table of gold is written whole
+then. Old versions stay until somebody runs VACUUM. Samples of end offsets stay Parquet: they are
+added by processes that have no Spark.
+
+Spark writes the tables; which versions and files there are delta-rs tells, without a JVM.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.schemas import DECODED
+from kohort.spark.tables.manifest import ROWS, Increment, Part, TablesError, Writer
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # its log is small, and 50 tasks are not
+}
+"""What a session needs besides the jars."""
+
+_WHOLE_FILES = ("delta.enableDeletionVectors", "false")
+"""A property of new tables: their files are all that a reader must know, whatever the session's
+default is."""
+
+_BEYOND_FILES = {"columnMapping", "deletionVectors"}
+"""Features with which the rows of a file are not simply the rows of the table."""
+
+
+class DataFile(NamedTuple):
+    """A Parquet file of a table, and the values of the columns that are not in it."""
+
+    path: str
+    values: Mapping[str, str]
+
+
+def files(path: Path, version: int) -> list[DataFile]:
+    """The files of a version of a table, without Spark. Raises TablesError."""
+    table = _opened(path, version)
+    protocol = table.protocol()
+    if protocol.min_reader_version == 2 or _BEYOND_FILES & {*(protocol.reader_features or ())}:
+        raise TablesError(
+            f"the Delta table {path} has deletion vectors or mapped columns, which another engine "
+            "put there: read it with kohort.spark.read"
+        )
+    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    begin = "partition."
+    return sorted(
+        DataFile(
+            str(path / unquote(one["path"])),
+            {name.removeprefix(begin): one[name] for name in one if name.startswith(begin)},
+        )
+        for one in found
+    )
+
+
+def _latest(path: Path) -> int | None:
+    """The newest version of a table; None when there is no table."""
+    require()
+    from deltalake import DeltaTable  # noqa: PLC0415  (it is an option)
+
+    return _opened(path).version() if DeltaTable.is_deltatable(str(path)) else None
+
+
+def _opened(path: Path, version: int | None = None) -> Any:
+    """A `DeltaTable`."""
+    require()
+    from deltalake import DeltaTable  # noqa: PLC0415  (it is an option)
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
+    try:
+        return DeltaTable(path, version=version)
+    except DeltaError as error:
+        which = "the newest version" if version is None else f"version {version}"
+        why = " ".join(str(error).split())
+        raise TablesError(
+            f"{which} of the Delta table {path} cannot be read, so run the pipeline again if it is "
+            f"gone: {why}"
+        ) from error
+
+
+def require() -> None:
+    """Raises TablesError where delta-rs is not installed."""
+    if find_spec("deltalake") is None:
+        raise TablesError("deltalake is not installed: pip install 'kohort[delta]'")
+
+
+def check(spark: SparkSession, directory: Path) -> None:
+    """Raises TablesError in a session without Delta."""
+    try:
+        spark.read.format("delta").load(str(directory))
+    except PySparkException as error:
+        if "DATA_SOURCE_NOT_FOUND" in str(error):
+            raise TablesError(
+                "Delta is not in this Spark: give its jars with -X spark.jars=…, to pyspark 4.2, "
+                "or write --format parquet"
+            ) from error
+
+
+def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
+    """Commit an increment; returns the version of the table of rows."""
+    path = writer.directory / ROWS
+    live = [one.name.partition("=")[2] for one in writer.manifest.increments]
+    mine = frame.withColumn("increment", F.lit(name.partition("=")[2]))
+    output = (
+        mine.write.format("delta")
+        .option(*_WHOLE_FILES)
+        .option("mergeSchema", "true")  # a table of an earlier version lacks columns
+        .partitionBy("increment", "kind")
+        .option("txnAppId", f"kohort {name}")
+        .option("txnVersion", writer.manifest.number + 1)
+    )
+    if _latest(path) is None:
+        output.mode("append").save(str(path))
+    else:
+        dead = f"increment not in ({', '.join(repr(one) for one in ('', *live))})"
+        output.mode("overwrite").option("replaceWhere", dead).save(str(path))
+    return _written(path)
+
+
+def rows(
+    spark: SparkSession, directory: Path, version: int | None, increments: Iterable[Increment]
+) -> DataFrame:
+    """The rows of increments, with the name of their increment; null in columns that the version
+    does not have.
+    """
+    names = [one.name.partition("=")[2] for one in increments]
+    frame = _at(spark, directory / ROWS, version).where(F.col("increment").isin(names))
+    lacking = [field for field in DECODED.spark if field.name not in frame.columns]
+    return frame.withColumns({one.name: F.lit(None).cast(one.dataType) for one in lacking})
+
+
+def write_part(
+    spark: SparkSession,
+    writer: Writer,
+    frame: DataFrame,
+    where: str,
+    partitions: tuple[int, ...] | None,
+    before: Part | None,
+) -> Part:
+    """Commit a table of gold, or the rows of some partitions of the log in place of those there."""
+    path = writer.directory / where
+    latest = _latest(path)
+    output = frame.write.format("delta").mode("overwrite").option(*_WHOLE_FILES)
+    if partitions is None or before is None:
+        output.option("overwriteSchema", "true").save(str(path))
+    elif before.version == latest:
+        these = ", ".join(map(str, partitions))
+        output.option("replaceWhere", f"partition in ({these})").save(str(path))
+    else:
+        others = part(spark, writer.directory, before).where(
+            ~F.col("partition").isin(list(partitions))
+        )
+        frame.unionByName(others).write.format("delta").mode("overwrite").save(str(path))
+    version = _written(path)
+    return Part(path=where, rows=_at(spark, path, version).count(), version=version)
+
+
+def part(spark: SparkSession, directory: Path, one: Part) -> DataFrame:
+    """The rows of a part in the version that the manifest names."""
+    return _at(spark, directory / one.path, one.version)
+
+
+def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", str(version)).load(str(path))
+
+
+def _written(path: Path) -> int:
+    version = _latest(path)
+    if version is None:
+        raise TablesError(f"{path} is no Delta table after it was written as one")
+    return version

@@ -1,0 +1,275 @@
+"""Increments: decoded rows that are written together, counted, merged, and dropped when too old.
+
+Nothing here flips the manifest: each function writes files that nobody knows yet and returns what
+the manifest would say of them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.errors import Broken
+from kohort.spark.schemas import ALL_KINDS, DECODED, QUARANTINE
+from kohort.spark.tables import delta, spark_reader
+from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Writer
+from kohort.spark.tables.retention import kept
+
+Ranges = Mapping[int, tuple[int, int]]
+
+ROWS_PER_FILE = 1_000_000
+FEW_ROWS = 200_000
+MOST_INCREMENTS = 10
+"""So many of about one size are merged into one."""
+DAY_MS = 86_400_000
+
+
+class Written(NamedTuple):
+    """An increment, and how far it reads in each partition."""
+
+    increment: Increment
+    following: dict[int, int]
+    """Partition -> the offset after its last row."""
+    rows_version: int | None
+    """The version of the Delta table that has it."""
+
+
+def write(
+    spark: SparkSession,
+    writer: Writer,
+    frame: DataFrame,
+    ranges: Ranges | None,
+    *,
+    compacted: bool = False,
+) -> Written | None:
+    """Write decoded rows and count what was written; None when there was no row.
+
+    `ranges` is what was planned; without it, what the rows themselves cover. Raises Broken when a
+    row is there twice, lies outside of its range, or belongs to no table.
+    """
+    name = writer.new_name(f"{spark_reader.INCREMENT}=")
+    expected = None if ranges is None else sum(end - start for start, end in ranges.values())
+    version = _save(spark, writer, frame.select(*DECODED.names), name, expected)
+    manifest = writer.manifest.with_(rows_version=version)
+    probe = Increment(name=name, ranges={}, counts={})
+    counted = _count(spark_reader.rows(spark, writer.directory, manifest, [probe]), ranges)
+    if not counted.counts:
+        return None
+    increment = Increment(
+        name=name,
+        ranges=dict(ranges) if ranges is not None else counted.covered,
+        counts=counted.counts,
+        oldest_ms=counted.oldest_ms,
+        newest_ms=counted.newest_ms,
+        compacted=compacted,
+    )
+    following = {one: end for one, (_, end) in counted.covered.items()}
+    return Written(increment, following, version)
+
+
+def _save(
+    spark: SparkSession, writer: Writer, frame: DataFrame, name: str, expected: int | None
+) -> int | None:
+    if writer.manifest.format == "delta":
+        return delta.append_rows(writer, frame, name)
+    few = expected is not None and expected <= FEW_ROWS
+    tasks = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
+    least = int(tasks) if tasks.isdigit() else 1  # where Spark chooses by itself it says "auto"
+    files = 1 if few else max(least, (expected or 0) // ROWS_PER_FILE)
+    # A file for each kind and task: so few tasks, and within one in the order of the log.
+    ordered = frame.coalesce(files).sortWithinPartitions("kind", "partition", "offset")
+    path = str(writer.directory / ROWS / name)
+    ordered.write.mode("overwrite").partitionBy("kind").parquet(path)
+    return None
+
+
+class _Counted(NamedTuple):
+    counts: dict[str, int]
+    covered: dict[int, tuple[int, int]]
+    oldest_ms: int | None
+    newest_ms: int | None
+
+
+def _count(frame: DataFrame, ranges: Ranges | None) -> _Counted:
+    """Count rows by table, and check each that it is there once and where it was expected.
+
+    Bytes between two batches that are none have no offset of their own: their row stands where the
+    next record does.
+    """
+    kinds = F.array(*(F.lit(kind) for kind in ALL_KINDS))
+    code = F.coalesce(F.array_position(kinds, F.col("kind")), F.lit(0))
+    time = F.unix_millis("timestamp")
+    damaged = (F.col("kind") == QUARANTINE).alias("damaged")
+    by_place = frame.groupBy("partition", "offset", damaged).agg(
+        F.count("*").alias("times"),
+        F.max(code).alias("code"),
+        F.min(time).alias("oldest"),
+        F.max(time).alias("newest"),
+    )
+    sums = by_place.groupBy("partition", "code").agg(
+        F.sum("times").alias("rows"),
+        F.count("*").alias("places"),
+        F.max(F.when((F.col("times") > 1) & ~F.col("damaged"), F.col("offset"))).alias("doubled"),
+        F.min("offset").alias("first"),
+        F.max("offset").alias("last"),
+        F.min("oldest").alias("oldest"),
+        F.max("newest").alias("newest"),
+    )
+    counts: dict[str, int] = {}
+    covered: dict[int, tuple[int, int]] = {}
+    found = sums.collect()
+    for row in sorted(found, key=lambda row: (row.partition, row.code)):
+        _check(row, ranges)
+        kind = ALL_KINDS[row.code - 1]
+        counts[kind] = counts.get(kind, 0) + row.rows
+        first, end = covered.get(row.partition, (row["first"], row["last"] + 1))
+        covered[row.partition] = min(first, row["first"]), max(end, row["last"] + 1)
+    oldest = [row.oldest for row in found if row.oldest is not None]
+    newest = [row.newest for row in found if row.newest is not None]
+    return _Counted(counts, covered, min(oldest, default=None), max(newest, default=None))
+
+
+def _check(row: Any, ranges: Ranges | None) -> None:
+    where = f"partition {row.partition}"
+    if row.doubled is not None:
+        raise Broken(f"{where} has offset {row.doubled} more than once in one read")
+    if not row.code:
+        raise Broken(f"{where} has {row.rows} rows of a kind that no table has, expected none")
+    if ranges is not None:
+        start, end = ranges.get(row.partition, (0, 0))
+        if not start <= row["first"] <= row["last"] < end:
+            raise Broken(
+                f"{where} was read at offsets {row['first']} to {row['last']}, expected {start} "
+                f"to {end - 1}"
+            )
+
+
+def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Increment, ...]:
+    """The increments without the rows from where their logs were cut."""
+    return tuple(_cut(one, cuts) for one in increments)
+
+
+def _cut(increment: Increment, cuts: Mapping[int, int]) -> Increment:
+    news = {
+        partition: min(offset, increment.cuts.get(partition, offset))
+        for partition, offset in cuts.items()
+        if increment.ranges.get(partition, (0, 0))[1] > offset
+    }
+    if not news:
+        return increment
+    return Increment(
+        name=increment.name,
+        ranges=increment.ranges,
+        counts=increment.counts,
+        oldest_ms=increment.oldest_ms,
+        newest_ms=increment.newest_ms,
+        cuts=increment.cuts | news,
+        compacted=increment.compacted,
+    )
+
+
+def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> list[Increment]:
+    """Increments that should become one: ten or more of about one size, and all smaller ones.
+
+    So a row is written anew once for each digit of the number of rows. With a retention no merged
+    increment spans more than a quarter of it, or it would keep what is too old.
+    """
+    by_size: dict[int, list[Increment]] = {}
+    for one in increments:
+        if not one.compacted:
+            by_size.setdefault(len(str(max(one.rows, 1000))), []).append(one)
+    sizes = [size for size, those in by_size.items() if len(those) >= MOST_INCREMENTS]
+    if not sizes:
+        return []
+    chosen = [one for size, those in by_size.items() if size <= max(sizes) for one in those]
+    if keep_ms is None:
+        return chosen
+    largest = max(_near(chosen, keep_ms // 4), key=len)
+    return largest if len(largest) > 1 else []
+
+
+def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Increment]]:
+    """Several whose rows are not further apart than that, none of them twice."""
+    near: list[Increment] = []
+    for one in sorted(increments, key=lambda one: one.oldest_ms or 0):
+        newest = max(each.newest_ms or 0 for each in (*near, one))
+        if near and newest - (near[0].oldest_ms or 0) > reach_ms:
+            yield near
+            near = []
+        near.append(one)
+    yield near
+
+
+def merge(
+    spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
+) -> Manifest:
+    """The manifest with one increment in place of these; rows that were cut go for good."""
+    return _replace(spark, writer, manifest, list(those), None, compacted=False)
+
+
+def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
+    """Increments of which no row is as young as that, nor stands behind a row of another one that
+    is: clocks go wrong, and what stays is the beginning of a log. None when nothing new has become
+    too old.
+    """
+    # Damage alone has no time: it is as old as what it stands before.
+    old = [one for one in manifest.increments if (one.newest_ms or 0) < before_ms]
+    for _ in manifest.increments:
+        begins: dict[int, int] = {}
+        for one in manifest.increments:
+            for partition, (start, _) in one.ranges.items() if one not in old else ():
+                begins[partition] = min(start, begins.get(partition, start))
+        old = [one for one in old if not _is_behind(one, begins)]
+    return old if any(not one.compacted for one in old) else []
+
+
+def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
+    return any(
+        index in begins and min(end, increment.cuts.get(index, end)) > begins[index]
+        for index, (_, end) in increment.ranges.items()
+    )
+
+
+def compact(
+    spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
+) -> Manifest:
+    """The manifest with only that of these increments on which later rows build."""
+    chosen = list(those)
+    names = {one.name for one in chosen}
+    rest = [one for one in manifest.increments if one.name not in names]
+    old, young = (
+        spark_reader.rows(spark, writer.directory, manifest, some) for some in (chosen, rest)
+    )
+    return _replace(spark, writer, manifest, chosen, kept(old, young), compacted=True)
+
+
+def _replace(
+    spark: SparkSession,
+    writer: Writer,
+    manifest: Manifest,
+    those: list[Increment],
+    frame: DataFrame | None,
+    *,
+    compacted: bool,
+) -> Manifest:
+    rows = spark_reader.rows(spark, writer.directory, manifest, those) if frame is None else frame
+    written = write(spark, writer, rows, None, compacted=compacted)
+    gone = {one.name for one in those}
+    left = tuple(one for one in manifest.increments if one.name not in gone)
+    if written is None:
+        return manifest.with_(increments=left)
+    ranges: dict[int, tuple[int, int]] = {}
+    for one in those:
+        for partition, (start, end) in one.ranges.items():
+            first, last = ranges.get(partition, (start, end))
+            ranges[partition] = min(first, start), max(last, end)
+    merged = Increment(
+        name=written.increment.name,
+        ranges=ranges,
+        counts=written.increment.counts,
+        oldest_ms=written.increment.oldest_ms,
+        newest_ms=written.increment.newest_ms,
+        compacted=compacted,
+    )
+    return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)

@@ -1,0 +1,31 @@
+"""Where a log ends that may be a copy: of what came after it, nobody knows anything."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.dataset as ds
+
+from kohort.spark.tables.arrow_reader import Tables
+
+NEAR = timedelta(minutes=1)
+"""A log that ends this shortly before the moment of its tables may as well be live."""
+_COPIES = ("log:", "parquet:")
+
+
+def log_end(tables: Tables) -> datetime | None:
+    """The last time of which the log tells, where it may be a copy and that is long before the
+    moment for which its tables were computed. None for a live log, and for one without times.
+    """
+    manifest = tables.manifest
+    if not manifest.source.startswith(_COPIES) or manifest.as_of_ms is None:
+        return None
+    moment = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
+    told = [
+        datetime.fromtimestamp(one.newest_ms / 1000, UTC)
+        for one in manifest.increments
+        if one.newest_ms is not None
+    ]
+    until = ds.field("sampled_at") <= moment
+    for batch in tables("end_offsets").to_batches(["sampled_at"], until):
+        told += [one for one in [max(batch.column(0).to_pylist(), default=None)] if one]
+    newest = max(told, default=None)
+    return newest if newest is not None and moment - newest > NEAR else None

@@ -1,0 +1,82 @@
+"""A log that ends before where it was read to: was its tail cut, or is it an older copy?
+
+Both look the same until something is written in the place of what is missing. So what is there is
+compared with what was read of it. Where they differ, offsets were used again, and what was read
+does not count any more. Where they do not, nothing that was read is wrong, and nothing is hidden;
+reading stays where it was, and its fingerprints tell as soon as other records stand there.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.sources.planning import cut_note
+from kohort.spark.sources.source import Note, Plan, Source
+from kohort.spark.tables import spark_reader
+from kohort.spark.tables.manifest import Writer
+
+_PLACE = ["partition", "offset"]
+_SAID = ("timestamp", "key", "value")
+
+
+def older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -> dict[int, int]:
+    """Partitions whose logs merely end earlier than they were read to, and where they end."""
+    since = writer.manifest.positions
+    ends = {
+        index: plan.positions[index].next
+        for index in plan.cut
+        if index in since and plan.positions[index].next < since[index].next
+    }
+    again = {index: plan.ranges[index] for index in ends if index in plan.ranges}
+    if not again:
+        return ends
+    there = log.frame(spark, plan._replace(ranges=again, cut={}, notes=()))
+    read = spark_reader.rows(spark, writer.directory, writer.manifest).where(_within(again))
+    differing = _differing(there, read).select("partition").distinct().collect()
+    return {index: end for index, end in ends.items() if index not in {row[0] for row in differing}}
+
+
+def spared(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
+    """The plan without the cuts of older copies: what was read of those stays as it is."""
+    since = writer.manifest.positions
+    taken_back = {cut_note(one, plan.cut[one], since[one].next) for one in older}
+    told = tuple(note(one, end, since[one].next) for one, end in sorted(older.items()))
+    return Plan(
+        {one: span for one, span in plan.ranges.items() if one not in older},
+        {one: offset for one, offset in plan.cut.items() if one not in older},
+        (*(one for one in plan.notes if one not in taken_back), *told),
+        plan.positions | {one: since[one] for one in older},
+    )
+
+
+def note(partition: int, end: int, following: int) -> Note:
+    """What is to be said of an older copy."""
+    text = (
+        f"the log of partition {partition} ends at offset {end} and was read to {following} before:"
+        " it is an older copy, or its tail was lost; nothing that was read is hidden, and reading "
+        f"goes on at {following}"
+    )
+    return Note(partition, end, text)
+
+
+def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Rows that stand at the same offset and say something else."""
+    sides = [
+        rows.where(F.col("error").isNull()).select(
+            *_PLACE, F.struct(*(F.col(name) for name in _SAID)).alias(side)
+        )
+        for side, rows in (("one", one), ("other", other))
+    ]
+    return sides[0].join(sides[1], _PLACE).where(~F.col("one").eqNullSafe(F.col("other")))
+
+
+def _within(ranges: Mapping[int, tuple[int, int]]) -> Column:
+    return reduce(
+        Column.__or__,
+        (
+            (F.col("partition") == index) & F.col("offset").between(start, end - 1)
+            for index, (start, end) in ranges.items()
+        ),
+    )

@@ -1,0 +1,157 @@
+"""Reading a directory of tables as Spark does: the manifest says which files count.
+
+Bronze and silver are views on one kind of files, decoded rows by kind; gold is files of its own.
+A row counts unless its log was cut before it after it was read.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from kohort.spark.gold import MEASURES
+from kohort.spark.schemas import DECODED, END_OFFSETS, RECORDS_TABLE, SILVER, Table
+from kohort.spark.tables import delta
+from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
+from kohort.spark.tables.silver import views
+
+INCREMENT = "increment"
+
+LAYOUT: StructType = from_arrow_schema(
+    pa.schema([*DECODED.arrow, pa.field(INCREMENT, pa.string())])
+)
+"""Decoded rows as they lie in files: the kind and the increment are names of directories."""
+
+
+def known_tables() -> dict[str, Table]:
+    """Every table that there can be, by name."""
+    gold = (measure.table for measure in MEASURES)
+    return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *gold)}
+
+
+def tables(directory: str | Path) -> dict[str, Table]:
+    """The tables that a directory holds, with what they mean. Raises TablesError."""
+    manifest = load(local(directory))
+    return {
+        name: table
+        for name, table in known_tables().items()
+        if table.layer != "gold" or name in manifest.gold
+    }
+
+
+def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
+    """One table as it is now; the frame stays that of this moment. Raises TablesError."""
+    path = local(directory)
+    manifest = load(path)
+    table = table_of(path, manifest, name)
+    if manifest.format == "delta":
+        delta.check(spark, path)
+    if table.layer == "gold":
+        return gold(spark, path, manifest, table)
+    if table is END_OFFSETS:
+        return end_offsets(spark, path, manifest)
+    return views(rows(spark, path, manifest))[name]
+
+
+def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
+    """A table of a directory, by name. Raises TablesError when there is none such."""
+    found = known_tables().get(name)
+    if found is None:
+        near = did_you_mean(name, list(known_tables()))
+        there = near or f", expected one of {', '.join(known_tables())}"
+        raise TablesError(f"no table is called {name!r}{there}")
+    if found.layer == "gold" and name not in manifest.gold:
+        raise TablesError(
+            f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
+        )
+    return found
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that is not known: the one that is most like it."""
+    near = get_close_matches(name, known, 1)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def rows(
+    spark: SparkSession,
+    directory: Path,
+    manifest: Manifest,
+    increments: Iterable[Increment] | None = None,
+) -> DataFrame:
+    """Decoded rows that count, of all increments or of these."""
+    chosen = list(manifest.increments if increments is None else increments)
+    if not chosen:
+        frame = empty(spark, LAYOUT)
+    elif manifest.format == "delta":
+        frame = delta.rows(spark, directory, manifest.rows_version, chosen)
+    else:
+        places = [str(directory / ROWS / one.name) for one in chosen]
+        base = str(directory / ROWS)
+        frame = spark.read.schema(LAYOUT).option("basePath", base).parquet(*places)
+    cut = [_is_cut(one) for one in chosen if one.cuts]
+    if cut:
+        frame = frame.where(~reduce(Column.__or__, cut))
+    return frame.select(*DECODED.names)
+
+
+def end_offsets(spark: SparkSession, directory: Path, manifest: Manifest) -> DataFrame:
+    """All samples of the ends of user topics."""
+    return parts(spark, directory, END_OFFSETS, manifest.end_offsets)
+
+
+def gold(spark: SparkSession, directory: Path, manifest: Manifest, table: Table) -> DataFrame:
+    """A table of gold."""
+    return parts(spark, directory, table, manifest.gold[table.name].parts)
+
+
+def parts(spark: SparkSession, directory: Path, table: Table, those: Iterable[Part]) -> DataFrame:
+    """The rows of a table that is made of parts."""
+    frames = []
+    by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
+    for part in those:
+        if part.version is not None:
+            frames.append(delta.part(spark, directory, part))
+        else:
+            by_partitions.setdefault(part.partitions, []).append(str(directory / part.path))
+    for partitions, places in by_partitions.items():
+        frames.append(_only(spark.read.schema(table.spark).parquet(*places), partitions))
+    if not frames:
+        return empty(spark, table.spark)
+    return table.conform(reduce(DataFrame.unionByName, frames))
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A frame without rows."""
+    return spark.createDataFrame([], schema)
+
+
+def in_partitions(
+    frames: Mapping[str, DataFrame], partitions: Iterable[int]
+) -> dict[str, DataFrame]:
+    """The rows of some partitions of the log, of the tables that have such a column."""
+    chosen = tuple(partitions)
+    return {
+        name: _only(frame, chosen) if "partition" in frame.columns else frame
+        for name, frame in frames.items()
+    }
+
+
+def _only(frame: DataFrame, partitions: tuple[int, ...] | None) -> DataFrame:
+    if partitions is None:
+        return frame
+    return frame.where(F.col("partition").isin(list(partitions)))
+
+
+def _is_cut(increment: Increment) -> Column:
+    beyond = [
+        (F.col("partition") == partition) & (F.col("offset") >= offset)
+        for partition, offset in increment.cuts.items()
+    ]
+    return (F.col(INCREMENT) == increment.name.partition("=")[2]) & reduce(Column.__or__, beyond)

@@ -1,0 +1,49 @@
+"""Ctrl-C while a micro-batch is computed: one line, no traces, and no process that is left."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests import golden_logs
+
+from kohort.spark.tables.manifest import Writer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+def interruptible():
+    """A job in the background of a shell ignores SIGINT, and so does what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_a_stream_ends_with_one_line(tmp_path):
+    log, out = golden_logs.unpack("1-written", tmp_path), tmp_path / "out"
+    command = ["pipeline", "run", "--source", f"log:{log}", "--out", str(out), "--master=local[2]"]
+    stream = subprocess.Popen(
+        [sys.executable, "-m", "kohort", *command, "--stream", "--every", "1s"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=interruptible,  # noqa: PLW1509  (one call)
+    )
+    try:
+        for line in stream.stderr:  # it tells what it does every ten seconds
+            if line.startswith("computing"):
+                break
+        os.killpg(stream.pid, signal.SIGINT)
+        said, complaints = stream.communicate(timeout=200)
+    finally:
+        stream.kill()
+        stream.wait()
+
+    lines = [one for one in complaints.splitlines() if not one.startswith("computing")]
+    assert lines == [f"kohort: interrupted; {out} has the tables as they were last whole"]
+    assert (said, stream.returncode) == ("", 130)
+    with Writer(out):
+        assert not list((out / "checkpoints").iterdir())
