@@ -69,6 +69,7 @@ STRANGERS = [
 DOORS = {  # who may do what STRANGERS forbids, and why
     ("kohort.cli.serve", "kohort.server"): "the one command that is a broker",
     ("kohort.sim", "kohort.sim"): "its own parts",
+    ("kohort.cli.inspect_data", "kohort.storage"): "it asks no broker: it mends what one has left",
 }
 
 BANNED_MODULES = {"asyncio", "socket", "time", "random", "logging", "threading", "secrets"}
