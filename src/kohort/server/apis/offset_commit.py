@@ -22,9 +22,7 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 
 
 def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
-    """Refuse topics that do not exist or that the client may not read; pass the rest on
-    to the group's shard.
-    """
+    """Refuse topics that are missing or forbidden; pass the rest on to the group's shard."""
     request = call.request
     check(node.cluster.may, call.client, READ, GROUP, request.group_id)
     if request.group_instance_id is not None:
