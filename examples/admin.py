@@ -35,7 +35,7 @@ async def report(bootstrap: str) -> None:
 
 
 async def try_it() -> None:
-    """The same on a broker inside this program, with a topic and a refusal besides."""
+    """Ask a broker inside this program, with a topic, and with a refusal as well."""
     async with kohort.Broker() as broker:
         host, port = broker.addresses[0]
         async with kohort.AdminClient(f"{host}:{port}") as admin:

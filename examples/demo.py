@@ -1,10 +1,9 @@
-"""The main job, told step by step: real consumer groups on a Kohort broker, through a kill and a
-restart.
+"""The main job, step by step: real consumer groups, a kill of the broker, and a restart.
 
-Run it with `make demo`. It starts everything in processes of its own on the loopback interface and
-in a temporary directory, checks what it tells, ends by itself, and leaves nothing behind but the
-tables and the report of its last step, in `kohort-demo` where it was started. The exit code is 0
-when every check held.
+Run it with `make demo`. It starts everything in processes of its own, on the loopback interface and
+in a temporary directory. It checks what it says, ends by itself, and leaves only the tables and the
+report of its last step, in `kohort-demo` where it was started. The exit code is 0 when every check
+held.
 """
 
 import atexit
@@ -26,7 +25,7 @@ PARTS = Path(__file__).with_name("demo_parts.py")
 TOPIC = "orders"
 PARTITIONS = 6
 SETTINGS = {
-    # Short times, so that a member that dies is missed within seconds.
+    # Short times, so that the death of a member is noticed within seconds.
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "500",
@@ -101,6 +100,11 @@ class Stage:
         self.broker.close()
         self.errors.close()
 
+    def words_of_clients(self) -> str:
+        """What producers and consumers have written to stderr, and who of them has ended."""
+        ended = [part.name for part in self.parts if part.process.poll() is not None]
+        return f"{Path(self.errors.name).read_text(encoding='utf-8')}ended: {', '.join(ended)}"
+
     def kohort(self, *words: str) -> str:
         """Run the command line, as a user would."""
         return run(*words, "--bootstrap-server", self.broker.bootstrap)
@@ -115,8 +119,8 @@ class Stage:
         )["groups"][0]
         return found
 
-    def settled(self, group: str, members: int, seconds: float = 40) -> dict[str, Any]:
-        """Wait until the group is stable with so many members that own every partition."""
+    def settled(self, group: str, members: int, seconds: float = 120) -> dict[str, Any]:
+        """Wait until the group is stable, with this many members that own every partition."""
         found: dict[str, Any] = {}
 
         def done() -> bool:
@@ -136,8 +140,8 @@ class Stage:
         return found
 
 
-def run(*words: str, seconds: float = 30) -> str:
-    """What a command of Kohort's prints."""
+def run(*words: str, seconds: float = 120) -> str:
+    """What a command of Kohort prints."""
     command = [sys.executable, "-m", "kohort", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode:
@@ -145,7 +149,7 @@ def run(*words: str, seconds: float = 30) -> str:
     return done.stdout
 
 
-def wait_for(holds: Callable[[], bool], what: str, seconds: float = 40) -> None:
+def wait_for(holds: Callable[[], bool], what: str, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -225,13 +229,13 @@ def story(stage: Stage) -> None:
 
 
 def history(stage: Stage) -> None:
-    """The pipeline over the log that all of this has left."""
+    """Run the pipeline over the log that all of this has left."""
     tell("8. What happened? Spark reads it out of the broker's log")
     shutil.rmtree(OUT, ignore_errors=True)
     words = ("pipeline", "run", "--source", f"log:{stage.broker.data_dir}", "--out", str(OUT))
-    words += ("--session-timeout", "6s")  # as SETTINGS have it; the log does not tell
+    words += ("--session-timeout", "6s")  # as in SETTINGS; the log does not say
     note(f"$ kohort {' '.join(words)}")
-    print(run(*words, seconds=150).rstrip())
+    print(run(*words, seconds=600).rstrip())
     words = ("pipeline", "show", "rebalances", "--out", str(OUT))
     note(f"$ kohort {' '.join(words)}")
     print(run(*words).rstrip())
@@ -262,7 +266,7 @@ def offsets(stage: Stage, group: str) -> list[dict[str, Any]]:
 
 
 def progress(stage: Stage, before: dict[int, int]) -> bool:
-    """Whether the group commits beyond what it had."""
+    """Whether the group has committed more than before."""
     wait_for(
         lambda: all(
             one["committed_offset"] > before.get(one["partition"], -1)
@@ -311,6 +315,7 @@ def main() -> int:
         except (Failed, subprocess.SubprocessError) as error:
             print(f"\n{BOLD}The demo has failed:{PLAIN} {error}", file=sys.stderr)
             print(stage.broker.log()[-3000:], file=sys.stderr)
+            print(stage.words_of_clients()[-3000:], file=sys.stderr)
             return 1
         finally:
             stage.clear()

@@ -1,11 +1,10 @@
-"""The producer and the consumers of the demo: each runs in a process of its own, so that it can
-be killed.
+"""The producer and the consumers of the demo, each in a process that can be killed.
 
     python demo_parts.py produce BOOTSTRAP TOPIC JOURNAL
     python demo_parts.py consumer BOOTSTRAP TOPIC GROUP NAME JOURNAL     (KIP-848, confluent-kafka)
     python demo_parts.py classic BOOTSTRAP TOPIC GROUP NAME JOURNAL      (kafka-python)
 
-Everything that happens goes into the journal, one JSON object a line: the demo's checks read
+Everything that happens goes into the journal, a JSON object on each line: the demo's checks read
 nothing else.
 """
 
@@ -30,7 +29,7 @@ class Journal:
 
 
 class Ending:
-    """True from the moment at which the process is asked to end."""
+    """True once the process has been asked to end."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -116,7 +115,7 @@ def consume(bootstrap: str, topic: str, group: str, name: str, journal_path: str
 
 
 def classic(bootstrap: str, topic: str, group: str, name: str, journal_path: str) -> None:
-    """A member of a classic group, by a client that knows nothing of KIP-848."""
+    """A member of a classic group, with a client that does not know KIP-848."""
     import logging
 
     from kafka import KafkaConsumer
@@ -135,7 +134,11 @@ def classic(bootstrap: str, topic: str, group: str, name: str, journal_path: str
         heartbeat_interval_ms=500,
     )
     while not ending.asked:
-        batches = consumer.poll(timeout_ms=200)
+        try:
+            batches = consumer.poll(timeout_ms=200)
+        except KafkaError as error:  # the broker is away: ask again
+            journal.note(refused=str(error))
+            continue
         for partition, messages in batches.items():
             for one in messages:
                 journal.note(read=[partition.partition, one.offset, int(one.value)])

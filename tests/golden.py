@@ -17,8 +17,8 @@ def frames(name: str) -> list[dict[str, Any]]:
 
 
 def all_frames() -> list[dict[str, Any]]:
-    """Every request and answer of the corpus, malformed streams and the switched-off protocol
-    excepted.
+    """Every request and answer of the corpus, malformed streams and
+    the switched-off protocol excepted.
     """
     names = sorted(path.name.removesuffix(".jsonl.gz") for path in (DATA / "frames").iterdir())
     return [

@@ -82,7 +82,7 @@ def test_a_mistake_is_told_of_where_it_stands(kohort, monkeypatch):
 def test_what_asks_no_cluster_takes_no_address(kohort, command):
     ran = kohort("--bootstrap-server", "127.0.0.1:1", *command)
     assert (ran.code, ran.out) == (2, "")
-    assert "--bootstrap-server stands in front of a command that does not take it" in refused(ran)
+    assert "--bootstrap-server comes before a command that does not take it" in refused(ran)
 
 
 class Terminal(io.StringIO):

@@ -90,7 +90,7 @@ def test_show_knows_short_names_columns_and_limits(kohort, out):
     limited = kohort("pipeline", "show", "rebalances", "--out", out, "--limit", "1")
     assert len(limited.rows) == 3
     assert limited.out.endswith(
-        "… and 2 more rows: --limit N shows so many, --group those of a group, --format json all\n"
+        "… and 2 more rows: --limit N shows N, --group those of a group, --format json all\n"
     )
 
     empty = kohort("pipeline", "show", "quarantine", "--out", out)

@@ -38,6 +38,13 @@ class Member:
         known = self.notes("owns")
         return known[-1] if known else []
 
+    def last_words(self) -> str:
+        code = self.process.poll()
+        failed = self.notes("failed")[-1:]
+        errors = Path(self.errors.name).read_text(encoding="utf-8")[-1500:]
+        fate = "runs" if code is None else f"has ended with {code}"
+        return f"{fate}, owns {self.owns}, last failure {failed}, stderr: {errors}"
+
     def leave(self) -> None:
         """End in an orderly way: commit nothing more, leave the group."""
         self.process.send_signal(signal.SIGTERM)
@@ -63,7 +70,9 @@ class Crew:
         return member
 
     def end(self) -> None:
-        for member in self.members:
+        """End all members. What each of them last did is told to a test that has failed."""
+        for number, member in enumerate(self.members, 1):
+            print(f"member {number}: {member.last_words()}")
             if member.process.poll() is None:
                 member.process.kill()
                 member.process.wait(SOON_S)

@@ -115,7 +115,11 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
 
     consumer.subscribe([topic], listener=Listener())
     while not journal.ending:
-        batches = consumer.poll(timeout_ms=200, max_records=500)
+        try:
+            batches = consumer.poll(timeout_ms=200, max_records=500)
+        except KafkaError as error:  # of a broker that is away or slow: an application asks again
+            journal.note(failed=str(error))
+            continue
         read = [
             [tp.partition, one.offset, int(one.value)] for tp, got in batches.items() for one in got
         ]
@@ -156,7 +160,11 @@ async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
     consumer.subscribe([topic], listener=Listener())
     await consumer.start()
     while not journal.ending:
-        batches = await consumer.getmany(timeout_ms=200, max_records=500)
+        try:
+            batches = await consumer.getmany(timeout_ms=200, max_records=500)
+        except KafkaError as error:
+            journal.note(failed=str(error))
+            continue
         read = [
             [tp.partition, one.offset, int(one.value)] for tp, got in batches.items() for one in got
         ]

@@ -80,8 +80,8 @@ def committed_end(member) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_outlives_the_broker(kind, broker, crew):
-    """The broker is killed while a group of two consumes, and started again on the same
-    directory.
+    """The broker is killed while a group of two consumes, and started again
+    on the same directory.
     """
     create_topic(broker.bootstrap, "orders", 4)
     produce(broker.bootstrap, "orders", range(400))

@@ -47,8 +47,8 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 
 @functools.cache
 def jars() -> str:
-    """All of them, with commas between, as `spark.jars` wants it. PeerError where they cannot be
-    had.
+    """All of them, with commas between, as `spark.jars` wants it. PeerError where
+    they cannot be had.
     """
     wanted = {**CONNECTOR, **DELTA}
     folder = maven.cache(f"spark-jars-{SPARK}")

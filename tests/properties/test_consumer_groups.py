@@ -1,5 +1,5 @@
-"""Any sequence of joins, heartbeats, lost answers, silences, changed topics and crashes keeps what
-KIP-848 promises.
+"""Any sequence of joins, heartbeats, lost answers, silences, changed topics and crashes
+keeps what KIP-848 promises.
 """
 
 from typing import Any

@@ -129,8 +129,8 @@ def _plain_one(field: Field, value: Any, version: int) -> Any:
 
 
 class Story:
-    """One scenario on its way through a world. `results` tells, per frame, `matched` or what
-    differs.
+    """One scenario on its way through a world. `results` tells, per frame,
+    `matched` or what differs.
     """
 
     def __init__(self, world: World, frames: list[dict[str, Any]]) -> None:
@@ -418,8 +418,8 @@ def _batches(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def batch_of_this_run(records: str, producers: dict[int, int]) -> str:
-    """Batches with the producer ids of this run; a checksum is made anew only where it was
-    right.
+    """Batches with the producer ids of this run; a checksum is made anew only
+    where it was right.
     """
     data = bytearray.fromhex(records)
     for start, end in _batches(bytes(data)):

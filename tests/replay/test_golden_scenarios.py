@@ -1,5 +1,5 @@
-"""The captured scenarios, played against our broker with a clock of our own, compared field by
-field.
+"""The captured scenarios, played against our broker with a clock of our own,
+compared field by field.
 """
 
 from fnmatch import fnmatch

@@ -13,7 +13,7 @@ DIFFERENCES = {
 
 
 def test_with_the_protocol_off_it_goes_as_it_went():
-    """K848-030."""
+    """K848-029, K848-030."""
     story = Story(World(SETTINGS | OFF), frames("protocol-off"))
     story.play()
 

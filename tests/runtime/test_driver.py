@@ -14,7 +14,7 @@ from kohort.errors import ApiError, ErrorCode, StorageError, WireError
 from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
-from kohort.terms import GroupId, Millis
+from kohort.terms import GroupId, Millis, Offset
 from kohort.wire import batch
 
 NOW = Millis(1000)
@@ -69,6 +69,24 @@ def test_what_a_step_writes_is_true_for_the_next_and_answered_when_durable() -> 
     desk.turn()
     assert (first.token.answer, second.token.answer) == ({}, {"a": 1})
     assert len(desk.batches()) == 1
+
+
+def test_a_sync_releases_what_it_has_reached_and_no_more() -> None:
+    """K40-32, K848-027: a read waits for what was written before it, and for nothing later."""
+    desk = Desk()
+    first, read = call(Ask(Add("a", 1))), call(Ask())
+    desk.turn(first, read, sync=False)
+    reached = desk.log.end
+    second, later = call(Ask(Add("a", 1))), call(Ask())
+    desk.turn(second, later, sync=False)
+
+    assert desk.driver.synced(Offset(reached - 1)) == []
+    released = desk.driver.synced(reached)
+    assert [(one.token, one.response) for one in released] == [
+        (first.token, {}),
+        (read.token, {"a": 1}),
+    ]
+    assert [one.token for one in desk.driver.synced(desk.log.end)] == [second.token, later.token]
 
 
 def test_live_and_loaded_replay_get_the_same_arguments() -> None:

@@ -98,8 +98,8 @@ TOPIC_CONFIG, GROUP_CONFIG, BROKER_CONFIG = 2, 32, 4
 
 
 class Rules:
-    """Mallory may do nothing with the cluster, nor with anything that is called secret, but for the
-    exceptions.
+    """Mallory may do nothing with the cluster, nor with anything that is called secret,
+    but for the exceptions.
     """
 
     def __init__(self, *exceptions: tuple[Operation, Kind]) -> None:

@@ -1,5 +1,5 @@
-"""Upstream's layouts as facts: names, types, versions, nullability, tags, defaults
-(tests/data/README.md).
+"""Upstream's layouts as facts: names, types, versions,
+nullability, tags, defaults (tests/data/README.md).
 """
 
 import gzip
@@ -29,8 +29,8 @@ def layouts() -> dict[str, Any]:
 
 
 def facts_of(cls: type[Any], within: Versions) -> list[dict[str, Any]]:
-    """What a class of ours says, in comparable form. Ranges count only inside the message's
-    versions.
+    """What a class of ours says, in comparable form. Ranges count only
+    inside the message's versions.
     """
     return [_facts(field, within) for field in fields_of(cls)]
 

@@ -16,8 +16,7 @@ MESSAGES = [cls for api in APIS.values() for cls in (api.request, api.response)]
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 def test_a_definition_says_what_upstream_says(cls):
-    """Order, types, versions, nullability, tags and defaults of every field, nested ones
-    included.
+    """Order, types, versions, nullability, tags and defaults of every field, nested ones included.
 
     Holds K40-01, K40-02, K40-08, K40-09, K40-10, K40-12, K40-27, K518-01, K518-02, K518-04,
     K518-24, K709-02, K709-04, K709-05, K709-06, K709-07, K709-08, K709-09, K229-01, K229-02,
@@ -34,8 +33,7 @@ def test_a_definition_says_what_upstream_says(cls):
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_a_served_version_is_one_that_a_real_broker_offers(api):
-    """The range served is the range of Apache Kafka 4.3.1; Produce lists 0 there but serves from
-    3.
+    """The range served is the range of Apache Kafka 4.3.1; Produce lists 0 there but serves from 3.
 
     Holds K40-29, K709-01, K229-04, K848-104, K848-150.
     """

@@ -1,5 +1,5 @@
-"""Every captured frame of a served API: it decodes to the fields given and encodes to the same
-bytes.
+"""Every captured frame of a served API: it decodes to the fields given and encodes
+to the same bytes.
 """
 
 from typing import Any
@@ -45,8 +45,8 @@ def plain(message: Any, version: int) -> dict[str, Any]:
 
 
 def lowered(given: Any) -> Any:
-    """The fields of the corpus under names without case and underscores, which is all that
-    differs.
+    """The fields of the corpus under names without case and underscores, which
+    is all that differs.
     """
     if isinstance(given, dict):
         return {key.replace("_", "").lower(): lowered(value) for key, value in given.items()}

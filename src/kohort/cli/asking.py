@@ -40,7 +40,7 @@ def add_server(parser: ArgumentParser, *, in_front: bool = False) -> None:
         dest=_IN_FRONT if in_front else _BEHIND,
         metavar="HOST:PORT",
         default=SUPPRESS,  # so that an inner parser keeps what an outer one has found
-        help="a broker of the cluster, or several with commas "
+        help="a broker of the cluster, or several separated by commas "
         f"(default: {VARIABLE}, else {DEFAULT_SERVER})",
     )
 
@@ -80,9 +80,7 @@ class ClusterCommand(Command):
 
 
 def cluster_of(args: Namespace) -> "Cluster | None":
-    """The cluster in the arguments, which the caller must close; None, with a complaint,
-    when they name none.
-    """
+    """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
     from kohort.client.cluster import Cluster
     from kohort.client.connection import Address
 
@@ -108,9 +106,7 @@ class AdminCommand(ClusterCommand):
         )
 
     def mistake(self, _args: Namespace) -> str | None:
-        """What is wrong with the arguments together, though each by itself is fine;
-        None if nothing is.
-        """
+        """What is wrong with arguments that are fine one by one; None if nothing is."""
         return None
 
     def question(self, _args: Namespace) -> str | None:
@@ -122,9 +118,7 @@ class AdminCommand(ClusterCommand):
         raise NotImplementedError
 
     def show(self, answer: Any, args: Namespace, output: Output) -> int:
-        """Show what `ask` has found out, and return the exit code. This
-        asks the cluster nothing.
-        """
+        """Show what `ask` has found out; returns the exit code. Asks the cluster nothing."""
         raise NotImplementedError
 
     def main(self, args: Namespace) -> int:
@@ -161,14 +155,15 @@ class AdminCommand(ClusterCommand):
 def add_yes(parser: ArgumentParser) -> None:
     """The argument that keeps `confirmed` from asking."""
     parser.add_argument(
-        "--yes", "-y", action="store_true", help="do not ask first, as is done at a terminal only"
+        "--yes",
+        "-y",
+        action="store_true",
+        help="do not ask first (only a person at a terminal is asked)",
     )
 
 
 def confirmed(question: str) -> bool:
-    """Whether a person says yes. Without a terminal at both ends nobody can be asked, and
-    a script goes on.
-    """
+    """Whether a person says yes. Without a terminal at both ends a script simply goes on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     erase_progress()

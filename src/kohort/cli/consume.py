@@ -36,7 +36,7 @@ class Consume(ClusterCommand):
         parser.add_argument(
             "--from-beginning",
             action="store_true",
-            help="begin with the oldest records (default: with what comes from now on)",
+            help="begin with the oldest records (default: with those from now on)",
         )
         parser.add_argument(
             "--until-end", action="store_true", help="end with the last record that is there now"
@@ -49,7 +49,7 @@ class Consume(ClusterCommand):
             "--format",
             choices=("text", "json"),
             default="text",
-            help="text: the value, and a line end (default); json: an object in each line, with "
+            help="text: the value, and a line end (default); json: an object on each line, with "
             "the place, the time, key and value",
         )
 
@@ -134,9 +134,7 @@ def _field(label: str, data: bytes | None) -> dict[str, str | None]:
 
 
 def _write(data: bytes) -> None:
-    """Write a line. A terminal gets text that cannot move its cursor, a
-    pipe the bytes unchanged.
-    """
+    """Write a line: to a terminal as text that cannot move its cursor, else the bytes."""
     if sys.stdout.isatty():
         sys.stdout.write(printable(data.decode(errors="backslashreplace")) + "\n")
     else:

@@ -17,7 +17,7 @@ from kohort.cli.command import INTERRUPTED, USAGE, Command, complain
 # else its module has one COMMAND.
 WORDS = {
     "serve": ("run a broker with a real group coordinator", False),
-    "produce": ("append the lines of stdin to a topic, a record each", False),
+    "produce": ("append the lines of stdin to a topic, a record for each", False),
     "consume": ("print the records of a topic as they come, until interrupted", False),
     "groups": ("list, describe and delete consumer groups", True),
     "topics": ("create, list, describe and delete topics", True),
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.parser.print_help(sys.stderr)
         return USAGE
     if is_in_front(args) and not command.asks_a_cluster:
-        complain(f"{OPTION} stands in front of a command that does not take it there")
+        complain(f"{OPTION} comes before a command that does not take it there")
         return USAGE
     try:
         return command.main(args)

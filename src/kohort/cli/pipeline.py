@@ -63,7 +63,7 @@ class Run(Command):
             "--every",
             type=duration,
             metavar="10s",
-            help="with --stream: go on until interrupted, a micro-batch this often",
+            help="with --stream: go on until interrupted, with a micro-batch at this interval",
         )
         _add_cluster(parser)
         parser.add_argument("--master", metavar="URL", help="Spark's master (default local[*])")
@@ -86,13 +86,13 @@ class Run(Command):
             "--as-of",
             type=moment,
             metavar="TIME",
-            help="the moment for which lag and the like are computed (default --to, or now)",
+            help="the time for which lag and the like are computed (default --to, or now)",
         )
         parser.add_argument(
             "--keep",
             type=days,
             metavar="DAYS",
-            help="drop history that is older, but not what tells the state of groups",
+            help="drop older history, but not the rows that tell the state of groups",
         )
 
     def main(self, args: Namespace) -> int:
@@ -110,7 +110,7 @@ def _add_cluster(parser: ArgumentParser) -> None:
         "--retention",
         type=duration,
         metavar="7d",
-        help="offsets.retention.minutes of the cluster, where it cannot be asked",
+        help="offsets.retention.minutes of the cluster, if it cannot be asked",
     )
     parser.add_argument(
         "--session-timeout",
@@ -224,21 +224,26 @@ def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Outpu
 class Snapshot(Command):
     """`kohort pipeline snapshot`."""
 
-    help: ClassVar[str] = "add where the topics of a cluster end now, so that time lag is exact"
+    help: ClassVar[str] = (
+        "record where the topics of a cluster end now, so that lag in seconds is exact"
+    )
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--bootstrap-server",
             metavar="HOST:PORT",
             required=True,
-            help="a broker of the cluster, or several with commas",
+            help="a broker of the cluster, or several separated by commas",
         )
         add_out(parser)
         parser.add_argument(
-            "--every", type=duration, metavar="60s", help="go on, this often (default: once)"
+            "--every",
+            type=duration,
+            metavar="60s",
+            help="take samples at this interval (default: one sample)",
         )
         parser.add_argument(
-            "--count", type=count, metavar="N", help="with --every: end after so many times"
+            "--count", type=count, metavar="N", help="with --every: end after this many samples"
         )
 
     def main(self, args: Namespace) -> int:

@@ -27,11 +27,11 @@ _UNSURE = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 class Produce(ClusterCommand):
     """`kohort produce`."""
 
-    help: ClassVar[str] = "append the lines of stdin to a topic, a record each"
+    help: ClassVar[str] = "append the lines of stdin to a topic, a record for each"
     notes: ClassVar[str] = (
         "It is for trying things out: one request at a time, acknowledged by all in-sync replicas, "
         "without compression, transactions or idempotence. A request that may have arrived is not "
-        "sent again. Topics are not created by it."
+        "sent again. It does not create topics."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "echo hello | kohort produce orders",
@@ -44,7 +44,7 @@ class Produce(ClusterCommand):
             "--key-separator",
             metavar="TEXT",
             help="a line is a key, this text, and a value (default: a value without a key). Equal "
-            "keys go to one partition, the same as from Java's producer",
+            "keys go to one partition, the same one as with Java's producer",
         )
 
     def main(self, args: Namespace) -> int:

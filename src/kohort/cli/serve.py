@@ -49,7 +49,9 @@ class Serve(Command):
             "--data-dir", type=Path, metavar="DIR", help="keep the logs here (default: log.dirs)"
         )
         where.add_argument(
-            "--in-memory", action="store_true", help="keep nothing on disk, forget all at the end"
+            "--in-memory",
+            action="store_true",
+            help="keep nothing on disk, and forget everything at the end",
         )
         parser.add_argument(
             "--nodes",
@@ -65,7 +67,7 @@ class Serve(Command):
             type=_pair,
             default=[],
             metavar="NAME=VALUE",
-            help="a setting by its Kafka name; may be repeated, and stands above --config",
+            help="a setting by its Kafka name; may be repeated, and wins over --config",
         )
         parser.add_argument(
             "--config", type=Path, metavar="FILE", help="read a server.properties file"
@@ -91,9 +93,7 @@ def _log_to_stderr(level: str) -> None:
     import logging
 
     class OneLine(logging.Formatter):
-        """Escapes line breaks: clients choose names, and one of them must not begin a
-        line of the log.
-        """
+        """Escapes line breaks: a name that a client chose must not begin a line of the log."""
 
         def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
             record.message = record.message.translate(CONTROLS)

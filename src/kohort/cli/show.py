@@ -55,18 +55,20 @@ class Show(Command):
         add_out(parser)
         add_group(parser, "only rows of this group; may be repeated")
         parser.add_argument(
-            "--columns", metavar="NAMES", help="these columns, with commas between (default most)"
+            "--columns",
+            metavar="NAMES",
+            help="these columns, separated by commas (default: most of them)",
         )
         parser.add_argument(
             "--history",
             action="store_true",
-            help="of lag, all moments and not only the newest",
+            help="of lag: all times, not only the newest",
         )
         parser.add_argument(
             "--limit",
             type=count,
             metavar="N",
-            help=f"at most so many rows (default {ROWS_SHOWN}, and all in JSON)",
+            help=f"at most N rows (default {ROWS_SHOWN}, and all in JSON)",
         )
         parser.add_argument(
             "--format",
@@ -105,7 +107,7 @@ def _show(args: Namespace, output: Output) -> int:
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in table.names else ""
         output.line(
-            f"… and {total - shown.num_rows:,} more rows: --limit N shows so many{of_group}, "
+            f"… and {total - shown.num_rows:,} more rows: --limit N shows N{of_group}, "
             "--format json all"
         )
     return OK

@@ -34,7 +34,7 @@ class CreateTopics(AdminCommand):
             type=_positive,
             default=-1,
             metavar="N",
-            help="how many (default: as the broker is configured)",
+            help="number of partitions (default: as the broker is configured)",
         )
         parser.add_argument(
             "--replication-factor",
@@ -86,7 +86,7 @@ class DeleteTopics(AdminCommand):
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="say which topics are there to be deleted, delete nothing",
+            help="say which topics exist, and delete nothing",
         )
         add_yes(parser)
 

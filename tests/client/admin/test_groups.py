@@ -65,7 +65,7 @@ async def test_every_broker_is_asked_and_the_groups_are_joined():
 )
 @asynchronous
 async def test_an_old_broker_does_not_tell_states_and_types(newest, state, kind):
-    """K518-12, K518-13: absent, not made up."""
+    """K518-12, K518-13, K518-15: absent, not made up."""
     async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
         scripted.offer("ListGroups", f"0-{newest}")
         (group,) = await admin.list_groups()

@@ -251,7 +251,7 @@ async def test_require_stable_is_never_dropped_in_silence():
 @pytest.mark.parametrize("newest", [9, 7])
 @asynchronous
 async def test_a_moved_coordinator_is_asked_for_its_groups_only(newest):
-    """K709-26."""
+    """K709-25, K709-26."""
 
     def answer(asked):
         if asked.node == 1 and scripted.coordinators["b"] == 1:

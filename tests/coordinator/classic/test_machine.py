@@ -1,5 +1,5 @@
-"""Any sequence of joins, syncs, heartbeats, departures and silences keeps a classic group's
-promises.
+"""Any sequence of joins, syncs, heartbeats, departures and silences keeps
+a classic group's promises.
 """
 
 import hypothesis.strategies as st

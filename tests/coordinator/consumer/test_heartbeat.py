@@ -1,5 +1,5 @@
-"""ConsumerGroupHeartbeat on a shard: who may join, what moves an epoch, what is written, what is
-said.
+"""ConsumerGroupHeartbeat on a shard: who may join, what moves an epoch, what is
+written, what is said.
 """
 
 from typing import Any

@@ -54,6 +54,7 @@ def test_a_target_of_nothing_is_written_once() -> None:
 
 
 def test_the_assignor_sees_the_member_as_it_is_after_the_heartbeat() -> None:
+    """K848-039."""
     desk = Desk()
     seen: list[Any] = []
 
@@ -69,6 +70,34 @@ def test_the_assignor_sees_the_member_as_it_is_after_the_heartbeat() -> None:
     assert members["a"].topics == (topic_id("orders"),)
     assert (members["a"].rack, members["b"].rack) == ("r", None)
     assert partitions == {topic_id("orders"): 4, topic_id("payments"): 2}
+
+
+def test_the_assignor_sees_what_each_member_is_meant_to_have() -> None:
+    """K848-039, K848-041."""
+    desk = Desk()
+    settled(desk, "a", "b")
+    seen: list[Any] = []
+
+    def spy(members: Any, partitions: Any) -> Any:
+        seen.append({name: one.previous for name, one in members.items()})
+        return {name: dict(one.previous) for name, one in members.items()}
+
+    desk.shard.assignors["uniform"] = spy
+    beat(desk, "c", 0)
+    orders = topic_id("orders")
+    assert seen == [{"a": {orders: (0, 1)}, "b": {orders: (2, 3)}, "c": {}}]
+
+
+def test_only_those_who_give_something_up_are_concerned_when_one_joins() -> None:
+    """K848-185."""
+    desk = Desk(known=topics(orders=200))
+    names = [f"m-{number}" for number in range(40)]
+    settled(desk, *names)
+    desk.written()
+    beat(desk, "x", 0)  # stands among the first: dealt anew, everybody would get others
+    changed = [one.key.member_id for one in desk.written() if kinds([one]) == ["target"]]
+    assert len(changed) == 5  # it gets 4, each of another member
+    assert "x" in changed
 
 
 def test_a_plan_that_cannot_be_made_refuses_the_heartbeat_and_writes_nothing() -> None:
