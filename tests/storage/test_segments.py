@@ -1,8 +1,8 @@
+"""Segments of a log: rolled, read, cut, told by their files; and a disk that refuses or crashes."""
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests import golden_logs
-from tests.storage.contract import ALL, LogContract, batch, filled, values
+from tests.storage.contract import ALL, batch, filled, values
 from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import Broken, StorageError
@@ -14,26 +14,13 @@ from kohort.storage.segments import SegmentLog, delete_partition
 from kohort.wire import batch as batches
 
 FOLDER = "/data/topic-0"
+
 SMALL = LogConfig(segment_bytes=700, index_interval_bytes=150)
 
 
 def opened(disk, config=SMALL, **options):
     make_durable_directory(disk, FOLDER)
     return SegmentLog(FOLDER, disk, config, **options)
-
-
-class TestSegmentLogInMemory(LogContract):
-    @pytest.fixture
-    def log(self):
-        return opened(MemoryFiles())
-
-
-class TestSegmentLogOnDisk(LogContract):
-    @pytest.fixture
-    def log(self, tmp_path):
-        log = SegmentLog(f"{tmp_path}/topic-0", DiskFiles(), SMALL)
-        yield log
-        log.close()
 
 
 def test_it_is_a_log():
@@ -82,9 +69,6 @@ def test_headers_go_back_only_as_far_as_they_are_asked_for():
     disk.read_bytes = 0
     assert [one.max_timestamp for one in log.headers(1038)][-1] == 1039
     assert disk.read_bytes < log.size_bytes / 5
-
-
-# ---- segments
 
 
 def log_files(disk):
@@ -143,102 +127,6 @@ def test_retention_takes_whole_segments():
     assert log_files(disk) == names[1:]
     again = opened(disk)
     assert again.start == second + 1
-
-
-# ---- recovery
-
-
-@pytest.mark.parametrize("cut", [1, 12, 60, 61, 75])
-def test_a_torn_tail_is_cut(cut):
-    disk = MemoryFiles()
-    log = opened(disk, LogConfig())
-    written = filled(log, 5)
-    log.append(batch("torn", "tail"), 2)
-    path = f"{FOLDER}/00000000000000000000.log"
-    whole = sum(map(len, written))
-    del disk.files[path].now[whole + cut :]
-    log = opened(disk)
-    assert list(log.read(0, ALL)) == written
-    assert len(disk.files[path].now) == whole
-    assert log.append(batch("next"), 1) == log.end
-    assert values(opened(disk))[-1][1] == "next"
-
-
-@pytest.mark.parametrize("tail", [b"\x00" * 5000, b"\xff" * 300, bytes(range(256)) * 4])
-def test_what_is_no_batch_is_cut_from_the_tail(tail):
-    disk = MemoryFiles()
-    written = filled(opened(disk, LogConfig()), 5)
-    disk.files[f"{FOLDER}/00000000000000000000.log"].now += tail
-    log = opened(disk)
-    assert list(log.read(0, ALL)) == written
-    assert log.size_bytes == sum(map(len, written))
-
-
-def test_a_last_batch_with_a_wrong_crc_is_cut():
-    disk = MemoryFiles()
-    written = filled(opened(disk, LogConfig()), 5)
-    disk.files[f"{FOLDER}/00000000000000000000.log"].now[-1] ^= 1
-    assert list(opened(disk).read(0, ALL)) == written[:-1]
-
-
-@pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
-@pytest.mark.parametrize(
-    ("promise", "why"),
-    [
-        (Promise(synced=5), "offsets before 5 have been synced"),
-        (Promise(synced=9), "offsets before 9 have been synced"),
-        (Promise(clean=True), "the log was closed in order"),
-    ],
-)
-def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, promise, why):
-    disk = MemoryFiles()
-    written = filled(opened(disk, LogConfig()), 9, records=1)
-    position = sum(map(len, written[:4]))
-    path = f"{FOLDER}/00000000000000000000.log"
-    disk.files[path].now[position + at] ^= 0xFF
-    before = bytes(disk.files[path].now)
-    with pytest.raises(Broken, match=rf"{path} is damaged at byte {position}, offset 4: .*{why}"):
-        opened(disk, promise=promise)
-    assert disk.files[path].now == before
-
-
-@pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
-@pytest.mark.parametrize("promise", [Promise(), Promise(synced=4), Promise(synced=0)])
-def test_a_tail_with_a_hole_is_cut_and_told(at, promise):
-    """Pages reach a disk in any order: a good batch may follow what was lost."""
-    disk = MemoryFiles()
-    written = filled(opened(disk, LogConfig()), 9, records=1)
-    position = sum(map(len, written[:4]))
-    path = f"{FOLDER}/00000000000000000000.log"
-    size = len(disk.files[path].now)
-    disk.files[path].now[position + at] ^= 0xFF
-    log = opened(disk, promise=promise)
-    assert list(log.read(0, ALL)) == written[:4]
-    assert log.append(batch("next"), 1) == 5
-    (told,) = log.notices
-    assert f"{path} is torn at byte {position} and cut there" in told
-    assert f"{size - position} bytes from offset 4 on are given up" in told
-    assert "among them 4 that look like batches, with offsets 5 to 8" in told
-
-
-def test_a_batch_in_the_value_of_a_torn_record_stops_nobody():
-    disk = MemoryFiles()
-    log = opened(disk, LogConfig())
-    filled(log, 3, records=1)
-    inside = batches.stamp(batch("planted"), 4711, 0)
-    log.append(batches.build([(b"key", inside + bytes(500))], 1000), 1)
-    path = f"{FOLDER}/00000000000000000000.log"
-    del disk.files[path].now[-100:]
-    log = opened(disk, promise=Promise(synced=3))
-    assert log.end == 3
-    assert "with offsets 4711 to 4711" in log.notices[0]
-
-
-def test_a_whole_log_says_nothing():
-    disk = MemoryFiles()
-    filled(opened(disk), 30)
-    for promise in (Promise(), Promise(synced=30), Promise(clean=True)):
-        assert opened(disk, promise=promise).notices == []
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -375,6 +263,46 @@ def test_leader_epochs_that_cannot_be_read_are_told_and_made_anew(content):
     assert opened(disk).notices == []
 
 
+@pytest.mark.parametrize("stuck", [False, True])
+@pytest.mark.parametrize("power", [False, True])
+def test_a_segment_that_could_not_be_begun_hides_nothing(stuck, power):
+    """The log goes on in the one before; the empty file must not be taken for its end."""
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    written = filled(log, 3, records=1)
+    disk.faults["sync_directory", FOLDER] = 5
+    if stuck:
+        disk.faults["unlink", FOLDER] = 5
+    with pytest.raises(StorageError, match="has no room for a segment"):
+        log.roll()
+    if stuck:
+        with pytest.raises(StorageError, match=r"3\.log is in the way"):
+            log.append(batch("x"), 1)
+        del disk.faults["unlink", FOLDER]
+    log.append(batch("x"), 1)
+    log.sync()
+    again = opened(disk.after_power_loss() if power else disk.after_crash())
+    assert (again.end, len(log_files(again._files))) == (4, 1)
+    disk.faults.clear()
+    log.roll()
+    log.append(batch("y"), 1)
+    assert [name for _, name in values(opened(disk))][-2:] == ["x", "y"]
+    assert len(written) == 3
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_an_empty_segment_that_a_loss_of_power_has_brought_back(torn):
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    filled(log, 4, records=1)
+    disk.open(f"{FOLDER}/{3:020d}.log")
+    if torn:
+        del disk.files[f"{FOLDER}/{0:020d}.log"].now[-1:]
+    again = opened(disk, promise=Promise(synced=3))
+    assert (again.end, again.append(batch("x"), 1)) == ((3, 4) if torn else (4, 5))
+    assert log_files(disk) == [f"{0:020d}.log"]
+
+
 def test_what_is_synced():
     disk = MemoryFiles()
     log = opened(disk, LogConfig())
@@ -413,17 +341,6 @@ def test_every_crc_is_checked_on_request():
         opened(disk, check_all=True)
 
 
-@given(st.integers(0, 400), st.binary(max_size=100))
-def test_any_tail_is_cut_or_refused_never_read(cut, junk):
-    disk = MemoryFiles()
-    written = filled(opened(disk, LogConfig()), 4)
-    file = disk.files[f"{FOLDER}/00000000000000000000.log"]
-    cut = min(cut, len(file.now))
-    file.now[len(file.now) - cut :] = junk
-    kept = list(opened(disk).read(0, ALL))
-    assert kept == written[: len(kept)]
-
-
 def test_index_files_of_a_killed_broker_are_ignored_and_removed_when_wrong():
     disk = MemoryFiles()
     written = filled(opened(disk, LogConfig()), 3)
@@ -434,9 +351,6 @@ def test_index_files_of_a_killed_broker_are_ignored_and_removed_when_wrong():
     del disk.files[f"{FOLDER}/00000000000000000000.log"].now[-1:]
     opened(disk)
     assert "00000000000000000000.index" not in disk.names(FOLDER)
-
-
-# ---- a disk that refuses
 
 
 @pytest.mark.parametrize("room", [0, 1, 30, 61, 100])
@@ -552,9 +466,6 @@ def test_an_unusable_directory_is_a_storage_error(tmp_path):
         SegmentLog(f"{tmp_path}/file/topic-0", DiskFiles())
 
 
-# ---- crashes
-
-
 def work(disk, told):
     """Append, sync and let go; what has been promised is noted as it is."""
     log = opened(disk)
@@ -606,9 +517,6 @@ def test_offsets_are_not_given_out_twice_when_the_start_is_all_that_is_left():
     end = log.end
     log = opened(disk.after_power_loss())
     assert (log.start, log.end) == (end, end)
-
-
-# ---- what stands beside the segments
 
 
 def test_kafka_finds_its_checkpoint_of_leader_epochs():
@@ -663,9 +571,6 @@ def test_a_half_done_deletion_is_gone_over_again():
             left = disk.after_crash()
             assert left.names("/data") in (["topic-0"], [f"topic-0.{'1' * 32}-delete"])
     assert disk.names("/data") == []
-
-
-# ---- a real broker's folders
 
 
 @pytest.mark.parametrize("name", golden_logs.NAMES)
