@@ -192,9 +192,7 @@ class KohortError(Exception):
 
 
 class ApiError(KohortError):
-    """An expected refusal: a protocol code, and a text with the thing, the value
-    and what was expected.
-    """
+    """An expected refusal: a protocol code, and a text that says what was expected."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)

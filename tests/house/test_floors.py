@@ -63,12 +63,14 @@ STRANGERS = [
     ("kohort.spark.sources", "kohort.spark.tables", "a source keeps nothing"),
     ("kohort.spark.gold", "kohort.spark.tables", "a measure is given its frames"),
     ("kohort.spark.gold", "kohort.spark.sources", "a measure is given its frames"),
+    ("kohort.spark.report", "pyspark", "it is drawn where there is no Spark"),
     ("kohort.cli", "kohort.server", "commands speak to brokers through the client"),
     ("kohort", "kohort.sim", "the simulator imports everything and nothing imports it"),
 ]
 DOORS = {  # who may do what STRANGERS forbids, and why
     ("kohort.cli.serve", "kohort.server"): "the one command that is a broker",
     ("kohort.sim", "kohort.sim"): "its own parts",
+    ("kohort.cli.inspect_data", "kohort.storage"): "it asks no broker: it mends what one has left",
 }
 
 BANNED_MODULES = {"asyncio", "socket", "time", "random", "logging", "threading", "secrets"}

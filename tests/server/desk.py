@@ -42,6 +42,8 @@ class Desk(World):
         files: Any = None,
         path: str = "/data",
         may: May = everyone_may,
+        seed: int = 11,
+        now: int = START,
         **settings: str,
     ) -> None:
         super().__init__(
@@ -49,7 +51,8 @@ class Desk(World):
             nodes=nodes,
             files=files,
             path=path,
-            seed=11,
+            seed=seed,
+            now=now,
             may=may,
         )
         self.clients = [self.connect(node) for node in range(nodes)]

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from kohort.storage import files as files_module
-from kohort.storage.files import DiskFiles, read_whole, replace_whole
+from kohort.storage.files import DiskFiles, ReadOnlyFiles, is_in_use, read_whole, replace_whole
 
 
 @pytest.fixture
@@ -47,6 +47,36 @@ def test_a_forgotten_file_closes_itself(files, tmp_path):
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_a_lock_file_that_was_removed_lets_nobody_in(files, tmp_path):
+    lock = files.lock(f"{tmp_path}/.lock")
+    files.unlink(f"{tmp_path}/.lock")
+    with pytest.raises(BlockingIOError):
+        files.lock(f"{tmp_path}/.lock")
+    assert is_in_use(str(tmp_path))
+    lock.close()
+    assert not is_in_use(str(tmp_path))
+    files.lock(f"{tmp_path}/.lock").close()
+
+
+def test_files_to_look_at_only(files, tmp_path):
+    files.open(f"{tmp_path}/one").write(0, b"text")
+    looking = ReadOnlyFiles()
+    assert looking.open(f"{tmp_path}/one").read(0, 10) == b"text"
+    for change in (
+        lambda: looking.open(f"{tmp_path}/two"),
+        lambda: looking.open(f"{tmp_path}/one").write(0, b"x"),
+        lambda: looking.make_directory(f"{tmp_path}/two"),
+        lambda: looking.remove_directory(str(tmp_path)),
+        lambda: looking.rename(f"{tmp_path}/one", f"{tmp_path}/two"),
+        lambda: looking.unlink(f"{tmp_path}/one"),
+        lambda: looking.sync_directory(str(tmp_path)),
+        lambda: looking.lock(f"{tmp_path}/.lock"),
+    ):
+        with pytest.raises(OSError):
+            change()
+    assert files.names(str(tmp_path)) == ["one"]
 
 
 def test_names_and_directories(files, tmp_path):

@@ -263,6 +263,46 @@ def test_leader_epochs_that_cannot_be_read_are_told_and_made_anew(content):
     assert opened(disk).notices == []
 
 
+@pytest.mark.parametrize("stuck", [False, True])
+@pytest.mark.parametrize("power", [False, True])
+def test_a_segment_that_could_not_be_begun_hides_nothing(stuck, power):
+    """The log goes on in the one before; the empty file must not be taken for its end."""
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    written = filled(log, 3, records=1)
+    disk.faults["sync_directory", FOLDER] = 5
+    if stuck:
+        disk.faults["unlink", FOLDER] = 5
+    with pytest.raises(StorageError, match="has no room for a segment"):
+        log.roll()
+    if stuck:
+        with pytest.raises(StorageError, match=r"3\.log is in the way"):
+            log.append(batch("x"), 1)
+        del disk.faults["unlink", FOLDER]
+    log.append(batch("x"), 1)
+    log.sync()
+    again = opened(disk.after_power_loss() if power else disk.after_crash())
+    assert (again.end, len(log_files(again._files))) == (4, 1)
+    disk.faults.clear()
+    log.roll()
+    log.append(batch("y"), 1)
+    assert [name for _, name in values(opened(disk))][-2:] == ["x", "y"]
+    assert len(written) == 3
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_an_empty_segment_that_a_loss_of_power_has_brought_back(torn):
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig())
+    filled(log, 4, records=1)
+    disk.open(f"{FOLDER}/{3:020d}.log")
+    if torn:
+        del disk.files[f"{FOLDER}/{0:020d}.log"].now[-1:]
+    again = opened(disk, promise=Promise(synced=3))
+    assert (again.end, again.append(batch("x"), 1)) == ((3, 4) if torn else (4, 5))
+    assert log_files(disk) == [f"{0:020d}.log"]
+
+
 def test_what_is_synced():
     disk = MemoryFiles()
     log = opened(disk, LogConfig())

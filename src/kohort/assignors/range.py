@@ -21,9 +21,7 @@ def assign(
     members: Mapping[MemberId, Subscription],
     partitions: Mapping[TopicId, int],
 ) -> Plan:
-    """Plan. The result depends on the ids of members and instances, not on the
-    order of the input.
-    """
+    """The plan. It depends on the ids of members and instances, not on the input's order."""
     plan: Plan = {member: {} for member in members}
     subscriptions = by_subscription(members, partitions)
     in_order = ordered(members)

@@ -206,9 +206,7 @@ class Leveller:
         deal(chunks, wanting)
 
     def relieve(self, reading: Reading) -> bool:
-        """Move single partitions from the most to the least loaded, until they differ
-        by one at most.
-        """
+        """Move single partitions from the most to the least loaded until they are level."""
         readers = [self.equals[index] for index in reading.readers]
         least = min(min(one.by_load) for one in readers)
         if max(max(one.by_load) for one in readers) - least < 2:

@@ -80,9 +80,7 @@ class ClusterCommand(Command):
 
 
 def cluster_of(args: Namespace) -> "Cluster | None":
-    """The cluster in the arguments, which the caller must close; None, with a complaint,
-    when they name none.
-    """
+    """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
     from kohort.client.cluster import Cluster
     from kohort.client.connection import Address
 
@@ -108,9 +106,7 @@ class AdminCommand(ClusterCommand):
         )
 
     def mistake(self, _args: Namespace) -> str | None:
-        """What is wrong with the arguments together, though each by itself is fine;
-        None if nothing is.
-        """
+        """What is wrong with arguments that are fine one by one; None if nothing is."""
         return None
 
     def question(self, _args: Namespace) -> str | None:
@@ -122,9 +118,7 @@ class AdminCommand(ClusterCommand):
         raise NotImplementedError
 
     def show(self, answer: Any, args: Namespace, output: Output) -> int:
-        """Show what `ask` has found out, and return the exit code. This
-        asks the cluster nothing.
-        """
+        """Show what `ask` has found out; returns the exit code. Asks the cluster nothing."""
         raise NotImplementedError
 
     def main(self, args: Namespace) -> int:
@@ -169,9 +163,7 @@ def add_yes(parser: ArgumentParser) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether a person says yes. Without a terminal at both ends nobody can be asked, and
-    a script goes on.
-    """
+    """Whether a person says yes. Without a terminal at both ends a script simply goes on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     erase_progress()

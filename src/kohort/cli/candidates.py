@@ -37,9 +37,7 @@ class Candidate(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Why a group is not deleted. `is_failure` is false where nobody asked for it,
-    or it is gone.
-    """
+    """Why a group is not deleted. No failure: nobody asked for it, or it is gone."""
 
     result: str
     why: str

@@ -134,9 +134,7 @@ def _field(label: str, data: bytes | None) -> dict[str, str | None]:
 
 
 def _write(data: bytes) -> None:
-    """Write a line. A terminal gets text that cannot move its cursor, a
-    pipe the bytes unchanged.
-    """
+    """Write a line: to a terminal as text that cannot move its cursor, else the bytes."""
     if sys.stdout.isatty():
         sys.stdout.write(printable(data.decode(errors="backslashreplace")) + "\n")
     else:

@@ -93,9 +93,7 @@ def _log_to_stderr(level: str) -> None:
     import logging
 
     class OneLine(logging.Formatter):
-        """Escapes line breaks: clients choose names, and one of them must not begin a
-        line of the log.
-        """
+        """Escapes line breaks: a name that a client chose must not begin a line of the log."""
 
         def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
             record.message = record.message.translate(CONTROLS)

@@ -329,8 +329,7 @@ class Connection(asyncio.Protocol):
             self._gone.set_result(None)
 
     def _guess(self) -> tuple[str, str]:
-        """How far the handshake came before the broker closed without a word, and
-        what that may mean.
+        """How far the handshake came before the broker closed without a word; what that may mean.
 
         A port that wants SASL answers ApiVersions, and closes at any other request.
         """

@@ -70,9 +70,7 @@ def heartbeat(state: State, call: Call[HeartbeatRequest], now: Millis) -> Effect
 
 
 def leave(state: State, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
-    """An administrator may remove members of a consumer group as well,
-    whichever protocol they use.
-    """
+    """An administrator may remove members of a consumer group as well."""
     request = call.request
     group = state.groups.get(_named(request.group_id))
     leaving = request.members

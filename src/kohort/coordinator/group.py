@@ -35,9 +35,7 @@ class Group:
         raise NotImplementedError
 
     def check_commit(self, _call: Call[OffsetCommitRequest], _topics: Topics) -> Session | None:
-        """The session that a commit renews, if any. Raises ApiError where the
-        caller may not commit.
-        """
+        """The session that a commit renews, if any. Raises ApiError for a refused commit."""
         raise self._without_offsets()
 
     def check_fetch(self, _wanted: OffsetFetchRequestGroup) -> None:

@@ -194,8 +194,7 @@ def encode_commit_value(value: OffsetCommitValue) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> Record | Unknown:
-    """The key and value of a record of the log. Bytes behind the last field are
-    ignored, as upstream does.
+    """The key and value of a record. Bytes behind the last field are ignored, as upstream does.
 
     Raises WireError for bytes that are no such record, and for an unknown version of a value: the
     partition then cannot be loaded.

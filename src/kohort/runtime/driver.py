@@ -136,9 +136,7 @@ class PartitionDriver(Generic[M]):
             self._retry_at = Millis(self._retry_at + by_ms)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
-        """Give the machine the next image of the cluster's topics; `turn` does
-        what follows from it.
-        """
+        """Give the machine the next image of the topics; `turn` does what follows from it."""
         follows = self.machine.topics_changed(topics, now)
         if self.condition is Condition.ACTIVE:
             self._chores.append(follows)
@@ -244,9 +242,7 @@ class PartitionDriver(Generic[M]):
             turn.take(effects, encoded)
 
     def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
-        """Take calls in the order in which they came. One that fails is
-        refused, and changes nothing.
-        """
+        """Take calls in their order. One that fails is refused, and changes nothing."""
         ask, encoded, take = self.machine.call, turn.encoded, turn.take
         for call in calls:
             rounds = 0
@@ -268,9 +264,7 @@ class PartitionDriver(Generic[M]):
                 self._remember(call, effects)
 
     def _refusal(self, call: Call[Any], error: Exception) -> ApiError:
-        """The answer to a call that has failed: what is wrong with it, or that
-        the fault is ours.
-        """
+        """The answer to a call that has failed: what is wrong with it, or with us."""
         if isinstance(error, ApiError):
             return error
         if isinstance(error, WireError):

@@ -51,9 +51,7 @@ class Machine(Protocol):
         """A producer's transaction has ended."""
 
     def encode(self, record: Any) -> tuple[bytes, bytes | None]:
-        """The key and the value of a record. Raises WireError for one that is too
-        large for any log.
-        """
+        """The key and the value of a record. Raises WireError where no log has room."""
 
     def decode(self, key: bytes, value: bytes | None) -> Any:
         """The record. Raises WireError for an unknown version: half a log is worse than none."""

@@ -34,7 +34,7 @@ class Kind(IntEnum):
     TRANSACTIONAL_ID = 5
 
 
-# Under their own names: to look one up in its class takes Python longer than the whole question.
+# Under their own names: looking one up in its class takes longer than the whole question.
 (
     READ,
     WRITE,

@@ -85,8 +85,7 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
-        """Open the logs, bind the ports, begin to answer. The groups of a large log answer
-        once it is read.
+        """Open the logs, bind the ports, begin to answer. Groups may still be loading.
 
         Raises OSError when a port is taken, KohortError when the data directory cannot be used.
         """
@@ -366,9 +365,7 @@ class Broker:
             )
 
     def _sweep_pause(self) -> float:
-        """Seconds between two sweeps: a silent connection is found a quarter of its
-        limit late at most.
-        """
+        """Seconds between two sweeps: a quarter of the time after which silence ends."""
         idle_ms = self.config.connections_max_idle_ms
         if idle_ms < 0:
             return SWEEP_SECONDS

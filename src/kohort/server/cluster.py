@@ -1,5 +1,4 @@
-"""Everything that the nodes of one process share: topics, partitions, shards, and
-the turns they take.
+"""What the nodes of one process share: topics, partitions, shards, and their turns.
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake_at` says when to
 come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
@@ -124,7 +123,7 @@ class Cluster:
         return False
 
     def close(self) -> None:
-        """Make durable what is not, note that, and release every file."""
+        """Make every log durable, note that, and release every file."""
         clean = self.table.whole
         synced = {}
         for place, partition in self.table.open.items():
@@ -199,9 +198,7 @@ class Cluster:
         self._submitted[driver] = None
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
-        """A partition has grown. Readers and its answer wait until that
-        is durable: see `answer_behind`.
-        """
+        """A partition has grown. Readers wait until that is durable, and so does its answer."""
         self._now = now
         partition.unread_bytes += size_bytes
         self.durability.wrote(partition)
@@ -270,9 +267,7 @@ class Cluster:
                 self._after_turn(driver)
 
     def clock_jumped(self, by_ms: int) -> None:
-        """The wall clock has jumped, though the same time passed for
-        everybody: move the deadlines.
-        """
+        """The wall clock has jumped while time went on as ever: the deadlines move with it."""
         for driver in self.drivers.values():
             driver.clock_jumped(by_ms)
         self.waiting.clock_jumped(by_ms)
@@ -319,9 +314,7 @@ class Cluster:
         return self.durability.begin()
 
     def end_sync(self, one: Written, outcome: Offset | Broken) -> None:
-        """One log is durable up to an end, or its sync has failed: release the answers
-        that waited for it.
-        """
+        """One log is durable up to an end, or its sync has failed: release what waited for it."""
         if isinstance(outcome, Broken):
             self.observe.error(f"{one} could not be synced and is out of service: {outcome}")
         self.durability.end(one, outcome)

@@ -1,5 +1,4 @@
-"""Long work for the disk, which must not stop the loop: write the catalog, create and
-open logs, remove folders.
+"""Long work for the disk, beside the loop: write the catalog, open and remove logs.
 
 The driver of the cluster takes a piece of work, runs it on any thread, and gives it back. One piece
 is out at a time. Nothing that a request sees changes in between: a topic exists once its change is

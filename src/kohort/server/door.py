@@ -203,9 +203,7 @@ def _too_long(name: str, text: str) -> str:
 
 
 def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
-    """Where the body of a request starts. The client id is nearly always that
-    of the last request.
-    """
+    """Where the body of a request starts. The client id is nearly always the last one's."""
     head = connection.head
     if (
         head

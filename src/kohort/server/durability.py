@@ -69,9 +69,7 @@ class Durability:
             token.answer(response)
 
     def forget(self, one: Written, leave: Callable[[], None]) -> None:
-        """It is gone: no answer waits for it any longer. `leave` is called once no
-        sync uses its log.
-        """
+        """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
         self._dirty.pop(one, None)
         self._release(one, None)
         if one in self._in_sync:

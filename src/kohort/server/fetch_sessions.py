@@ -70,9 +70,7 @@ class Session:
     def changes(
         self, responses: list[FetchableTopicResponse], *, everything: bool
     ) -> list[FetchableTopicResponse]:
-        """What the client must be told about an answer: records, errors, and
-        offsets that have moved.
-        """
+        """What is new in an answer: records, errors, and offsets that have moved."""
         told = []
         for topic in responses:
             watched = self.partitions.get((topic.topic, TopicId(topic.topic_id)), {})
@@ -118,9 +116,7 @@ class Session:
 
 
 class FetchSessions:
-    """The sessions of one node, the least recently used first: that one goes when
-    there are too many.
-    """
+    """The sessions of one node. When there are too many the least recently used goes."""
 
     def __init__(self, slots: int, new_uuid: Callable[[], bytes]) -> None:
         self._slots = slots

@@ -1,5 +1,4 @@
-"""Unchanged heartbeats, answered from their bytes: only the correlation id differs
-from the one before.
+"""Heartbeats that repeat the last one but for the correlation id, answered from memory.
 
 The memory is bounded and stands in front of the normal path. It applies only while the coordinator
 holds the very state that it was taken from (`coordinator/consumer/quiet.py`).

@@ -31,9 +31,7 @@ class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
 
 
 def check_readable(records: bytes | None) -> None:
-    """Raises ApiError for a batch that upstream takes for damaged on the way: it then
-    refuses the whole request.
-    """
+    """Raises ApiError for damage on the way: upstream then refuses the whole request."""
     if records is not None and len(records) >= PREFIX_SIZE:
         _next_size(records, 0)
 

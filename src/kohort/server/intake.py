@@ -42,9 +42,7 @@ class Intake:
         return self._reserved > 0
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they came. Raises WireError when the stream is lost; `frames`
-        has the whole ones.
-        """
+        """Take bytes. Raises WireError when the stream is lost; `frames` has the whole ones."""
         reader = self._reader
         for frame in reader.feed(data):
             size = len(frame)

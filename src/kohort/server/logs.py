@@ -29,25 +29,21 @@ class Logs(Protocol):
         self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis
     ) -> Log: ...
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
-        """Remove logs of a topic that nobody holds: for good when this returns. Those that are
-        still there, and why.
+        """Remove logs of a topic that are not in use, for good when this returns. Returns those
+        that are still there, and why.
         """
 
     def sync_names(self) -> None:
-        """Make it durable which logs there are: one that was opened counts
-        only then. Raises StorageError.
-        """
+        """Make it durable which logs exist. Raises StorageError."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Begin to clean a log, a slice at each step; None when it does not need it."""
 
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
-        """Write down up to where logs are durable: damage before that is never taken for a torn
-        tail. Raises StorageError.
-        """
+        """Write down how far logs are durable: before that, nothing is cut. Raises StorageError."""
 
     def close(self, *, clean: bool = False) -> None:
-        """`clean`: every log was synced and closed, and that is noted."""
+        """Close. `clean` says that every log was synced and closed; this is noted."""
 
 
 class MemoryLogs:
@@ -63,7 +59,7 @@ class MemoryLogs:
         return {}
 
     def sync_names(self) -> None:
-        """Nothing is durable here."""
+        """Nothing to do: no name is durable in memory."""
 
     def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
         """Memory is not compacted: such a broker does not live long enough to need it."""
@@ -71,7 +67,7 @@ class MemoryLogs:
         return None
 
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
-        """Nothing of it will be opened again."""
+        """Nothing to do: a log in memory is never opened again."""
 
     def close(self, *, clean: bool = False) -> None:
         """Memory needs no closing."""

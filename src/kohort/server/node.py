@@ -34,9 +34,7 @@ class Node:
         return self.driver_of(group_id)
 
     def driver_of(self, group_id: GroupId) -> Driver:
-        """The shard of a group. Raises ApiError where another node has it, or its
-        log is not open.
-        """
+        """The shard of a group. Raises ApiError where it is elsewhere or not open."""
         placement = self.cluster.placement
         if len(placement.node_ids) > 1 and placement.coordinator_of(group_id).id != self.id:
             raise ApiError(

@@ -26,9 +26,7 @@ from kohort.terms import TopicId, uuid_text
 
 
 def new_uuid() -> bytes:
-    """16 random bytes for an id whose text does not begin with a dash, which tools
-    take for an option.
-    """
+    """16 random bytes. The id's text does not begin with a dash, as options of tools do."""
     while True:
         value = uuid4().bytes
         if not uuid_text(value).startswith("-"):

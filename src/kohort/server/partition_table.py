@@ -91,7 +91,7 @@ class PartitionTable:
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
 
     def note_synced(self) -> None:
-        """Have it written down up to where logs are durable."""
+        """Have the ends of the durable logs written down."""
         self._note_synced = True
 
     @property
@@ -180,8 +180,8 @@ class PartitionTable:
         return some
 
     def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
-        """The partitions of these topics that are neither open nor damaged nor being opened, those
-        of groups first, then those that have not been refused.
+        """The partitions of these topics that are neither open nor damaged nor being opened: those
+        of groups first, then those that have not failed before.
         """
         opening = set(self._opening)
         in_order = sorted(topics, key=lambda topic: topic.name != OFFSETS_TOPIC)

@@ -44,9 +44,7 @@ class Found(NamedTuple):
 
 
 class Partition:
-    """One partition. After a failed sync it stays failed, since its state on
-    the disk is unknown.
-    """
+    """One partition. After a failed sync it stays failed: nobody knows what is on the disk."""
 
     __slots__ = (
         "_producer_expiration_ms",
@@ -69,7 +67,7 @@ class Partition:
         self.high_watermark = log.end
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
-        self.damage = ""  # what somebody has come across who wanted to read
+        self.damage = ""  # that a reader has come across
         self._producers: Producers | None = None
         self._producer_expiration_ms = broker.producer_id_expiration_ms
 

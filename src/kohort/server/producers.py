@@ -32,9 +32,7 @@ class _Producer:
 
 
 class Producers:
-    """The producers of one partition, by id. Calling `written` for each batch of
-    a log rebuilds them.
-    """
+    """The producers of one partition, by id. `written` for each batch rebuilds them."""
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}

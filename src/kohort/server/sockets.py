@@ -1,6 +1,4 @@
-"""The sockets of a broker: bytes in and out, and limits. `connection.py` knows
-what the bytes mean.
-"""
+"""The sockets of a broker: bytes and limits. `connection.py` knows what the bytes mean."""
 
 import asyncio
 import logging
@@ -62,9 +60,7 @@ class Sockets:
         return True
 
     def feed_starved(self) -> None:
-        """There may be room again: let connections that wait for it read on,
-        one after the other.
-        """
+        """There may be room again: let those that wait for it read on, one by one."""
         for protocol in list(self.starved):
             if not protocol.read_on_if_fed():
                 return

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from kohort.config import read_properties
-from kohort.errors import Broken, StorageError, WireError
+from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
+from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
 from kohort.storage.recovery import Promise
-from kohort.storage.segment import Segment, segment_bases
+from kohort.storage.segment import segment_bases
 from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
 from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
@@ -27,6 +28,18 @@ _KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobod
 
 Places = Mapping[tuple[str, int], Offset]
 """An offset of partitions: by topic and index."""
+
+
+def is_partition(files: Files, path: str, name: str) -> bool:
+    """Whether a name in a directory stands for the folder of a partition. May raise OSError."""
+    place = checkpoints.split_name(name)
+    if place is None or place[0] == _KAFKA_METADATA:
+        return False
+    try:
+        inside = files.names(f"{path}/{name}")
+    except NotADirectoryError:
+        return False
+    return checkpoints.PARTITION_METADATA in inside or bool(segment_bases(inside))
 
 
 class LogDirectory:
@@ -130,19 +143,16 @@ class LogDirectory:
         found: dict[str, list[int]] = {}
         for name in self._files.names(self.path):
             place = checkpoints.split_name(name)
-            if place is not None and place[0] != _KAFKA_METADATA and self._is_partition(name):
+            if place is not None and self._is_partition(name):
                 found.setdefault(place[0], []).append(place[1])
         return {topic: sorted(found[topic]) for topic in sorted(found)}
 
     def _is_partition(self, name: str) -> bool:
         try:
-            inside = self._files.names(f"{self.path}/{name}")
-        except NotADirectoryError:
-            return False
+            return is_partition(self._files, self.path, name)
         except OSError as error:
             self.notices.append(f"{self.path}/{name} is left alone: {error}")
             return False
-        return checkpoints.PARTITION_METADATA in inside or bool(segment_bases(inside))
 
     def adopt(self, topic: str, index: int) -> int:
         """Take in the log of a partition that somebody else has written: the highest producer id in
@@ -152,28 +162,14 @@ class LogDirectory:
         What stands behind damage is not seen; the partition is not served then either.
         """
         folder = f"{self.path}/{topic}-{index}"
-        highest = -1
-        holes: list[tuple[Offset, Offset]] = []
-        end = self._starts.get((topic, index), Offset(0))
+        start = self._starts.get((topic, index), Offset(0))
         try:
-            bases = segment_bases(self._files.names(folder))
-            for base in bases:
-                if end < base:
-                    holes.append((end, base))
-                segment = Segment(self._files, folder, base, interval=1 << 30)
-                end = base
-                for _, header in segment.headers():
-                    highest = max(highest, header.producer_id)
-                    if base == bases[-1] and end < header.base_offset:
-                        holes.append((end, Offset(header.base_offset)))
-                    end = Offset(header.last_offset + 1)
-            if holes:
-                checkpoints.write_holes(self._files, folder, holes)
-        except WireError:
-            return highest
+            found = survey(self._files, folder, start)
+            if found.holes:
+                checkpoints.write_holes(self._files, folder, found.holes)
         except OSError as error:
             raise StorageError(f"{folder} cannot be read: {error}") from error
-        return highest
+        return found.highest_producer_id
 
     def topic_id(self, topic: str, index: int) -> TopicId | None:
         """The topic id that a partition's folder names, if it names one. Raises StorageError for a

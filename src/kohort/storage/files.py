@@ -1,5 +1,6 @@
 """The only door to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -52,8 +53,8 @@ class Files(Protocol):
 class DiskFile:
     """A file descriptor that closes itself with its last user: a sync may outlive its segment."""
 
-    def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __init__(self, path: str, flags: int = os.O_RDWR | os.O_CREAT) -> None:
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def read(self, position: int, count: int) -> bytes:
         data = os.pread(self._descriptor, count, position)
@@ -173,6 +174,51 @@ class DiskFiles:
 
     def lock(self, path: str) -> File:
         return _LockedFile(path)
+
+
+class ReadOnlyFiles(DiskFiles):
+    """The real file system, for looking only: what would change it is refused."""
+
+    def open(self, path: str) -> File:
+        return DiskFile(path, os.O_RDONLY)
+
+    def make_directory(self, path: str) -> list[str]:
+        raise _read_only(path)
+
+    def remove_directory(self, path: str) -> None:
+        raise _read_only(path)
+
+    def rename(self, old: str, new: str) -> None:
+        raise _read_only(f"{old} to {new}")
+
+    def unlink(self, path: str) -> None:
+        raise _read_only(path)
+
+    def sync_directory(self, path: str) -> None:
+        raise _read_only(path)
+
+    def lock(self, path: str) -> File:
+        raise _read_only(path)
+
+
+def _read_only(what: str) -> OSError:
+    return OSError(errno.EROFS, os.strerror(errno.EROFS), what)
+
+
+def is_in_use(directory: str) -> bool:
+    """Whether a broker of ours holds a directory; nothing is left of the question. May raise
+    OSError.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def make_durable_directory(files: Files, path: str) -> None:

@@ -67,6 +67,18 @@ def recover(last: Segment, promise: Promise, holes: Holes) -> str:
     return told
 
 
+def never_begun(before: Segment, last: Segment) -> bool:
+    """Whether an empty last segment was made and then not used: its log went on in the one before,
+    because the disk had refused the rest of the change. May raise OSError.
+    """
+    if last.size:
+        return False
+    before.behind = None
+    bad = before.scan(check=False)
+    before.behind = last.base_offset
+    return before.end > last.base_offset or (bad is not None and before.end == last.base_offset)
+
+
 def torn(last: Segment, position: int, reason: str) -> str:
     """What is lost with the tail of a segment, in a line."""
     text = (

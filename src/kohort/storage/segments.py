@@ -20,7 +20,7 @@ from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.files import Files
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
-from kohort.storage.recovery import NOTHING, Promise, recover
+from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
 from kohort.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -70,6 +70,9 @@ class SegmentLog:
         self._bases: list[Offset] = []
         self._unsynced: dict[Segment, None] = {}
         self._torn = False
+        self._stray = (
+            ""  # a segment that was made and is not used: nothing may be written beyond it
+        )
         self._unknown = ""  # why nobody knows what is on the disk, once a sync has failed
         self.cleaned_end = Offset(0)  # compaction has seen what is before
         self.notices: list[str] = []
@@ -135,6 +138,10 @@ class SegmentLog:
         self.end = Offset(0)
         if not self._segments:
             return
+        if len(self._segments) > 1 and never_begun(*self._segments[-2:]):
+            self._unlink_segment(self._segments.pop())
+            self._bases.pop()
+            self._segments[-1].behind = None
         last = self._segments[-1]
         cut = recover(last, promise, self._holes)
         if cut:
@@ -207,7 +214,7 @@ class SegmentLog:
     def append(self, batch: bytes, count: int) -> Offset:
         if self._unknown:
             raise Broken(self._unknown)
-        if self._torn:
+        if self._torn or self._stray:
             self._mend()
         segment = self._segments[-1]
         base = self.end
@@ -247,12 +254,20 @@ class SegmentLog:
             self._torn = True
 
     def _mend(self) -> None:
+        """Take back what a write or a roll has left half done. Raises StorageError."""
         segment = self._segments[-1]
         try:
-            segment.file.truncate(segment.size)
+            if self._torn:
+                segment.file.truncate(segment.size)
+            self._torn = False
         except OSError as error:
             raise StorageError(f"{segment.path} has a torn tail: {error}") from error
-        self._torn = False
+        try:
+            if self._stray:
+                self._files.unlink(self._stray)
+            self._stray = ""
+        except OSError as error:
+            raise StorageError(f"{self._stray} is in the way: {error}") from error
 
     def roll(self) -> Segment:
         """Close the last segment and begin a new one, so that retention and cleaning may have it.
@@ -263,12 +278,20 @@ class SegmentLog:
         last = self._segments[-1]
         if not last.size:
             return last
+        self._mend()
         self._sync_segment(last)
         self.synced = self.end
         try:
             segment = self._opened(self.end)
+        except OSError as error:
+            raise StorageError(f"{self.directory} has no room for a segment: {error}") from error
+        try:
             self._files.sync_directory(self.directory)
         except OSError as error:
+            segment.file.close()
+            self._stray = segment.path
+            with suppress(StorageError):
+                self._mend()
             raise StorageError(f"{self.directory} has no room for a segment: {error}") from error
         self._add(segment)
         return segment

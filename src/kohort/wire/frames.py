@@ -1,6 +1,4 @@
-"""Frames: four bytes of size, a header, a body. However the stream is cut, the
-frames are the same.
-"""
+"""Frames: four bytes of size, a header, a body; the same, however the stream is cut."""
 
 from struct import Struct
 from typing import NamedTuple

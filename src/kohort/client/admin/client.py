@@ -200,9 +200,7 @@ class AdminClient:
         )
 
     async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
-        """All topics, sorted by name; with `internal`, also those that
-        brokers keep for themselves.
-        """
+        """All topics, sorted by name; with `internal` those of the brokers, too."""
         return await topics.list_topics(self._cluster, internal=internal, deadline=self._deadline())
 
     async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:

@@ -151,9 +151,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
-    """The offsets in topics of either shape. Partitions that were asked for come
-    first, all of them.
-    """
+    """The offsets in topics of either shape: first, and all, those that were asked for."""
     offsets: dict[TopicPartition, CommittedOffset | ApiError | None] = {
         one: unanswered("partition", one) for one in wanted or ()
     }

@@ -103,9 +103,7 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
 
 
 def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """The answer to a member of the current generation. The leader also learns who
-    else is in it.
-    """
+    """The answer to a member of the current generation. The leader learns the others."""
     members = []
     if member.id == group.leader:
         members = [

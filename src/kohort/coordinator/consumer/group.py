@@ -323,9 +323,7 @@ def _had_since(
 
 
 def _named(topics: Topics, *parts: Mapping[TopicId, Iterable[int]]) -> describe.Assignment:
-    """Partitions by topic name, put together from parts (KAFKA-20431). Deleted
-    topics are left out.
-    """
+    """Partitions by topic name (KAFKA-20431). Deleted topics are left out."""
     together: dict[TopicId, list[int]] = {}
     for part in parts:
         for topic_id, partitions in part.items():

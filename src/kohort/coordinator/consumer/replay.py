@@ -72,9 +72,7 @@ def member(
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    """What a member says about itself. The tombstone of this record is the last
-    one about a member.
-    """
+    """What a member says about itself. Its tombstone is the last one about the member."""
     member_id = MemberId(key.member_id)
     if value is None:
         _drop(state, GroupId(key.group_id), member_id)

@@ -72,9 +72,7 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
 
 
 def _check_caller(state: State, call: Call[OffsetCommitRequest], now: Millis) -> None:
-    """Raises ApiError where the caller may not commit. A commit that renews a
-    session does so here.
-    """
+    """Raises ApiError where the caller may not commit. Renews the session of a member."""
     request = call.request
     group = state.groups.get(GroupId(request.group_id))
     epoch = request.generation_id_or_member_epoch

@@ -15,9 +15,7 @@ from kohort.wire.messages.offset_delete import (
 
 
 def delete(state: State, call: Call[OffsetDeleteRequest], _now: Millis) -> Effects:
-    """Refuse each topic that a member still reads. Deleting an offset that
-    does not exist succeeds.
-    """
+    """Delete offsets, except of topics that a member still reads. A missing one is a success."""
     request = call.request
     if not request.group_id:
         raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")

@@ -54,9 +54,7 @@ class Offsets:
         return (topic, partition) in self.open_partitions(group_id)
 
     def partitions_of(self, group_id: GroupId) -> Iterator[Partition]:
-        """The partitions the group has an offset for: committed ones, then
-        those only in transactions.
-        """
+        """The group's partitions with an offset: committed ones, then those in transactions."""
         tables = self.of(group_id)
         for topic, table in tables.items():
             for partition in table.partitions():

@@ -64,7 +64,7 @@ def _judged(
             check_once(count, "id" if name is None else "name")
             topic = _named(draft, may, client, name, TopicId(topic_id))
             if may(client, DESCRIBE, TOPIC, topic.name):
-                shown = topic.name  # else whoever knows the id would learn it
+                shown = topic.name  # else a client that knows the id would learn the name
             check(may, client, DELETE, TOPIC, topic.name)
             judged[name, topic_id] = _deletable(topic)
         except ApiError as error:

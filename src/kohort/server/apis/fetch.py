@@ -178,9 +178,7 @@ class _Reading:
         error: ApiError,
         elsewhere: dict[int, NodeEndpoint],
     ) -> PartitionData:
-        """The error of one partition. For some errors the wait of others goes
-        on, as upstream's does.
-        """
+        """The error of one partition. For some errors others wait on, as upstream's do."""
         not_there = error.code in _NOT_THERE
         if not not_there:
             self.failed = True

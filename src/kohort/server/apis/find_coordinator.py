@@ -39,9 +39,7 @@ def find_coordinator(
 
 
 def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: str) -> Coordinator:
-    """The answer for one key. `fine` is the text for no error, which differs
-    from version to version.
-    """
+    """The answer for one key. `fine` is the text for no error, by version."""
     try:
         found = _found(node, client, key_type, key)
     except ApiError as error:

@@ -1,5 +1,4 @@
-"""Requests about groups: find the shards they belong to, and make one answer
-of the shards' answers.
+"""Requests about groups: find their shards, and make one answer of the shards' answers.
 
 What this release cannot do yet is refused here, before a coordinator is asked.
 """
@@ -37,7 +36,7 @@ DELETED_AT_ONCE = 8
 
 
 def one_group(node: Node, call: Call[Any]) -> None:
-    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's shard answers."""
+    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: pass on to the group's shard."""
     driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
     if getattr(call.request, "group_instance_id", None) is not None:
         raise unsupported.static_membership(call.request.group_instance_id)
@@ -133,9 +132,7 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
 def _shown(
     node: Node, client: Client, group: consumer_wire.DescribedGroup
 ) -> consumer_wire.DescribedGroup:
-    """A group as a client may see it: not at all, when a member has a topic that
-    he may not describe.
-    """
+    """A group as a client may see it: not if a member has a topic that it may not describe."""
     may = node.cluster.may
     names = {
         topic.topic_name: None

@@ -21,9 +21,7 @@ _NO_EPOCH = -1
 def offset_for_leader_epoch(
     node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
 ) -> OffsetForLeaderEpochResponse:
-    """Where an epoch ended (KIP-320). No log was ever truncated, so each epoch is
-    valid to its end.
-    """
+    """Where an epoch ended (KIP-320). No log is truncated, so each is valid to its end."""
     topics = []
     for wanted in call.request.topics:
         topic = topic_named(node, call.client, DESCRIBE, wanted.topic)

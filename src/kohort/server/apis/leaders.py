@@ -89,9 +89,7 @@ class PartitionState(NamedTuple):
 
 
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
-    """The state of a partition. While its log is not open it has no leader,
-    and clients ask again.
-    """
+    """The state of a partition. It has no leader while its log is not open."""
     cluster = node.cluster
     replicas = topic.replicas(index, cluster.placement.node_ids)
     partition = cluster.partition(topic.name, index)

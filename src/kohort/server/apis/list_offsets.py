@@ -72,9 +72,7 @@ def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> Li
 
 
 def _by_topic(asked: Sequence[ListOffsetsTopic]) -> dict[str, list[ListOffsetsPartition]]:
-    """The partitions asked for, by topic: like upstream, several entries of one
-    topic count as one.
-    """
+    """The partitions asked for, by topic: several entries of one topic count as one."""
     found: dict[str, list[ListOffsetsPartition]] = {}
     for one in asked:
         if one.partitions:

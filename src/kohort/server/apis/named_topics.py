@@ -16,9 +16,7 @@ TOPIC_IDS_FROM = 10  # the version of OffsetCommit and OffsetFetch that names to
 
 
 def name_topics(requested: list[Any], topics: Topics) -> None:
-    """Replace topic ids by names. Version 10 names topics by id; the coordinator
-    keeps offsets by name.
-    """
+    """Replace the ids of version 10 by names, under which the coordinator keeps offsets."""
     for topic in requested:
         known = topics.by_id.get(TopicId(topic.topic_id))
         topic.name = known.name if known is not None else ""

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
+from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
-from kohort.server.access import GROUP, READ, TOPIC, check
+from kohort.server.access import GROUP, READ, TOPIC, May, check
 from kohort.server.apis import unsupported
 from kohort.server.apis.named_topics import (
     TOPIC_IDS_FROM,
@@ -21,9 +22,7 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 
 
 def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
-    """Refuse topics that do not exist or that the client may not read; pass the rest on
-    to the group's shard.
-    """
+    """Refuse topics that are missing or forbidden; pass the rest on to the group's shard."""
     request = call.request
     check(node.cluster.may, call.client, READ, GROUP, request.group_id)
     if request.group_instance_id is not None:
@@ -32,7 +31,7 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
     by_id = call.version >= TOPIC_IDS_FROM
     if by_id:
         name_topics(request.topics, topics)
-    if not _all_accepted(node, call):
+    if not _all_accepted(request.topics, topics, node.cluster.may, call.client):
 
         def why(topic: Any) -> ErrorCode | None:
             return why_not(node, call.client, READ, topic, by_id=by_id)
@@ -55,12 +54,12 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
     node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
 
 
-def _all_accepted(node: Node, call: Call[OffsetCommitRequest]) -> bool:
+def _all_accepted(
+    requested: list[commit_wire.OffsetCommitRequestTopic], topics: Topics, may: May, client: Client
+) -> bool:
     """Whether no topic or partition is refused, as is nearly always so."""
-    by_name = node.cluster.topics.by_name
-    may, client = node.cluster.may, call.client
-    for topic in call.request.topics:
-        known = by_name.get(topic.name)
+    for topic in requested:
+        known = topics.by_name.get(topic.name)
         if known is None or not topic.partitions or not may(client, READ, TOPIC, topic.name):
             return False
         count = known.partitions

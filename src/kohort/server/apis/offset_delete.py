@@ -14,9 +14,7 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDelete
 
 
 def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
-    """Refuse topics that do not exist or that the client may not read, unless the
-    group itself is refused.
-    """
+    """Refuse topics that are missing or forbidden, unless the group itself is refused."""
     request = call.request
     driver = node.driver_for(call.client, DELETE, GroupId(request.group_id))
 

@@ -60,9 +60,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
 def _produced(
     node: Node, call: Call[ProduceRequest], now: Millis, touched: list[Partition]
 ) -> tuple[ProduceResponse, bool]:
-    """The answer, and whether it holds a refusal. Partitions that were written
-    are added to `touched`.
-    """
+    """The answer, and whether it holds a refusal. `touched` gets the written partitions."""
     request, version = call.request, call.version
     if request.transactional_id is not None:
         raise unsupported.transactional(node.cluster.may, call.client, request.transactional_id)

@@ -21,9 +21,7 @@ class Resource(IntEnum):
 def check_resource(
     may: May, client: Client, operation: Operation, resource_type: int, name: str
 ) -> None:
-    """Raises ApiError when a client may not do this to a configuration. Those of brokers
-    belong to the cluster.
-    """
+    """Raises ApiError when a client may not do this. Brokers' settings are the cluster's."""
     match resource_type:
         case Resource.TOPIC:
             check(may, client, operation, TOPIC, name)

@@ -72,9 +72,7 @@ def describe_topic_partitions(
 def _described(
     node: Node, name: str, topic: Topic | None, first: int, limit: int
 ) -> DescribeTopicPartitionsResponseTopic:
-    """One topic, from a partition on. Refusals show the authorised operations
-    too, as upstream's do.
-    """
+    """One topic, from a partition on. Refusals show the authorised operations, too."""
     if topic is None:
         error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:

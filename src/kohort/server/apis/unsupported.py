@@ -9,9 +9,7 @@ from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
-    """A refusal of something that is not built yet. Few answers have room for its text, so
-    the log tells it.
-    """
+    """A refusal of something that is not built yet. The log has its text: few answers do."""
 
 
 def static_membership(instance_id: str) -> NotBuiltError:
@@ -48,8 +46,8 @@ def group_configs(name: str) -> NotBuiltError:
 
 
 def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
-    """A request that names a transactional id, which may be wrong in itself. Raises ApiError for
-    somebody else's.
+    """Refuse a transactional id; an empty one is an error of its own. Raises ApiError where the
+    client may not use this id.
     """
     check(may, client, WRITE, TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:

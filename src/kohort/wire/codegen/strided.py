@@ -34,9 +34,7 @@ class Strided:
         return " and ".join(tests)
 
     def build(self, source: Source, cls: type[Any], count_name: str) -> str:
-        """The expression that makes all of them: the fields after the fixed
-        ones have their defaults.
-        """
+        """The expression that makes all of them, with defaults behind the fixed fields."""
         rows = f"b[p:p + {count_name} * {self.size}]"
         unpack = source.unpacker(self.formats, "iter_unpack")
         return f"list(starmap({source.constant(cls.__name__, cls)}, {unpack}({rows})))"

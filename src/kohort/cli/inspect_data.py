@@ -1,0 +1,230 @@
+"""`kohort inspect data`: whether the logs of a broker are whole, and how to make them so."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kohort.cli.command import FAILED, OK, Command, print_result
+from kohort.cli.render import Output
+from kohort.errors import StorageError
+
+if TYPE_CHECKING:
+    from kohort.storage.files import Files
+    from kohort.storage.inspection import Damage, Inspected
+
+
+class InspectData(Command):
+    """`kohort inspect data`."""
+
+    help: ClassVar[str] = "check the logs in a data directory, and mend them"
+    notes: ClassVar[str] = (
+        "Every batch of every log is read. Without --repair nothing is changed, and a broker may "
+        "be running, though what it is writing may look torn. With --repair no broker may be "
+        "running: what is damaged is given up, after the file was copied to <name>.damaged. "
+        "The exit code is 1 when something is damaged and stays so."
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort inspect data ./data",
+        "kohort inspect data ./data --json",
+        "kohort inspect data ./data --repair",
+    )
+
+    def configure(self, parser: ArgumentParser) -> None:
+        parser.add_argument("directory", metavar="DIR", help="the data directory of a broker")
+        parser.add_argument(
+            "--repair",
+            action="store_true",
+            help="give up what is damaged, so that the rest is served",
+        )
+        parser.add_argument(
+            "--format",
+            choices=("table", "json"),
+            default="table",
+            help="table for people (default), json for programs",
+        )
+        parser.add_argument(
+            "--json",
+            action="store_const",
+            const="json",
+            dest="format",
+            help="the same as --format json",
+        )
+
+    def main(self, args: Namespace) -> int:
+        def show(output: Output) -> int:
+            try:
+                return _inspect(args.directory.rstrip("/") or "/", args.repair, output)
+            except OSError as error:
+                raise StorageError(f"{args.directory} cannot be inspected: {error}") from error
+
+        return print_result(show, as_json=args.format == "json")
+
+
+def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as the option says)
+    from pathlib import Path
+
+    from kohort.storage.directory import LOCK
+    from kohort.storage.files import DiskFiles, ReadOnlyFiles, is_in_use
+
+    if not Path(path).is_dir():
+        raise StorageError(f"{path} is no directory")
+    if not mend:
+        return _show(
+            output, *_looked_at(ReadOnlyFiles(), path), in_use=is_in_use(path), mended=False
+        )
+    files = DiskFiles()
+    try:
+        lock = files.lock(f"{path}/{LOCK}")
+    except BlockingIOError as error:
+        raise StorageError(f"{path} is in use by a broker, expected one that is stopped") from error
+    try:
+        return _show(output, *_looked_at(files, path, mend=True), in_use=False, mended=True)
+    finally:
+        lock.close()
+
+
+def _looked_at(
+    files: "Files", path: str, *, mend: bool = False
+) -> tuple[list["Inspected"], dict[str, str]]:
+    """What was found, and for partitions that could not be looked at or mended why."""
+    from kohort.storage.directory import is_partition
+    from kohort.storage.inspection import inspect_all
+    from kohort.storage.repair import repair
+
+    names = [name for name in files.names(path) if is_partition(files, path, name)]
+    found = list(inspect_all(files, path, names))
+    failed = {}
+    for one in found:
+        if mend and one.damages:
+            try:
+                repair(files, path, one)
+            except OSError as error:
+                failed[one.name] = str(error)
+    return found, failed
+
+
+def _show(
+    output: Output,
+    found: "list[Inspected]",
+    failed: dict[str, str],
+    *,
+    in_use: bool,
+    mended: bool,
+) -> int:
+    damaged = [one for one in found if one.damages]
+    if output.as_json:
+        output.json(
+            {
+                "in_use": in_use,
+                "whole": not damaged,
+                "repaired": mended and not failed,
+                "partitions": [_fields(one, failed) for one in found],
+            }
+        )
+    else:
+        _print(output, found, failed, in_use=in_use, mended=mended)
+    return FAILED if failed or (damaged and not mended) else OK
+
+
+def _print(
+    output: Output,
+    found: "list[Inspected]",
+    failed: dict[str, str],
+    *,
+    in_use: bool,
+    mended: bool,
+) -> None:
+    def state(one: "Inspected") -> str:
+        if not one.damages:
+            return "whole"
+        return "repaired" if mended and one.name not in failed else "damaged"
+
+    headers = ("PARTITION", "STATE", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "START", "END")
+    output.table(
+        headers,
+        [
+            (
+                one.name,
+                state(one),
+                one.segments,
+                one.size_bytes,
+                one.batches,
+                one.records,
+                one.start,
+                one.end,
+            )
+            for one in found
+        ],
+    )
+    damages = [(one.name, damage) for one in found for damage in one.damages]
+    if damages:
+        output.line()
+        output.table(
+            ("PARTITION", "FILE", "BYTE", "BYTES", "BATCHES", "OFFSETS", "REASON"),
+            [
+                (
+                    name,
+                    damage.file,
+                    damage.position,
+                    damage.size_bytes,
+                    damage.batches,
+                    _offsets(damage),
+                    damage.reason,
+                )
+                for name, damage in damages
+            ],
+        )
+    output.line()
+    for name, error in failed.items():
+        output.line(f"{name} is not repaired: {error}")
+    output.line(_summary(found, mended=mended))
+    if in_use:
+        output.line("A broker is running on this directory: what it is writing may look torn.")
+
+
+def _summary(found: "list[Inspected]", *, mended: bool) -> str:
+    damages = [damage for one in found for damage in one.damages]
+    if not damages:
+        return f"All {len(found)} partitions are whole."
+    partitions = sum(1 for one in found if one.damages)
+    batches = sum(damage.batches for damage in damages)
+    offsets = sum(damage.behind - damage.first for damage in damages)
+    what = f"{batches} batches and up to {offsets} records"
+    if mended:
+        return f"{partitions} of {len(found)} partitions are repaired; {what} were given up."
+    return (
+        f"{partitions} of {len(found)} partitions are damaged; "
+        f"--repair would give up {what}, and nothing has been changed."
+    )
+
+
+def _offsets(damage: "Damage") -> str:
+    if damage.behind <= damage.first:
+        return f"{damage.first}-" if damage.size_bytes else ""
+    return f"{damage.first}-{damage.behind - 1}"
+
+
+def _fields(one: "Inspected", failed: dict[str, str]) -> dict[str, Any]:
+    return {
+        "partition": one.name,
+        "whole": not one.damages,
+        "error": failed.get(one.name),
+        "segments": one.segments,
+        "bytes": one.size_bytes,
+        "batches": one.batches,
+        "records": one.records,
+        "start_offset": one.start,
+        "end_offset": one.end,
+        "synced_offset": one.synced,
+        "damages": [
+            {
+                "file": damage.file,
+                "position": damage.position,
+                "bytes": damage.size_bytes,
+                "first_offset": damage.first,
+                "next_offset": damage.behind,
+                "batches": damage.batches,
+                "reason": damage.reason,
+            }
+            for damage in one.damages
+        ],
+    }

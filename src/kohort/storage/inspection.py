@@ -1,0 +1,299 @@
+"""What the folders of a data directory hold, and what of it is damaged. Nothing is changed.
+
+A log is looked at as its opening would, and further: every batch of every segment, and what stands
+behind damage. `repair.py` does what is found here to be done.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kohort.errors import Broken, WireError
+from kohort.storage import checkpoints
+from kohort.storage.files import Files
+from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
+from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
+from kohort.storage.segments import SWAP_SUFFIX
+from kohort.terms import Offset
+from kohort.wire import batch as batches
+from kohort.wire.batch import BatchHeader
+
+
+class Damage(NamedTuple):
+    """One place that is not as it should be, and what a repair gives up there.
+
+    Offsets from `first` on and before `behind`; `size_bytes` from `position` on in a file, 0 where
+    it is the file that is missing. As many `batches` can be told apart.
+    """
+
+    file: str
+    position: int
+    size_bytes: int
+    first: Offset
+    behind: Offset
+    batches: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Inspected:
+    """One partition's folder. `kept` has the stretches of bytes that a repair leaves of a segment,
+    `aside` the files that it moves away.
+    """
+
+    name: str
+    segments: int = 0
+    size_bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    start: Offset = Offset(0)  # noqa: RUF009  (a number)
+    end: Offset = Offset(0)  # noqa: RUF009
+    expected_start: Offset = Offset(0)  # noqa: RUF009
+    synced: Offset | None = None
+    damages: list[Damage] = field(default_factory=list)
+    kept: dict[Offset, list[tuple[int, int]]] = field(default_factory=dict)
+    aside: list[str] = field(default_factory=list)
+    missing: bool = False
+
+
+def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset) -> Inspected:
+    """Look at the folder of a partition. May raise OSError."""
+    found = Inspected(folder.rpartition("/")[2], synced=promise.synced, start=known_start)
+    names = files.names(folder)
+    holes = _small_files(files, folder, found)
+    for name in names:
+        if name.endswith(SWAP_SUFFIX) and segment_bases([name.removesuffix(".swap")]):
+            _look_at_swap(files, folder, name, found)
+    bases = segment_bases(names)
+    if len(bases) > 1 and _last_was_never_begun(files, folder, bases):
+        bases.pop()
+    end: Offset | None = found.start
+    if promise.synced is None or (bases and bases[0] <= found.start):
+        end = None  # nobody has noted where the log should begin, or it begins before that
+    for base, behind in zip(bases, [*bases[1:], None], strict=True):
+        if end is not None and end != base and (end, base) not in holes:
+            reason = f"offsets {end} to {base - 1} are missing before this file"
+            found.damages.append(Damage(f"{file_stem(base)}.log", 0, 0, end, base, 0, reason))
+        segment = Segment(files, folder, base, interval=1 << 30)
+        segment.behind = behind
+        strict = holes if behind is None and promise != NOTHING else None
+        end = _look_at(segment, found, strict, promise if behind is None else _ALL)
+        segment.file.close()
+    found.end = end or Offset(0)
+    found.expected_start = found.start
+    found.start = max(found.start, bases[0]) if bases else found.start
+    _look_at_end(found, promise)
+    return found
+
+
+def inspect_all(files: Files, path: str, folders: list[str]) -> Iterator[Inspected]:
+    """Look at the folders of partitions, one after the other, and at what should be there. May
+    raise OSError.
+    """
+    points = noted_points(files, path)
+    clean = ".kafka_cleanshutdown" in files.names(path)
+    try:
+        starts = checkpoints.start_offsets(files, path)
+    except Broken:
+        starts = {}
+    for name in folders:
+        place = checkpoints.split_name(name)
+        promise = Promise(points.get(place) if place else None, clean=clean)
+        start = starts.get(place, Offset(0)) if place else Offset(0)
+        yield inspect_log(files, f"{path}/{name}", promise, start)
+    for (topic, index), synced in points.items():
+        name = f"{topic}-{index}"
+        if synced and name not in folders:
+            reason = f"the folder is missing, offsets before {synced} have been synced"
+            damage = Damage(name, 0, 0, Offset(0), synced, 0, reason)
+            yield Inspected(name, synced=synced, damages=[damage], missing=True)
+
+
+def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
+    """Up to which offset logs have been synced; empty when that cannot be read."""
+    try:
+        return checkpoints.recovery_points(files, path)
+    except Broken:
+        return {}
+
+
+_ALL = Promise(clean=True)  # of a closed segment: it was synced when the next was begun
+
+
+def _last_was_never_begun(files: Files, folder: str, bases: list[Offset]) -> bool:
+    before, last = (Segment(files, folder, base, interval=1 << 30) for base in bases[-2:])
+    try:
+        return never_begun(before, last)
+    finally:
+        before.file.close()
+        last.file.close()
+
+
+def _small_files(files: Files, folder: str, found: Inspected) -> Holes:
+    """Look at what stands beside the segments: the holes that are known."""
+    holes: Holes = {}
+    try:
+        holes = checkpoints.holes(files, folder)
+    except Broken as error:
+        _set_aside(found, checkpoints.HOLES, f"{error}; holes will be found again")
+    try:
+        own = checkpoints.start_offsets(files, folder)
+        found.start = max(found.start, *own.values(), Offset(0))
+    except Broken as error:
+        _set_aside(found, checkpoints.START_OFFSETS, f"{error}; deleted records may come back")
+    try:
+        checkpoints.topic_id(files, folder)
+    except Broken as error:
+        _set_aside(found, checkpoints.PARTITION_METADATA, str(error))
+    return holes
+
+
+def _set_aside(found: Inspected, name: str, reason: str) -> None:
+    found.aside.append(name)
+    found.damages.append(Damage(name, 0, 0, Offset(0), Offset(0), 0, reason))
+
+
+def _look_at_swap(files: Files, folder: str, name: str, found: Inspected) -> None:
+    base = segment_bases([name.removesuffix(".swap")])[0]
+    segment = Segment(files, folder, base, interval=1 << 30, suffix=SWAP_SUFFIX)
+    segment.scan(check=True)
+    segment.file.close()
+    if segment.damage:
+        _set_aside(found, name, f"a finished cleaning cannot be put in place: {segment.damage}")
+
+
+def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: Promise) -> Offset:
+    """Look at one segment; where it ends for the next one: damage at its end reaches up to that."""
+    found.segments += 1
+    found.size_bytes += segment.size
+    if segment.scan(check=True, holes=strict) is None:
+        for _, header in segment.headers():
+            found.batches += 1
+            found.records += header.count
+        return segment.end
+    walk = _Walk(segment, strict, promise)
+    walk.run()
+    found.kept[segment.base_offset] = walk.kept()
+    found.batches += len(walk.good)
+    found.records += sum(header.count for _, header, _ in walk.good)
+    found.damages += walk.damages
+    last = walk.damages[-1]
+    return last.behind if last.position + last.size_bytes == segment.size else walk.end
+
+
+def _look_at_end(found: Inspected, promise: Promise) -> None:
+    synced = promise.synced
+    if synced is None or found.end >= synced or found.start >= synced:
+        return
+    reason = f"the log ends at offset {found.end}, offsets before {synced} have been synced"
+    found.damages.append(Damage(found.name, 0, 0, found.end, synced, 0, reason))
+
+
+class _Walk:
+    """Goes through a damaged segment and tells the batches that are right from the rest."""
+
+    def __init__(self, segment: Segment, strict: Holes | None, promise: Promise) -> None:
+        self.good: list[tuple[int, BatchHeader, Offset]] = []  # each with the end before it
+        self.damages: list[Damage] = []
+        self.end = segment.base_offset
+        self._name = segment.path.rpartition("/")[2]
+        self._data = segment.file.read(0, segment.size)
+        self._behind = segment.behind
+        self._strict = strict
+        self._promise = promise
+
+    def run(self) -> None:
+        at = 0
+        strict = self._strict
+        while at < len(self._data):
+            try:
+                header = self._right(at, self.end, strict)
+            except WireError as error:
+                at = self._pass(at, str(error))
+                strict = None  # what follows damage need not follow what stands before it
+            else:
+                self.good.append((at, header, self.end))
+                self.end = Offset(header.last_offset + 1)
+                at += header.length
+                strict = self._strict
+
+    def kept(self) -> list[tuple[int, int]]:
+        """The stretches of bytes that are right, each from its first to behind its last."""
+        stretches: list[tuple[int, int]] = []
+        for at, header, _ in self.good:
+            if stretches and stretches[-1][1] == at:
+                stretches[-1] = (stretches[-1][0], at + header.length)
+            else:
+                stretches.append((at, at + header.length))
+        return stretches
+
+    def _right(self, at: int, least: Offset, strict: Holes | None = None) -> BatchHeader:
+        header = batches.header_at(self._data, at)
+        batches.check(self._data, at, header)
+        base = Offset(header.base_offset)
+        if base < least or (strict is not None and base != least and (least, base) not in strict):
+            raise WireError(f"base offset {base} comes after {least - 1}")
+        if self._behind is not None and header.last_offset >= self._behind:
+            raise WireError(f"last offset {header.last_offset} is in the next segment")
+        return header
+
+    def _pass(self, at: int, reason: str) -> int:
+        """Note damage, and find where it ends."""
+        if self.good and self._is_right(at, self.good[-1][2]):
+            position, _, self.end = self.good.pop()  # this one is right, so the one before is not
+            behind = at
+        else:
+            position = at
+            behind = self._next(at)
+        why = self._promise.covers(self.end)
+        if not why:
+            behind = len(self._data)
+            reason = f"torn: {reason}"
+        self.damages.append(
+            Damage(
+                file=self._name,
+                position=position,
+                size_bytes=behind - position,
+                first=self.end,
+                behind=self._offset_at(position, behind),
+                batches=1 + len([*whole_batches(self._data[position + 1 : behind], 0, self.end)]),
+                reason=reason,
+            )
+        )
+        return behind
+
+    def _is_right(self, at: int, least: Offset) -> bool:
+        try:
+            self._right(at, least)
+        except WireError:
+            return False
+        return True
+
+    def _next(self, at: int) -> int:
+        """Where a right batch stands behind a bad one, or the end."""
+        size = len(self._data)
+        try:
+            following = at + batches.peek(self._data, at).length
+            if following == size or (following < size and self._is_right(following, self.end)):
+                return following
+        except WireError:
+            pass
+        for position, _ in whole_batches(self._data, at + 1, self.end):
+            if self._is_right(position, self.end):
+                return position
+        return size
+
+    def _offset_at(self, position: int, behind: int) -> Offset:
+        """The offset behind a damaged stretch, as far as anything tells it."""
+        if behind < len(self._data):
+            return Offset(batches.peek(self._data, behind).base_offset)
+        if self._behind is not None:
+            return self._behind
+        if self._promise.synced is not None and self._promise.synced > self.end:
+            return self._promise.synced
+        try:
+            header = batches.peek(self._data, position)
+        except WireError:
+            return self.end
+        known = header.base_offset == self.end
+        return Offset(header.last_offset + 1) if known else self.end

@@ -1,0 +1,230 @@
+"""`kohort inspect data`: it finds damage, changes nothing unasked, and what it mends is served."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from tests.server.desk import Desk
+from tests.storage.contract import ALL
+
+from kohort.storage.files import DiskFiles
+from kohort.wire.batch import header_at
+
+
+def everything(path):
+    """Each file below a path, with its content and when it was written last."""
+    return {
+        str(one): (hashlib.sha256(one.read_bytes()).hexdigest(), one.stat().st_mtime_ns)
+        for one in sorted(Path(path).rglob("*"))
+        if one.is_file()
+    }
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A directory whose broker was stopped: 9 batches of 3 records in 3 segments."""
+    desk = Desk(files=DiskFiles(), path=str(tmp_path / "data"))
+    desk.create()
+    for number in range(9):
+        assert desk.produce(records=3, value=b"%d" % number).base_offset == 3 * number
+        if number in (2, 5):
+            desk.cluster.partition("orders", 0).log.roll()
+    desk.cluster.close()
+    return tmp_path / "data"
+
+
+def flip(file, position):
+    data = bytearray(file.read_bytes())
+    data[position] ^= 1
+    file.write_bytes(data)
+
+
+def segment(path, base):
+    return path / "orders-0" / f"{base:020d}.log"
+
+
+def served(path):
+    """The base offsets that a broker hands out, and the offset of the next record."""
+    desk = Desk(files=DiskFiles(), path=str(path))
+    assert desk.told.errors == []
+    try:
+        log = desk.cluster.partition("orders", 0).log
+        found = [header_at(data).base_offset for data in log.read(log.start, ALL)]
+        return found, desk.produce().base_offset
+    finally:
+        desk.cluster.close()
+
+
+def orders(ran):
+    (one,) = [one for one in ran.json["partitions"] if one["partition"] == "orders-0"]
+    return one
+
+
+def test_a_whole_directory(kohort, path):
+    before = everything(path)
+    ran = kohort("inspect", "data", str(path))
+    assert (ran.code, ran.err) == (0, "")
+    assert "orders-0              whole" in ran.out
+    assert "All 5 partitions are whole." in ran.out
+    assert everything(path) == before
+    assert orders(kohort("inspect", "data", str(path), "--json")) == {
+        "partition": "orders-0",
+        "whole": True,
+        "error": None,
+        "segments": 3,
+        "bytes": sum(segment(path, base).stat().st_size for base in (0, 9, 18)),
+        "batches": 9,
+        "records": 27,
+        "start_offset": 0,
+        "end_offset": 27,
+        "synced_offset": 27,
+        "damages": [],
+    }
+
+
+def damage_middle(path):
+    """The second batch of the second segment."""
+    size = segment(path, 9).stat().st_size // 3
+    flip(segment(path, 9), size + 70)
+    return [0, 3, 6, 9, 15, 18, 21, 24], (12, 15, 1)
+
+
+def damage_closed_end(path):
+    flip(segment(path, 0), segment(path, 0).stat().st_size - 1)
+    return [0, 3, 9, 12, 15, 18, 21, 24], (6, 9, 1)
+
+
+def damage_last(path):
+    flip(segment(path, 18), segment(path, 18).stat().st_size - 1)
+    return [0, 3, 6, 9, 12, 15, 18, 21], (24, 27, 1)
+
+
+def damage_length(path):
+    """The length of a batch: the next one has to be looked for."""
+    size = segment(path, 18).stat().st_size // 3
+    flip(segment(path, 18), size + 10)
+    return [0, 3, 6, 9, 12, 15, 18, 24], (21, 24, 1)
+
+
+def damage_offset(path):
+    """The base offset of a batch: no crc covers it."""
+    size = segment(path, 9).stat().st_size // 3
+    flip(segment(path, 9), size + 3)
+    return [0, 3, 6, 9, 15, 18, 21, 24], (12, 15, 1)
+
+
+def lose_middle(path):
+    segment(path, 9).unlink()
+    return [0, 3, 6, 18, 21, 24], (9, 18, 0)
+
+
+def lose_first(path):
+    segment(path, 0).unlink()
+    return [9, 12, 15, 18, 21, 24], (0, 9, 0)
+
+
+def lose_last(path):
+    segment(path, 18).unlink()
+    return [0, 3, 6, 9, 12, 15], (18, 27, 0)
+
+
+DAMAGES = [
+    damage_middle,
+    damage_closed_end,
+    damage_last,
+    damage_length,
+    damage_offset,
+    lose_middle,
+    lose_first,
+    lose_last,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.__name__)
+def test_damage_is_told_and_mended(kohort, path, damage):
+    left, (first, behind, batches) = damage(path)
+    before = everything(path)
+
+    ran = kohort("inspect", "data", str(path), "--json")
+
+    assert ran.code == 1
+    assert everything(path) == before, "nothing is changed"
+    (told,) = orders(ran)["damages"]
+    assert (told["first_offset"], told["next_offset"], told["batches"]) == (first, behind, batches)
+    table = kohort("inspect", "data", str(path))
+    assert table.code == 1
+    assert f"{first}-{behind - 1}" in table.out
+    assert (
+        f"1 of 5 partitions are damaged; --repair would give up {batches} batches "
+        f"and up to {behind - first} records" in table.out
+    )
+
+    mended = kohort("inspect", "data", str(path), "--repair")
+
+    assert mended.code == 0
+    assert "1 of 5 partitions are repaired" in mended.out
+    aside = list((path / "orders-0").glob("*.damaged"))
+    assert [before[str(one).removesuffix(".damaged")][0] for one in aside] == [
+        hashlib.sha256(one.read_bytes()).hexdigest() for one in aside
+    ]
+    assert bool(aside) == (batches > 0)
+    again = kohort("inspect", "data", str(path))
+    assert (again.code, "All 5 partitions are whole." in again.out) == (0, True), again.out
+    assert served(path) == (left, 27)
+    assert kohort("inspect", "data", str(path)).code == 0
+
+
+def test_a_torn_tail_after_a_crash(kohort, path):
+    """Behind what was synced nothing is promised: it is what the next start would cut."""
+    (path / ".kafka_cleanshutdown").unlink()
+    points = path / "recovery-point-offset-checkpoint"
+    points.write_text(points.read_text().replace("orders 0 27", "orders 0 18"))
+    size = segment(path, 18).stat().st_size // 3
+    flip(segment(path, 18), size + 70)
+    (told,) = orders(kohort("inspect", "data", str(path), "--json"))["damages"]
+    assert told["reason"].startswith("torn: ")
+    assert (told["first_offset"], told["bytes"], told["batches"]) == (21, 2 * size, 2)
+    assert kohort("inspect", "data", str(path), "--repair").code == 0
+    assert served(path) == ([0, 3, 6, 9, 12, 15, 18], 21)
+
+
+@pytest.mark.parametrize("name", ["partition.metadata", "log-start-offset-checkpoint"])
+def test_small_files(kohort, path, name):
+    (path / "orders-0" / name).write_text("nonsense")
+    ran = kohort("inspect", "data", str(path))
+    assert (ran.code, name in ran.out) == (1, True)
+    assert kohort("inspect", "data", str(path), "--repair").code == 0
+    assert (path / "orders-0" / f"{name}.damaged").read_text() == "nonsense"
+    assert served(path)[1] == 27
+
+
+def test_a_folder_that_is_gone(kohort, path):
+    for one in (path / "orders-0").iterdir():
+        one.unlink()
+    (path / "orders-0").rmdir()
+    ran = kohort("inspect", "data", str(path), "--json")
+    assert "offsets before 27 have been synced" in orders(ran)["damages"][0]["reason"]
+    assert kohort("inspect", "data", str(path), "--repair").code == 0
+    assert served(path) == ([], 0)
+
+
+def test_a_running_broker(kohort, path):
+    desk = Desk(files=DiskFiles(), path=str(path))
+    try:
+        ran = kohort("inspect", "data", str(path))
+        assert ran.code == 0
+        assert "A broker is running on this directory" in ran.out
+        refused = kohort("inspect", "data", str(path), "--repair")
+        assert refused.code == 1
+        assert "is in use by a broker, expected one that is stopped" in refused.err
+    finally:
+        desk.cluster.close()
+
+
+def test_what_is_no_directory(kohort, tmp_path):
+    ran = kohort("inspect", "data", str(tmp_path / "nowhere"), "--json")
+    assert ran.code == 1
+    assert ran.json["message"].endswith("nowhere is no directory")
+    assert not (tmp_path / "nowhere").exists()
+    empty = kohort("inspect", "data", str(tmp_path))
+    assert (empty.code, "All 0 partitions are whole." in empty.out) == (0, True)
