@@ -9,7 +9,7 @@ SOURCE = ROOT / "src" / "kohort"
 TESTS = ROOT / "tests"
 
 FOLDERS = {  # as a whole, and why
-    "spark": "its rooms are being moved",
+    "spark": "its tests go by table, source and story; its rooms have only just been divided",
     "wire/messages": "each is a table, held against upstream's by wire/test_conformance.py",
 }
 ELSEWHERE = {  # a module without one of its own, and the one that tests it; this list only shrinks

@@ -1,0 +1,76 @@
+"""What is damaged is given up and kept aside; everything else is served as before."""
+
+import pytest
+from tests.storage.contract import ALL
+from tests.storage.logs import (
+    BASES,
+    CONFIG,
+    END,
+    FOLDER,
+    PATH,
+    contents,
+    damage,
+    segment,
+    three_segments,
+)
+
+from kohort.storage import checkpoints
+from kohort.storage.inspection import inspect_all, inspect_log
+from kohort.storage.recovery import Promise
+from kohort.storage.repair import repair
+from kohort.storage.segments import SegmentLog
+from kohort.wire.batch import header_at
+
+SYNCED = Promise(synced=END, clean=True)
+
+
+def mended(disk):
+    repair(disk, PATH, inspect_log(disk, FOLDER, SYNCED, 0))
+    assert inspect_log(disk, FOLDER, SYNCED, 0).damages == []
+
+
+def served(disk):
+    log = SegmentLog(FOLDER, disk, CONFIG)
+    return [header_at(data).base_offset for data in log.read(log.start, ALL)], log.end
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_one_batch_of_many_is_given_up(base, number):
+    disk = three_segments()
+    damage(disk, base, number)
+    before = contents(disk)
+    mended(disk)
+
+    lost = base + 3 * number
+    assert served(disk) == ([one for one in range(0, END, 3) if one != lost], END)
+    after = contents(disk)
+    assert after[segment(base) + ".damaged"] == before[segment(base)]
+    for other in set(BASES) - {base}:
+        assert after[segment(other)] == before[segment(other)]
+
+
+def test_offsets_of_a_lost_tail_are_not_given_out_again():
+    disk = three_segments()
+    disk.unlink(segment(18))
+    mended(disk)
+    assert served(disk) == (list(range(0, 18, 3)), END)
+    assert list(checkpoints.holes(disk, FOLDER)) == [(18, END)]
+
+
+def test_a_second_repair_has_a_name_of_its_own_for_what_it_moves():
+    disk = three_segments()
+    for number in (0, 0):
+        damage(disk, 9, number)
+        mended(disk)
+    names = [name for name in disk.names(FOLDER) if ".damaged" in name]
+    stem = segment(9).rpartition("/")[2]
+    assert sorted(names) == [f"{stem}.damaged", f"{stem}.damaged.2"]
+
+
+def test_a_folder_that_is_gone_is_forgotten():
+    disk = three_segments()
+    checkpoints.write_recovery_points(disk, PATH, {("orders", 0): END, ("gone", 3): 5})
+    *_, gone = inspect_all(disk, PATH, ["orders-0"])
+    repair(disk, PATH, gone)
+    assert checkpoints.recovery_points(disk, PATH) == {("orders", 0): END}
