@@ -263,6 +263,15 @@ def test_leader_epochs_that_cannot_be_read_are_told_and_made_anew(content):
     assert opened(disk).notices == []
 
 
+def test_a_lost_offset_does_not_take_the_batch_before_it():
+    """No crc covers it, so the rest of its batch may be right."""
+    disk = MemoryFiles()
+    written = filled(opened(disk, LogConfig()), 9, records=1)
+    position = sum(map(len, written[:4]))
+    disk.files[f"{FOLDER}/{0:020d}.log"].now[position : position + 8] = bytes(8)
+    assert list(opened(disk).read(0, ALL)) == written[:4]
+
+
 @pytest.mark.parametrize("stuck", [False, True])
 @pytest.mark.parametrize("power", [False, True])
 def test_a_segment_that_could_not_be_begun_hides_nothing(stuck, power):

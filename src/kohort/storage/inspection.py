@@ -239,8 +239,8 @@ class _Walk:
 
     def _pass(self, at: int, reason: str) -> int:
         """Note damage, and find where it ends."""
-        if self.good and self._is_right(at, self.good[-1][2]):
-            position, _, self.end = self.good.pop()  # this one is right, so the one before is not
+        if self._last_jumps() and self._is_right(at, self.good[-1][2]):
+            position, _, self.end = self.good.pop()
             behind = at
         else:
             position = at
@@ -261,6 +261,10 @@ class _Walk:
             )
         )
         return behind
+
+    def _last_jumps(self) -> bool:
+        """Whether the last good batch does not follow the one before it: it may be wrong."""
+        return bool(self.good) and self.good[-1][1].base_offset != self.good[-1][2]
 
     def _is_right(self, at: int, least: Offset) -> bool:
         try:

@@ -64,6 +64,7 @@ class Segment:
         self._holes: Holes | None = None
         self._whole = self.size  # bytes: up to the first that is damaged
         self.behind: Offset | None = None  # where the next segment begins
+        self._last_jumps = False
         self._last = (0, base_offset)  # position and end before the batch that was scanned last
         self._checked = range(0)  # bytes whose crc was seen to be right since the file was opened
         self._interval = interval
@@ -148,23 +149,26 @@ class Segment:
             if self._holes is not None and (expected, base) not in self._holes:
                 return position, f"base offset {base} comes after {expected - 1}"
             if base < expected:
-                # One of the two is wrong, and nothing tells which.
-                self._forget_last()
-                return self._last[0], f"base offset {base} comes after {expected - 1}"
+                # One of the two is wrong: that one which does not follow the one before it.
+                if self._last_jumps:
+                    position = self._forget_last()
+                return position, f"base offset {base} comes after {expected - 1}"
         if self.behind is not None and end > self.behind:
             return position, f"last offset {end - 1} comes before the next segment, {self.behind}"
         self._last = position, expected
+        self._last_jumps = base != expected
         self.note(end, header.base_offset, position, header.max_timestamp)
         self.last_epoch = header.partition_leader_epoch
         self.highest_producer_id = max(self.highest_producer_id, header.producer_id)
         return None
 
-    def _forget_last(self) -> None:
+    def _forget_last(self) -> int:
         position, self.end = self._last
         while self._positions and self._positions[-1] >= position:
             self._positions.pop()
             self._offsets.pop()
             self._times.pop()
+        return position
 
     def _scan_whole(self) -> tuple[int, str] | None:
         position = 0

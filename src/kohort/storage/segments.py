@@ -147,7 +147,7 @@ class SegmentLog:
         if cut:
             self._unlink_indexes(last.base_offset)
             self.notices.append(cut)
-        elif last.size and not promise.clean:
+        elif last.size and not promise.clean and last.end != promise.synced:
             last.file.sync()  # a crash has left it to the system, which may not have written it yet
         self.end = last.end
 
