@@ -157,6 +157,7 @@ class Cluster:
 
     def dropped(self, partition: Partition, now: Millis) -> None:
         """A partition is gone, with its topic."""
+        self._housekeeping.forget(partition.log)
         self.durability.forget(partition, partition.log.close)
         for parked in self.waiting.changed((partition.topic.name, partition.index)):
             self.resume(parked, now)
@@ -326,7 +327,7 @@ class Cluster:
         """Long work for the disk, for another thread to `run`; None when there is none, or a piece
         is out already. Give it back to `end_work`.
         """
-        return self.table.begin(self._now)
+        return self.table.begin()
 
     def end_work(self, work: Work, now: Millis) -> None:
         """Adopt the result, and answer the requests that wait for it."""

@@ -21,6 +21,7 @@ START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HOLES = "known-holes-checkpoint"
 _EPOCH_MAX = (1 << 31) - 1  # what a batch has room for
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"  # its name is all that it says
 _NUMBER = re.compile(r"-?[0-9]{1,18}")  # within int64, and no digits but ours
 
 

@@ -91,7 +91,7 @@ def inspect_all(files: Files, path: str, folders: list[str]) -> Iterator[Inspect
     raise OSError.
     """
     points = noted_points(files, path)
-    clean = ".kafka_cleanshutdown" in files.names(path)
+    clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
     try:
         starts = checkpoints.start_offsets(files, path)
     except Broken:

@@ -473,10 +473,6 @@ class SegmentLog:
         for segment in self._segments:
             segment.file.close()
 
-    def delete(self) -> None:
-        self.close()
-        delete_partition(self._files, self.directory, "0" * 32)
-
 
 def delete_partition(files: Files, directory: str, unique: str) -> None:
     """Remove a partition that is not open; fine when there is none. Raises StorageError.
