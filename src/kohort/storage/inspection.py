@@ -80,6 +80,10 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
         segment.file.close()
     found.end = end or Offset(0)
+    if promise.clean and bases and found.start > max(found.end, known_start):
+        reason = f"the log begins at offset {found.start}, it ends at {found.end}"
+        _set_aside(found, checkpoints.START_OFFSETS, f"{reason} and was closed in order")
+        found.start = known_start
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
