@@ -133,4 +133,6 @@ def test_a_copy_of_kafkas_directory_is_taken_in(tmp_path):
     desk = Desk(files=DiskFiles(), path=str(folder))
     assert desk.produce("nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "__consumer_offsets" in desk.cluster.catalog.by_name
+    desk.create("codec-zstd")  # its checkpoint speaks of this one, whose folder was not copied
+    assert desk.produce("codec-zstd").base_offset == 0
     desk.cluster.close()

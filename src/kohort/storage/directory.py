@@ -5,7 +5,7 @@ of lock that Kafka uses, so the two keep each other out as well.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 
 from kohort.config import read_properties
@@ -135,6 +135,13 @@ class LogDirectory:
         except Broken as error:
             self.notices.append(f"{error}; it is not used")
             return {}
+
+    def expect_only(self, topics: Container[str]) -> None:
+        """Forget what is noted of other topics: a part of Kafka's directory speaks of more,
+        and a topic that is made anew under such a name must begin at 0.
+        """
+        self._starts = {one: at for one, at in self._starts.items() if one[0] in topics}
+        self._points = {one: at for one, at in self._points.items() if one[0] in topics}
 
     def partitions(self) -> dict[str, list[int]]:
         """The topics that have folders, and the partitions of each. What only has the name of a
