@@ -16,15 +16,15 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 
 from kohort.cli import pipeline, show
-from kohort.spark import jobs, report
+from kohort.spark import jobs, report, snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
-from kohort.spark.sources.source import Note
+from kohort.spark.sources.standing import Note
 from kohort.spark.tables import arrow_reader
 from kohort.spark.tables.adding import Summary
+from kohort.spark.tables.catalog import known_tables
 from kohort.spark.tables.manifest import Gold, Part, Writer
-from kohort.spark.tables.spark_reader import known_tables
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [
@@ -170,7 +170,7 @@ def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
 )
 def test_a_place_that_is_no_directory(kohort, tmp_path, monkeypatch, command, place):
     monkeypatch.chdir(golden_logs.unpack("1-written", tmp_path))
-    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
 
     ran = kohort("pipeline", *command, "--out", place)
 
@@ -205,7 +205,7 @@ def test_where_nothing_was_written_yet(kohort, tmp_path):
 def test_without_spark_it_says_what_to_install(kohort, out, monkeypatch):
     monkeypatch.setattr("kohort.spark.find_spec", lambda _: None)
     ran = kohort("pipeline", "show", "lag", "--out", out)
-    assert ran.complaints == ["kohort: pyspark is not installed: pip install 'kohort[spark]'"]
+    assert ran.complaints == ["kohort: pyarrow is not installed: pip install 'kohort[tables]'"]
 
 
 def summary(out):
@@ -275,8 +275,8 @@ def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):
 def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
     row = {"sampled_at": AT, "topic": "t", "topic_partition": 0, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "end_offset": 1}], schema=END_OFFSETS.arrow)
-    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
 
     ran = kohort(
         *("pipeline", "snapshot", "--bootstrap-server", "h:1", "--out", str(tmp_path)),

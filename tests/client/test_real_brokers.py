@@ -239,8 +239,8 @@ async def test_the_mock_of_librdkafka():
     """It refuses a version of ApiVersions in a layout of its own, and knows few requests."""
     confluent = pytest.importorskip("confluent_kafka")
     made = confluent.Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "ignored:1"})
-    (first, *_) = made.list_topics(timeout=10).brokers.values()
-    async with AdminClient(f"{first.host}:{first.port}", timeout=10) as admin:
+    (first, *_) = made.list_topics(timeout=120).brokers.values()
+    async with AdminClient(f"{first.host}:{first.port}", timeout=120) as admin:
         assert len(await admin.describe_cluster()) == 2
         assert await admin.list_topics() == ()
         with pytest.raises(
@@ -288,7 +288,7 @@ async def test_a_port_that_wants_sasl_or_tls_says_so(tmp_path):
     with broker:
         told = {}
         for port in (sasl, tls):
-            async with AdminClient(f"127.0.0.1:{port}", timeout=10) as admin:
+            async with AdminClient(f"127.0.0.1:{port}", timeout=120) as admin:
                 with pytest.raises(ApiError) as caught:
                     await admin.list_groups()
             told[port] = caught.value.message

@@ -63,6 +63,7 @@ STRANGERS = [
     ("kohort.spark.sources", "kohort.spark.tables", "a source keeps nothing"),
     ("kohort.spark.gold", "kohort.spark.tables", "a measure is given its frames"),
     ("kohort.spark.gold", "kohort.spark.sources", "a measure is given its frames"),
+    ("kohort.spark.report", "pyspark", "it is drawn where there is no Spark"),
     ("kohort.cli", "kohort.server", "commands speak to brokers through the client"),
     ("kohort", "kohort.sim", "the simulator imports everything and nothing imports it"),
 ]

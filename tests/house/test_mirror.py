@@ -9,7 +9,7 @@ SOURCE = ROOT / "src" / "kohort"
 TESTS = ROOT / "tests"
 
 FOLDERS = {  # as a whole, and why
-    "spark": "its rooms are being moved",
+    "spark": "Spark is slow to start: a test there is of what a run promises, not of one module",
     "wire/messages": "each is a table, held against upstream's by wire/test_conformance.py",
 }
 ELSEWHERE = {  # a module without one of its own, and the one that tests it; this list only shrinks

@@ -15,13 +15,13 @@ CONFIG = BrokerConfig(group_initial_rebalance_delay_ms=0)
 
 
 async def committed(bootstrap):
-    async with AdminClient(bootstrap, timeout=10) as admin:
+    async with AdminClient(bootstrap, timeout=120) as admin:
         found = (await admin.list_group_offsets("g")).all()["g"]
     return {tuple(place): one.offset for place, one in found.items()}
 
 
 async def commit_once(bootstrap, offset):
-    async with AdminClient(bootstrap, timeout=10) as admin:
+    async with AdminClient(bootstrap, timeout=120) as admin:
         await admin.create_topics([NewTopic("t", 1, 1)])
     async with coordinator(bootstrap, "g") as connection:
         assert await commit(connection, "g", {("t", 0): offset}) == [0]

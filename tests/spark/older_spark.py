@@ -19,9 +19,9 @@ from kohort.spark import jobs
 from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import SILVER
-from kohort.spark.sources import source
+from kohort.spark.sources.named import source
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.spark_reader import known_tables
+from kohort.spark.tables.catalog import known_tables
 
 AS_OF = datetime(2026, 11, 1, tzinfo=UTC)
 

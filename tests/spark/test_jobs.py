@@ -12,6 +12,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F  # noqa: N812
 from tests import golden_logs
 from tests.spark.feeding import Fed
+from tests.spark.measures import compute_only
 from tests.spark.rows import FIRST, golden, raw
 
 import kohort.spark
@@ -24,8 +25,8 @@ from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.schemas.rows import BATCH
-from kohort.spark.sources.source import Identity, Position, SourceError
-from kohort.spark.tables import adding, compute, increments, spark_reader
+from kohort.spark.sources.standing import Identity, Position
+from kohort.spark.tables import end_samples, increments, spark_reader
 from kohort.spark.tables.adding import Batch, Options, add
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import TablesError, Writer, load
@@ -65,8 +66,7 @@ MEASURES = (
 @pytest.fixture(autouse=True)
 def small_gold(monkeypatch):
     """Gold that tells when it was computed."""
-    for module in (compute, spark_reader):
-        monkeypatch.setattr(module, "MEASURES", MEASURES)
+    compute_only(monkeypatch, MEASURES)
 
 
 def keyed(count, *, start=0, partition=0, ms=FIRST):
@@ -390,7 +390,7 @@ def test_samples_of_end_offsets_are_kept_once(spark, tmp_path, monkeypatch):
     found = kohort.spark.read(tmp_path, "end_offsets", spark).collect()
     assert sorted(one.end_offset for one in found) == [3, 5]
     assert len(load(tmp_path).end_offsets) == 2
-    monkeypatch.setattr(adding, "MOST_PARTS", 2)
+    monkeypatch.setattr(end_samples, "MOST_PARTS", 2)
     jobs.run(log, tmp_path, spark=spark)
     assert [one.rows for one in load(tmp_path).end_offsets] == [2]
 
@@ -405,8 +405,7 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
             MEASURES[0].compute(frames, context).withColumn("more", F.lit(1))
         ),
     )
-    for module in (compute, spark_reader):
-        monkeypatch.setattr(module, "MEASURES", (changed,))
+    compute_only(monkeypatch, (changed,))
     later = AS_OF + timedelta(hours=1)
 
     assert jobs.run(log, tmp_path, spark=spark, as_of=later).gold == {"counts": 1}
@@ -450,32 +449,6 @@ def test_what_fails_in_spark_is_one_sentence(spark, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refused(
-    tmp_path, monkeypatch
-):
-    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
-    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
-    answers = iter([sampled, SourceError("it is down"), sampled])
-    failed = []
-
-    def sample(_):
-        answer = next(answers)
-        if isinstance(answer, SourceError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(jobs, "sample_cluster", sample)
-    taken = jobs.snapshot("h:1", tmp_path, every_s=0.001, count=2, failed=failed.append)
-
-    assert (taken, [str(one) for one in failed]) == (2, ["it is down"])
-    assert sum(one.rows for one in load(tmp_path).end_offsets) == 2
-    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-2")
-    monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
-    with pytest.raises(TablesError, match="cluster c-1, and this log is of cluster c-2"):
-        jobs.snapshot("h:2", tmp_path)
-
-
 def test_who_has_lost_the_lock_publishes_nothing(tmp_path):
     with Writer(tmp_path) as first:
         first.publish(first.manifest)
@@ -484,26 +457,3 @@ def test_who_has_lost_the_lock_publishes_nothing(tmp_path):
 
         with pytest.raises(TablesError, match="manifest 2 is there, expected 1"):
             late.publish(late.manifest)
-
-
-def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypatch):
-    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
-    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
-    monkeypatch.setattr(jobs, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(jobs, "sample_cluster", lambda _: sampled)
-    told = []
-
-    def release(number):
-        told.append(number)
-        if len(told) == 2:
-            other.close()
-
-    other = Writer(tmp_path)
-    taken = jobs.snapshot("h:1", tmp_path, every_s=0.01, count=3, told=release)
-
-    assert (taken, told) == (3, [1, 1, 1])
-    assert Tables(tmp_path).table("end_offsets").num_rows == 3
-    with Writer(tmp_path):
-        monkeypatch.setattr(jobs, "PATIENCE_S", 0.0)
-        with pytest.raises(TablesError, match="is being written by"):
-            jobs.snapshot("h:1", tmp_path)

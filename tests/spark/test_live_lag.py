@@ -13,11 +13,11 @@ pytest.importorskip("pyspark")
 
 import confluent_kafka as ck
 from tests.peers import kafka
+from tests.spark.measures import compute_only
 from tests.spark.sources.commits import QUIET, create
 
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables import compute, spark_reader
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.testing import Broker
 
@@ -116,8 +116,7 @@ def newest(directory):
 
 def test_lag_is_what_the_cluster_said_before_and_after(spark, bootstrap, tmp_path, monkeypatch):
     few = tuple(one for one in MEASURES if one.table.name in NEEDED)
-    for module in (compute, spark_reader):
-        monkeypatch.setattr(module, "MEASURES", few)
+    compute_only(monkeypatch, few)
     create(bootstrap, TOPIC, PARTITIONS)
     with traffic(bootstrap):
         while not begun(bootstrap):

@@ -10,13 +10,13 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 from tests.spark.contents import contents
 from tests.spark.feeding import IDENTITY
+from tests.spark.measures import compute_only
 from tests.spark.rows import decoded_frame, golden
 
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.sources import source
+from kohort.spark.sources.named import source
 from kohort.spark.streaming import MicroBatch
-from kohort.spark.tables import compute, spark_reader
 from kohort.spark.tables.adding import Options
 from kohort.spark.tables.manifest import Writer, load
 
@@ -52,8 +52,7 @@ def test_a_stream_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path):
 def test_any_split_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path, monkeypatch):
     """Also one in which rows come again, as after a crash between the tables and the checkpoint."""
     few = tuple(one for one in MEASURES if one.table.name in FEW)
-    for module in (compute, spark_reader):
-        monkeypatch.setattr(module, "MEASURES", few)
+    compute_only(monkeypatch, few)
     random = Random(7)
     rows = golden("1-written")
     log = source(f"log:{folder}")

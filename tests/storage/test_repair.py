@@ -1,99 +1,76 @@
-"""What is left after a repair: everything but the damage, and a copy of what there was."""
-
-import errno
+"""What is damaged is given up and kept aside; everything else is served as before."""
 
 import pytest
-from tests.storage.contract import ALL, filled
-from tests.storage.disk import Crashed, MemoryFiles
+from tests.storage.contract import ALL
+from tests.storage.logs import (
+    BASES,
+    CONFIG,
+    END,
+    FOLDER,
+    PATH,
+    contents,
+    damage,
+    segment,
+    three_segments,
+)
 
 from kohort.storage import checkpoints
-from kohort.storage.files import make_durable_directory
-from kohort.storage.inspection import inspect_log
-from kohort.storage.log import LogConfig
+from kohort.storage.inspection import inspect_all, inspect_log
 from kohort.storage.recovery import Promise
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
+from kohort.wire.batch import header_at
 
-FOLDER = "/data/topic-0"
-
-
-def opened(disk, promise=Promise()):  # noqa: B008  (a value)
-    make_durable_directory(disk, FOLDER)
-    return SegmentLog(FOLDER, disk, LogConfig(segment_bytes=300), promise=promise)
+SYNCED = Promise(synced=END, clean=True)
 
 
-def mend(disk, promise):
-    found = inspect_log(disk, FOLDER, promise, 0)
-    if found.damages:
-        repair(disk, "/data", found)
+def mended(disk):
+    repair(disk, PATH, inspect_log(disk, FOLDER, SYNCED, 0))
+    assert inspect_log(disk, FOLDER, SYNCED, 0).damages == []
 
 
-@pytest.mark.parametrize("number", range(9))
-def test_one_batch_of_nine_is_given_up(number):
-    disk = MemoryFiles()
-    log = opened(disk)
-    written = filled(log, 9)
-    promise = Promise(synced=log.end)
-    sizes = 0
-    for segment in [*log.closed, log.active]:
-        if sizes + segment.size > sum(map(len, written[:number])):
-            disk.flip(segment.path, sum(map(len, written[:number])) - sizes + 65)
-            break
-        sizes += segment.size
-    before = bytes(disk.files[segment.path].now)
-
-    mend(disk, promise)
-
-    assert disk.files[segment.path + ".damaged"].now == before
-    again = opened(disk, promise)
-    left = written[:number] + written[number + 1 :]
-    assert list(again.read(0, ALL)) == left
-    assert again.end == log.end, "no offset is given out twice"
+def served(disk):
+    log = SegmentLog(FOLDER, disk, CONFIG)
+    return [header_at(data).base_offset for data in log.read(log.start, ALL)], log.end
 
 
-def test_a_crash_at_every_step_of_a_repair():
-    steps = 0
-    crashed = True
-    while crashed:
-        steps += 1
-        disk = MemoryFiles()
-        log = opened(disk)
-        written = filled(log, 9)
-        log.sync()
-        promise = Promise(synced=log.end)
-        disk.flip(log.closed[0].path, 70)
-        disk.crash_at = disk.steps + steps
-        try:
-            mend(disk, promise)
-            crashed = False
-        except Crashed:
-            pass
-        for left in (disk.after_crash(), disk.after_power_loss()):
-            mend(left, promise)
-            assert list(opened(left, promise).read(0, ALL)) == written[1:]
-    assert steps > 5
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_one_batch_of_many_is_given_up(base, number):
+    disk = three_segments()
+    damage(disk, base, number)
+    before = contents(disk)
+    mended(disk)
+
+    lost = base + 3 * number
+    assert served(disk) == ([one for one in range(0, END, 3) if one != lost], END)
+    after = contents(disk)
+    assert after[segment(base) + ".damaged"] == before[segment(base)]
+    for other in set(BASES) - {base}:
+        assert after[segment(other)] == before[segment(other)]
 
 
-def test_a_repair_that_the_disk_refuses_can_be_done_again():
-    disk = MemoryFiles()
-    log = opened(disk)
-    written = filled(log, 9)
-    promise = Promise(synced=log.end)
-    disk.flip(log.closed[0].path, 70)
-    disk.faults["write", log.closed[0].path + ".tmp"] = errno.ENOSPC
-    with pytest.raises(OSError, match="No space"):
-        mend(disk, promise)
-    disk.faults.clear()
-    mend(disk, promise)
-    assert list(opened(disk, promise).read(0, ALL)) == written[1:]
+def test_offsets_of_a_lost_tail_are_not_given_out_again():
+    disk = three_segments()
+    disk.unlink(segment(18))
+    mended(disk)
+    assert served(disk) == (list(range(0, 18, 3)), END)
+    assert list(checkpoints.holes(disk, FOLDER)) == [(18, END)]
 
 
-def test_nothing_is_owed_of_a_folder_that_was_given_up():
-    disk = MemoryFiles()
-    disk.make_directory("/data")
-    checkpoints.write_recovery_points(disk, "/data", {("topic", 0): 5, ("other", 0): 6})
-    from kohort.storage.inspection import inspect_all
+def test_a_second_repair_has_a_name_of_its_own_for_what_it_moves():
+    disk = three_segments()
+    for number in (0, 0):
+        damage(disk, 9, number)
+        mended(disk)
+    names = [name for name in disk.names(FOLDER) if ".damaged" in name]
+    stem = segment(9).rpartition("/")[2]
+    assert sorted(names) == [f"{stem}.damaged", f"{stem}.damaged.2"]
 
-    (found,) = inspect_all(disk, "/data", [], {"topic"})
-    repair(disk, "/data", found)
-    assert checkpoints.recovery_points(disk, "/data") == {("other", 0): 6}
+
+def test_a_folder_that_is_gone_is_forgotten():
+    disk = three_segments()
+    checkpoints.write_recovery_points(disk, PATH, {("orders", 0): END, ("gone", 3): 5})
+    *_, gone = inspect_all(disk, PATH, ["orders-0"], {"orders", "gone"})
+    repair(disk, PATH, gone)
+    assert checkpoints.recovery_points(disk, PATH) == {("orders", 0): END}

@@ -53,10 +53,11 @@ def pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def require_spark() -> None:
-    from kohort.spark import require
+def require(extra: str) -> None:
+    """What comes with this extra is there, or the command ends with one sentence."""
+    from kohort import spark
 
-    require()
+    spark.require(extra)
 
 
 def add_out(parser: ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """`kohort pipeline`: the group log as tables, views of these tables, and a report.
 
-`run` needs Spark and Java; all the others read and write Parquet by themselves and start at once.
+`run` needs Spark and Java; all the others read and write Parquet by themselves, with neither, and
+start at once.
 """
 
 import logging
@@ -19,7 +20,7 @@ from kohort.cli.arguments import (
     duration,
     moment,
     pair,
-    require_spark,
+    require,
 )
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.render import ERASE, Output, printable
@@ -121,7 +122,7 @@ def _add_cluster(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, output: Output) -> int:
-    require_spark()
+    require("spark")
     from kohort.spark import jobs
 
     common: dict[str, Any] = {
@@ -209,15 +210,15 @@ class Report(Command):
 
 
 def _report(args: Namespace, output: Output) -> int:
-    require_spark()
+    require("tables")
     _write_report(args.out, tuple(args.group) or None, output)
     return OK
 
 
 def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Output) -> None:
-    from kohort.spark import jobs
+    from kohort.spark import report
 
-    output.line(f"report: {jobs.report(directory, groups)}")
+    output.line(f"report: {report.write_into(directory, groups)}")
 
 
 class Snapshot(Command):
@@ -253,11 +254,11 @@ class Snapshot(Command):
 
 
 def _snapshot(args: Namespace, output: Output) -> int:
-    require_spark()
-    from kohort.spark import jobs
+    require("tables")
+    from kohort.spark.snapshots import snapshot
 
     every_s = None if args.every is None else args.every / 1000
-    jobs.snapshot(
+    snapshot(
         args.bootstrap_server,
         args.out,
         every_s=every_s,

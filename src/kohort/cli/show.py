@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.arguments import add_group, add_out, count, require_spark
+from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import OK, USAGE, Command, complain, print_result
 from kohort.cli.render import Cell, Output
 
@@ -82,9 +82,9 @@ class Show(Command):
 
 
 def _show(args: Namespace, output: Output) -> int:
-    require_spark()
+    require("tables")
     from kohort.spark.tables.arrow_reader import Tables
-    from kohort.spark.tables.spark_reader import table_of
+    from kohort.spark.tables.catalog import table_of
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))

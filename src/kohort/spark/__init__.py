@@ -1,9 +1,11 @@
 """The pipeline over the group log: sources of raw rows, typed tables, and what they tell.
 
-It needs the extra `kohort[spark]` and Java 17 or newer. `kohort.spark.jobs` writes tables, and what
+`kohort.spark.jobs` writes tables, which needs the extra `kohort[spark]` and Java 17 or newer. What
 is here reads them, also while they are being written:
 
     lag = kohort.spark.read("tables", "lag")
+
+Without Spark, tables are shown, drawn and given samples with the extra `kohort[tables]` alone.
 """
 
 from importlib.util import find_spec
@@ -17,15 +19,20 @@ if TYPE_CHECKING:
 
     from kohort.spark.schemas import Table
 
+NEEDED = {
+    "spark": ("pyspark", "pyarrow", "numpy", "pandas", "altair", "vl_convert"),
+    "tables": ("pyarrow", "altair", "vl_convert"),
+}
+"""Extra -> the modules that come with it."""
 
-NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
 
-
-def require() -> None:
-    """Raises KohortError, which says what to do, where Spark is not installed. Imports nothing."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
+def require(extra: str = "spark") -> None:
+    """Raises KohortError, which names the extra, where a library of it is not installed. Imports
+    nothing.
+    """
+    missing = [name for name in NEEDED[extra] if find_spec(name) is None]
     if missing:
-        raise KohortError(f"{missing[0]} is not installed: pip install 'kohort[spark]'")
+        raise KohortError(f"{missing[0]} is not installed: pip install 'kohort[{extra}]'")
 
 
 def read(directory: str | Path, name: str, spark: "SparkSession | None" = None) -> "DataFrame":
@@ -41,12 +48,20 @@ def read(directory: str | Path, name: str, spark: "SparkSession | None" = None) 
     return spark_reader.read(directory, name, spark or active_session())
 
 
+def register(spark: "SparkSession") -> None:
+    """Let a session know the formats `kohort.log`, `.topic`, `.groups` and `.offsets`."""
+    require()
+    from kohort.spark.sources import named  # noqa: PLC0415
+
+    named.register(spark)
+
+
 def list_tables(directory: str | Path) -> "dict[str, Table]":
     """The tables that a directory holds: names, columns, and what they mean. Raises KohortError."""
-    require()
-    from kohort.spark.tables import spark_reader  # noqa: PLC0415
+    require("tables")
+    from kohort.spark.tables import catalog  # noqa: PLC0415
 
-    return spark_reader.tables(directory)
+    return catalog.tables(directory)
 
 
-__all__ = ["list_tables", "read", "require"]
+__all__ = ["list_tables", "read", "register", "require"]

@@ -4,7 +4,7 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +14,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.errors import KohortError
-from kohort.spark import report as page
 from kohort.spark.engine import shipping
 from kohort.spark.engine.progress import Doing, Progress
 from kohort.spark.engine.session import (
@@ -27,21 +25,20 @@ from kohort.spark.engine.session import (
     settings,
 )
 from kohort.spark.gold import Context
-from kohort.spark.sources import source as source_of
-from kohort.spark.sources.end_offsets import sample_cluster
-from kohort.spark.sources.fetching import cluster_id
-from kohort.spark.sources.source import Identity, Plan, Position, Settings, Source, SourceError
+from kohort.spark.report import write_into as report
+from kohort.spark.snapshots import snapshot
+from kohort.spark.sources.named import source as source_of
+from kohort.spark.sources.source import Source
+from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.streaming import MicroBatch, follow
-from kohort.spark.tables import delta, older_copy
-from kohort.spark.tables.adding import Batch, Options, Summary, add, append_samples, ends_now, tidy
+from kohort.spark.tables import delta, delta_files, older_copy
+from kohort.spark.tables.adding import Batch, Options, Summary, add, ends_now, tidy
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import BusyError, TablesError, Writer, load, local
+from kohort.spark.tables.manifest import TablesError, Writer, claim, load
 
 FORMATS = ("parquet", "delta")
-REPORT = "report.html"
-PATIENCE_S = 60.0
 FEW_ROWS = 300_000
 
 
@@ -149,76 +146,6 @@ def stream(
     )
 
 
-def report(out: str | Path, groups: Sequence[str] | None = None) -> Path:
-    """Write `report.html` into the directory of tables, of these groups or of those that there is
-    most to tell of; returns where it is. Raises KohortError.
-    """
-    tables = Tables(out)
-    if groups is not None:
-        tables.check_groups(groups)
-    return page.write(tables, Path(out) / REPORT, groups, log_end=log_end(tables))
-
-
-def snapshot(
-    bootstrap: str,
-    out: str | Path,
-    *,
-    every_s: float | None = None,
-    count: int | None = None,
-    told: Callable[[int], None] | None = None,
-    failed: Callable[[KohortError], None] | None = None,
-) -> int:
-    """Add samples of where the topics of a cluster end, once or every so often; returns how many
-    times. They make the lag in seconds exact. Needs no Spark.
-
-    While somebody else writes the tables the samples are kept, and added when he has ended. `told`
-    gets the number of samples each time. With `every_s` a cluster that does not answer is asked
-    again the next time, and `failed` gets the error. Raises KohortError: it did not answer the
-    first time, the tables are those of another cluster.
-    """
-    directory, taken, waiting = local(out), 0, []
-    identity = Identity(cluster_id(bootstrap), None)
-    due = time.monotonic()
-    while True:
-        try:
-            samples = sample_cluster(bootstrap)
-        except SourceError as error:
-            if every_s is None or not taken:
-                raise
-            if failed is not None:
-                failed(error)
-        else:
-            waiting.append(samples)
-            taken += 1
-            if told is not None:
-                told(samples.num_rows)
-        last = every_s is None or taken == count
-        try:
-            with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
-                _claim(writer, out, identity)
-                for one in waiting:
-                    append_samples(writer, one)
-            waiting.clear()
-        except BusyError:
-            if last:
-                raise
-        if every_s is None or last:
-            return taken
-        due = max(due + every_s, time.monotonic())
-        time.sleep(max(0.0, due - time.monotonic()))
-
-
-def _patient_writer(directory: Path, patience_s: float) -> Writer:
-    until = time.monotonic() + patience_s
-    while True:
-        try:
-            return Writer(directory)
-        except BusyError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(0.2)
-
-
 class Given(NamedTuple):
     """What the caller says of Spark."""
 
@@ -260,14 +187,14 @@ def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[
     if form not in FORMATS:
         raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
     if form == "delta":
-        delta.require()
+        delta_files.require()
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
     with Writer(Path(out)) as writer:
         before = writer.manifest
         if before.source and before.format != form:
             raise TablesError(f"{out} has tables in the format {before.format}, not {form}")
-        _claim(writer, out, identity)
+        claim(writer, out, identity)
         name = source if isinstance(source, str) else type(source).__name__
         writer.manifest = writer.manifest.with_(format=form, source=name)
         yield log, writer
@@ -293,29 +220,12 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
         writer.manifest = writer.manifest.with_(begins=writer.manifest.begins | fresh)
 
 
-def _claim(writer: Writer, out: str | Path, identity: Identity) -> None:
-    """Say whose the tables are. Raises TablesError when they are somebody else's."""
-    before = writer.manifest.identity
-    if not before.matches(identity):
-        raise TablesError(_differs(out, before, identity))
-    known = (new or old for old, new in zip(before, identity, strict=True))
-    writer.manifest = writer.manifest.with_(identity=Identity(*known))
-
-
-def _differs(out: str | Path, before: Identity, now: Identity) -> str:
-    if before.cluster_id and now.cluster_id and before.cluster_id != now.cluster_id:
-        what = f"of cluster {before.cluster_id}, and this log is of cluster {now.cluster_id}"
-    else:
-        what = (
-            f"of a log with topic id {before.topic_id}, and this one was created anew with "
-            f"{now.topic_id}"
-        )
-    return f"{out} has the tables {what}: write into another directory"
-
-
 def _without_rows(plan: Plan) -> Plan:
     """Only what a plan says of the past: a stream brings the rows."""
     if not plan.ranges:
         return plan
     begun = {one: Position(plan.ranges[one][0]) for one in plan.cut if one in plan.ranges}
     return Plan({}, plan.cut, plan.notes, begun)
+
+
+__all__ = ["report", "run", "snapshot", "stream"]

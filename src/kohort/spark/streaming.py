@@ -13,7 +13,8 @@ from kohort.spark.engine.interrupts import asked_to_end
 from kohort.spark.engine.progress import Progress
 from kohort.spark.engine.session import sentence
 from kohort.spark.gold import Context
-from kohort.spark.sources.source import Plan, Source
+from kohort.spark.sources.source import Source
+from kohort.spark.sources.standing import Plan
 from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
 from kohort.spark.tables.manifest import CHECKPOINTS, TablesError, Writer
 

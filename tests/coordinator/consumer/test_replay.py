@@ -166,6 +166,7 @@ def test_what_was_written_says_the_same_when_read_again() -> None:
     assert again.members == group.members
     assert (again.targets, again.held) == (group.targets, group.held)
     assert described(again) == described(group)
+    assert again.metadata_hash == group.metadata_hash != 0
 
 
 # -- what compaction may leave

@@ -143,7 +143,7 @@ class Player:
 
     def ask(self, question: Callable[[AdminClient], Awaitable[Any]]) -> Any:
         async def asked() -> Any:
-            async with AdminClient(self.broker.bootstrap, timeout=30) as admin:
+            async with AdminClient(self.broker.bootstrap, timeout=WAIT_SECONDS) as admin:
                 return await question(admin)
 
         return asyncio.run(asked())

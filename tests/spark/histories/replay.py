@@ -21,7 +21,7 @@ from tests.spark.histories.truth import Truth
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import DECODED, END_OFFSETS
-from kohort.spark.sources.end_offsets import sample_folders
+from kohort.spark.sources.sampling import sample_folders
 
 DATA = Path(__file__).parents[2] / "data" / "histories"
 AS_OF = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -13,7 +13,8 @@ from tests.spark.sources.logs import log_source
 
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns, raw
-from kohort.spark.sources import Plan, source
+from kohort.spark.sources.named import source
+from kohort.spark.sources.standing import Plan
 from kohort.testing import Broker
 
 pytestmark = pytest.mark.clients

@@ -11,10 +11,10 @@ from tests import golden_logs
 
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources import end_offsets
-from kohort.spark.sources.end_offsets import thinned
+from kohort.spark.sources import end_offsets, sampling
 from kohort.spark.sources.samples import Sample, last_seen
-from kohort.spark.sources.source import SourceError
+from kohort.spark.sources.sampling import thinned
+from kohort.spark.sources.standing import SourceError
 from kohort.testing import Broker
 from kohort.wire.batch import build
 
@@ -61,9 +61,9 @@ def test_a_partition_is_found_where_the_group_log_is(tmp_path):
         partition(tmp_path / broker, (0, records, 10))
         partition(tmp_path / broker, (0, 1, 10), name="__consumer_offsets-0")
 
-    assert ends(end_offsets.sample_folders(str(tmp_path))) == {"orders-0": [(10, 5)]}
+    assert ends(sampling.sample_folders(str(tmp_path))) == {"orders-0": [(10, 5)]}
     own = tmp_path / "b1" / "__consumer_offsets-0"
-    assert ends(end_offsets.sample_folders(f"file:{own}/")) == {"orders-0": [(10, 2)]}
+    assert ends(sampling.sample_folders(f"file:{own}/")) == {"orders-0": [(10, 2)]}
 
 
 @pytest.mark.parametrize("name", ["user", "user-compacted"])
@@ -71,7 +71,7 @@ def test_every_batch_of_a_real_log_is_a_sample(name, tmp_path):
     folder = golden_logs.unpack(name, tmp_path)
     before = sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*"))
 
-    table = end_offsets.sample_folders(str(folder))
+    table = sampling.sample_folders(str(folder))
 
     assert table.schema == END_OFFSETS.arrow
     assert ends(table) == told(name)
@@ -81,29 +81,29 @@ def test_every_batch_of_a_real_log_is_a_sample(name, tmp_path):
 
 
 def test_internal_topics_are_none_of_it(tmp_path):
-    assert end_offsets.sample_folders(str(golden_logs.unpack("1-written", tmp_path))) is None
+    assert sampling.sample_folders(str(golden_logs.unpack("1-written", tmp_path))) is None
     assert end_offsets.from_folders(None, str(tmp_path)) is None
 
 
 def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
     partition(tmp_path, (0, 2, 30), (2, 1, 20))
-    first = end_offsets.sample_folders(str(tmp_path))
+    first = sampling.sample_folders(str(tmp_path))
     seen = last_seen(first)
     partition(tmp_path, (3, 1, 25), (4, 2, 50), base=3)
 
-    again = end_offsets.sample_folders(str(tmp_path), seen)
+    again = sampling.sample_folders(str(tmp_path), seen)
 
     assert ends(first) == {"orders-0": [(30, 3)]}
     assert ends(again) == {"orders-0": [(30, 4), (50, 6)]}
     seen = last_seen(pa.concat_tables([first, again]))
     assert seen["orders", 0].last == (50, 6)
-    assert end_offsets.sample_folders(str(tmp_path), seen).num_rows == 0
+    assert sampling.sample_folders(str(tmp_path), seen).num_rows == 0
     (tmp_path / "orders-0" / "partition.metadata").write_text(
         "version: 0\ntopic_id: iYG3PZ_oS3aF60JMUzAt0Q"
     )
-    assert ends(end_offsets.sample_folders(str(tmp_path), seen)) == {
-        "orders-0": [(30, 4), (50, 6)]
-    }, "another topic of that name is read from its start"
+    assert ends(sampling.sample_folders(str(tmp_path), seen)) == {"orders-0": [(30, 4), (50, 6)]}, (
+        "another topic of that name is read from its start"
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
 )
 def test_another_topic_of_that_name_is_read_from_its_start_without_an_id(batches, tmp_path):
     partition(tmp_path, (0, 5, 10), (5, 5, 20))
-    seen = last_seen(end_offsets.sample_folders(str(tmp_path)))
+    seen = last_seen(sampling.sample_folders(str(tmp_path)))
     assert seen["orders", 0] == (None, (20, 10))
     partition(tmp_path, *batches)
 
-    again = end_offsets.sample_folders(str(tmp_path), seen)
+    again = sampling.sample_folders(str(tmp_path), seen)
 
     assert ends(again) == {"orders-0": [(at, first + count) for first, count, at in batches]}
 
@@ -128,18 +128,18 @@ def test_another_topic_of_that_name_is_read_from_its_start_without_an_id(batches
 @pytest.mark.parametrize(("base", "left"), [(10, []), (0, [(0, 5, 10)]), (5, [(5, 5, 20)])])
 def test_a_log_from_which_old_records_were_removed_is_no_other(base, left, tmp_path):
     path = partition(tmp_path, (0, 5, 10), (5, 5, 20))
-    seen = last_seen(end_offsets.sample_folders(str(tmp_path)))
+    seen = last_seen(sampling.sample_folders(str(tmp_path)))
     path.unlink()
     partition(tmp_path, *left, (12, 1, 30), base=base)
 
-    assert ends(end_offsets.sample_folders(str(tmp_path), seen)) == {"orders-0": [(30, 13)]}
+    assert ends(sampling.sample_folders(str(tmp_path), seen)) == {"orders-0": [(30, 13)]}
 
 
 def test_a_partition_without_records_ends_where_its_file_begins(tmp_path):
     path = partition(tmp_path, base=5000)
     os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
 
-    table = end_offsets.sample_folders(str(tmp_path))
+    table = sampling.sample_folders(str(tmp_path))
 
     assert ends(table) == {"orders-0": [(1_700_000_000_500, 5000)]}
     assert table.column("log_start_offset").to_pylist() == [5000]
@@ -150,13 +150,13 @@ def test_a_torn_or_preallocated_tail_ends_the_walk(tail, tmp_path):
     path = partition(tmp_path, (0, 1, 10), (1, 1, 20))
     path.write_bytes(path.read_bytes() + tail)
 
-    assert ends(end_offsets.sample_folders(str(tmp_path))) == {"orders-0": [(10, 1), (20, 2)]}
+    assert ends(sampling.sample_folders(str(tmp_path))) == {"orders-0": [(10, 1), (20, 2)]}
 
 
 def test_a_timestamp_beyond_all_calendars_is_none(tmp_path):
     partition(tmp_path, (0, 1, 10), (1, 1, 1 << 60), (2, 1, 20))
 
-    assert ends(end_offsets.sample_folders(str(tmp_path))) == {"orders-0": [(10, 2), (20, 3)]}
+    assert ends(sampling.sample_folders(str(tmp_path))) == {"orders-0": [(10, 2), (20, 3)]}
 
 
 def test_the_start_is_the_highest_that_anybody_tells(tmp_path):
@@ -166,7 +166,7 @@ def test_the_start_is_the_highest_that_anybody_tells(tmp_path):
     (tmp_path / "orders-2" / "log-start-offset-checkpoint").write_text("0\n1\norders 2 11\n")
     (tmp_path / "orders-0" / "log-start-offset-checkpoint").write_text("damaged")
 
-    table = end_offsets.sample_folders(str(tmp_path))
+    table = sampling.sample_folders(str(tmp_path))
 
     assert table.column("log_start_offset").to_pylist() == [7, 9, 11]
 
@@ -189,7 +189,7 @@ def test_thinned_samples_are_few_and_keep_both_ends(most):
 def test_a_broker_is_asked(tmp_path):
     with Broker(in_memory=True) as broker:
         asyncio.run(two_topics(broker.bootstrap))
-        table = end_offsets.sample_cluster(broker.bootstrap)
+        table = sampling.sample_cluster(broker.bootstrap)
 
     rows = table.to_pylist()
     assert table.schema == END_OFFSETS.arrow
@@ -203,7 +203,7 @@ def test_a_broker_is_asked(tmp_path):
     }
     assert all(len(row["topic_id"]) == 22 for row in rows)
     with pytest.raises(SourceError, match=r"127.0.0.1:1 cannot be asked: .*refused"):
-        end_offsets.sample_cluster("127.0.0.1:1")
+        sampling.sample_cluster("127.0.0.1:1")
 
 
 async def two_topics(bootstrap):
@@ -221,5 +221,5 @@ def test_executors_read_the_same_rows(spark, tmp_path):
     assert (
         frame.toArrow()
         .sort_by(order)
-        .equals(end_offsets.sample_folders(folder).sort_by(order).cast(frame.toArrow().schema))
+        .equals(sampling.sample_folders(folder).sort_by(order).cast(frame.toArrow().schema))
     )

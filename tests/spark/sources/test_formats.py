@@ -11,10 +11,11 @@ from tests import golden_logs
 from tests.spark.sources.logs import FIRST, Writer, log_source
 
 from kohort.spark.columns.decode import OFFSET_COMMITS, offset_commits
-from kohort.spark.sources import SourceError, register, source
 from kohort.spark.sources.log import KohortLog
+from kohort.spark.sources.named import register, source
 from kohort.spark.sources.options import Options
 from kohort.spark.sources.reader import share, spark_schema
+from kohort.spark.sources.standing import SourceError
 
 GROUP_LOG = "__consumer_offsets"
 GOLDEN = [name for name in golden_logs.NAMES if not name.startswith("user")]

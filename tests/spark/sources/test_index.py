@@ -6,8 +6,8 @@ import pytest
 from tests import golden_logs
 from tests.spark.sources.logs import Writer, read
 
-from kohort.spark.sources import source
 from kohort.spark.sources.files import ReadOnlyFile, Walk, index_entries
+from kohort.spark.sources.named import source
 
 SPARSE = 7  # an entry for every seventh batch
 BATCHES = 200

@@ -9,9 +9,9 @@ import pytest
 from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
 
 from kohort.spark.columns.located import raw
-from kohort.spark.sources import Position, SourceError
 from kohort.spark.sources import folder_feed as feeds
 from kohort.spark.sources.folders import find
+from kohort.spark.sources.standing import Position, SourceError
 
 
 def test_a_torn_tail_is_the_end(tmp_path):

@@ -8,8 +8,9 @@ from tests.spark.sources.commits import create, produce
 from tests.spark.sources.test_weighing import KEYS, judge
 from tests.waiting import SOON_S
 
-from kohort.spark.sources import SourceError, weighing
+from kohort.spark.sources import weighing
 from kohort.spark.sources.feed import Span
+from kohort.spark.sources.standing import SourceError
 from kohort.spark.sources.topic import TopicSource
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]

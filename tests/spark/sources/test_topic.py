@@ -9,9 +9,10 @@ from tests.spark.sources.logs import log_source, read, rows_of
 
 from kohort.client.cluster import Node
 from kohort.spark.columns.located import raw
-from kohort.spark.sources import Position, SourceError, fetching, source, topic_feed
+from kohort.spark.sources import fetching, topic_feed
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.source import Settings
+from kohort.spark.sources.named import source
+from kohort.spark.sources.standing import Position, Settings, SourceError
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
 

@@ -9,8 +9,9 @@ from tests.spark.sources.commits import create, produce
 from tests.spark.sources.proxy import Proxy
 from tests.spark.sources.test_topic import cluster, delete_before, small_pieces
 
-from kohort.spark.sources import SourceError, fetching, topic_feed
+from kohort.spark.sources import fetching, topic_feed
 from kohort.spark.sources.feed import Span
+from kohort.spark.sources.standing import SourceError
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
 

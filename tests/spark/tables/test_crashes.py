@@ -12,9 +12,9 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 from tests.spark import killed
 from tests.spark.contents import contents
+from tests.spark.measures import compute_only
 
 from kohort.spark import jobs
-from kohort.spark.tables import compute, spark_reader
 from kohort.spark.tables.manifest import load_or_none
 
 ROOT = Path(__file__).parents[3]
@@ -24,8 +24,7 @@ FLIPPED = "all is flipped and nobody was told"
 
 @pytest.mark.timeout(600)
 def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
-    for module in (compute, spark_reader):
-        monkeypatch.setattr(module, "MEASURES", killed.chosen(FEW))
+    compute_only(monkeypatch, killed.chosen(FEW))
     folder = golden_logs.unpack("1-written", tmp_path)
     jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
     wanted = contents(tmp_path / "undisturbed")

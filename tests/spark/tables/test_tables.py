@@ -20,10 +20,10 @@ import kohort.spark
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
-from kohort.spark.sources.source import Identity, Position
+from kohort.spark.sources.standing import Identity, Position
 from kohort.spark.tables import increments, manifest
-from kohort.spark.tables.adding import append_samples
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import (
     ROWS,
     BusyError,

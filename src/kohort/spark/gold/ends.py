@@ -19,7 +19,7 @@ PLACE = ["topic", "topic_partition"]
 
 UNTHINNED = 5_000
 """A walk over a topic's folder that found fewer samples than this has left none out (see
-`sources.end_offsets`): then no batch was written between two of them.
+`sources.sampling`): then no batch was written between two of them.
 """
 
 

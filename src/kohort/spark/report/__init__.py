@@ -4,14 +4,17 @@ No Spark and no Java are needed to write it: tables come as Arrow.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kohort.spark.report import lag, members, owners, page, rebalances, stale, summary
 from kohort.spark.report.picks import Read, when
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.log_end import log_end as end_of
 
 TITLE = "Consumer groups"
+FILE = "report.html"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -58,4 +61,14 @@ def write(
     return target
 
 
-__all__ = ["TITLE", "Read", "write"]
+def write_into(out: str | Path, groups: Sequence[str] | None = None) -> Path:
+    """Write `report.html` into the directory of tables, of these groups or of those that there is
+    most to tell of; returns where it is. Raises KohortError.
+    """
+    tables = Tables(out)
+    if groups is not None:
+        tables.check_groups(groups)
+    return write(tables, Path(out) / FILE, groups, log_end=end_of(tables))
+
+
+__all__ = ["TITLE", "Read", "write", "write_into"]

@@ -1,5 +1,6 @@
 """Every table's columns, by name: the one place where they are described."""
 
+from kohort.spark.schemas import membership, progress
 from kohort.spark.schemas.rows import (
     ALL_KINDS,
     DECODED,
@@ -15,10 +16,25 @@ from kohort.spark.schemas.rows import (
 )
 from kohort.spark.schemas.table import Column, Table
 
+GOLD = (
+    membership.GROUP_STATE,
+    membership.MEMBERS,
+    membership.ASSIGNMENTS,
+    membership.REBALANCES,
+    progress.COMMITS,
+    progress.OFFSETS,
+    progress.COMMIT_RATES,
+    progress.LAG,
+    progress.STATUS,
+    progress.DELETABLE_GROUPS,
+)
+"""The tables that are computed, in the order in which they are (see `gold.MEASURES`)."""
+
 __all__ = [
     "ALL_KINDS",
     "DECODED",
     "END_OFFSETS",
+    "GOLD",
     "KINDS",
     "MARKER",
     "OTHER",

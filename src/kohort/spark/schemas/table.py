@@ -1,17 +1,16 @@
 """What a table is: its columns with their types and meanings. The pages of documentation are
 generated from this, so a column is described where it is declared.
+
+Who reads tables without Spark needs this too, so Spark is imported when it is asked for.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  (the name that every user of Spark knows)
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+Frame = TypeVar("Frame")
 Layer = Literal["rows", "bronze", "silver", "gold"]
 
 TIME = pa.timestamp("us", "UTC")
@@ -49,12 +48,18 @@ class Table:
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     @cached_property
-    def spark(self) -> StructType:
-        """The columns as Spark has them."""
+    def spark(self) -> Any:
+        """The columns as Spark has them: a `StructType`."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  (see above)
+
         return from_arrow_schema(self.arrow)
 
-    def conform(self, frame: DataFrame) -> DataFrame:
-        """The frame with exactly these columns, in this order, of these types."""
-        return frame.select(
+    def conform(self, frame: Frame) -> Frame:
+        """A frame of Spark with exactly these columns, in this order, of these types."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        of_spark: Any = frame
+        conformed: Frame = of_spark.select(
             *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self.spark)
         )
+        return conformed

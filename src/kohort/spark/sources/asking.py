@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from kohort.client.admin import AdminClient
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
-from kohort.spark.sources.source import SourceError
+from kohort.spark.sources.standing import SourceError
 
 Answer = TypeVar("Answer")
 

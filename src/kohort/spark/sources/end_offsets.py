@@ -1,72 +1,18 @@
-"""Samples of where the partitions of user topics end: from their folders, or from the cluster.
+"""Samples of where the partitions of user topics end, as frames of Spark (see `sampling`)."""
 
-A folder tells its own history. In the header of every batch stand the newest timestamp in it and
-the offset behind it, so a walk over the headers gives the end of the log at all times since its
-start, and no record is read. Any part of the samples is as true as all of them, only coarser; that
-is what bounds their number.
-"""
-
-import os
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.client.admin import AdminClient, TopicPartition
-from kohort.client.admin.views import FoundOffset, Outcomes
-from kohort.errors import Broken
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.asking import ask
-from kohort.spark.sources.columns import of_columns
-from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk, segment_files
-from kohort.spark.sources.folders import folders_in, is_partition, reach
-from kohort.spark.sources.samples import NOTHING, Sample, Since
+from kohort.spark.sources.samples import NOTHING, Since
+from kohort.spark.sources.sampling import MOST_SAMPLES, folders, sample, sample_cluster
 from kohort.spark.sources.source import Ends
-from kohort.storage import checkpoints
-from kohort.terms import uuid_text
 
-INTERNAL_TOPICS = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
-MOST_SAMPLES = 10_000
-_LATEST_MS = 253_402_300_799_999  # the end of the year 9999; beyond it is no time
 _TASKS = 64
-
-
-class Folder(NamedTuple):
-    """The folder of one partition of a user topic, and the directory that it is in."""
-
-    path: str
-    topic: str
-    partition: int
-    directory: str
-
-
-_FILES = ReadOnlyFiles()
-
-
-def folders(directory: str) -> list[Folder]:
-    """The partitions of user topics beside a group log, by the rules by which that is found.
-
-    So `directory` is a broker's directory of logs, a directory of such, or the folder of a
-    partition in one; of a partition that is there several times, the copy that reaches furthest.
-    """
-    path = directory.removeprefix("file:").rstrip("/") or "/"
-    if is_partition(path) and segment_files(path):
-        path = path.rpartition("/")[0] or "."
-    copies: dict[tuple[str, int], list[Folder]] = {}
-    for one in (path, *(one for one in folders_in(path) if not is_partition(one))):
-        with suppress(PermissionError):
-            for folder in folders_in(one):
-                place = checkpoints.split_name(folder.rpartition("/")[2])
-                if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
-                    copies.setdefault(place, []).append(Folder(folder, *place, one))
-    return [max(copies[place], key=lambda one: reach(one.path)) for place in sorted(copies)]
 
 
 def from_folders(
@@ -91,135 +37,6 @@ def from_folders(
     return numbers.mapInArrow(walk, END_OFFSETS.spark)
 
 
-def sample_folders(
-    directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
-) -> pa.Table | None:
-    """The same without Spark."""
-    found = folders(directory)
-    if not found:
-        return None
-    batches = [sample(folder, since, most=most) for folder in found]
-    return pa.Table.from_batches(batches, END_OFFSETS.arrow)
-
-
-def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) -> pa.RecordBatch:
-    """END_OFFSETS rows of one partition, in order of time and of offset.
-
-    Times are the newest timestamp so far, so they never go back; where the topic has CreateTime
-    they are the producers' clocks, and one that runs ahead hides the later ones until they catch
-    up. The first and the last are always there, and of the rest at most `most`, evenly in time. A
-    partition without any timestamp (it is empty) has one sample, at the time at which its newest
-    file was last written.
-    """
-    topic_id = _topic_id(folder.path)
-    segments = segment_files(folder.path)
-    seen = since.get((folder.topic, folder.partition))
-    last = seen.last if seen is not None and seen.topic_id == topic_id else None
-    samples = thinned(_ends(segments, last), most)
-    if not samples and last is None:
-        samples = _end_by_file_time(segments)
-    start = max(_log_start(folder), min((one.base for one in segments), default=0))
-    return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
-
-
-def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
-    """The first, the last, and of the rest the last in each time step, which grows as needed.
-
-    Of several at one time only the last counts.
-    The samples come in order, and no more than `most` are kept at any time.
-    """
-    kept: dict[int, Sample] = {}
-    first = None
-    step = 1
-    for one in samples:
-        first = first or one
-        kept[one.at_ms // step] = one
-        while len(kept) > max(most, 1):
-            step *= 2
-            kept = {each.at_ms // step: each for each in kept.values()}
-    rest = list(kept.values())
-    return rest if first is None or first.at_ms == rest[0].at_ms else [first, *rest]
-
-
-def _ends(segments: Sequence[SegmentFile], last: Sample | None) -> Iterator[Sample]:
-    """The newest timestamp so far and the offset behind each batch: from `last` on, or all of them
-    where that cannot be of this log.
-    """
-    place = _behind(segments, last) if last is not None else None
-    first, position = place or (0, 0)
-    newest, end = last if last is not None and place is not None else (-1, 0)
-    for segment in segments[first:]:
-        for head in _heads(segment, position):
-            if head.following <= end:
-                continue
-            end = head.following
-            if head.max_timestamp <= _LATEST_MS:
-                newest = max(newest, head.max_timestamp)
-            if newest >= 0:
-                yield Sample(newest, end)
-        position = 0
-
-
-def _behind(segments: Sequence[SegmentFile], last: Sample) -> tuple[int, int] | None:
-    """Where a walk goes on that ended with `last`: the number of a segment, and a position in it.
-
-    None when no walk of this log can have ended so. A topic without an id may be another of the
-    same name: then its log is shorter, has no batch that ends there, or has later times before it.
-    """
-    holding = [index for index, one in enumerate(segments) if one.base < last.end_offset]
-    if not holding:
-        return 0, 0
-    position = 0
-    for head in _heads(segments[holding[-1]]):
-        if head.base >= last.end_offset:  # cleaning has removed what stood before
-            return holding[-1], position
-        if head.following > last.end_offset or last.at_ms < head.max_timestamp <= _LATEST_MS:
-            return None
-        position = head.position + head.length
-        if head.following == last.end_offset:
-            return holding[-1], position
-    return (holding[-1], position) if len(holding) < len(segments) else None
-
-
-def _heads(file: SegmentFile, position: int = 0) -> Iterator[Head]:
-    """The batches of a segment from a position on, up to where it is torn or damaged; none when it
-    has gone.
-    """
-    with suppress(FileNotFoundError):
-        walk = Walk(file.path)
-        try:
-            yield from walk.heads(position, walk.size())
-        finally:
-            walk.close()
-
-
-def _end_by_file_time(segments: Sequence[SegmentFile]) -> list[Sample]:
-    for file in reversed(segments):
-        with suppress(FileNotFoundError):
-            at_ms = int(os.stat(file.path).st_mtime * 1000)  # noqa: PTH116
-            end = max((head.following for head in _heads(file)), default=file.base)
-            return [Sample(at_ms, end)]
-    return []
-
-
-def _topic_id(path: str) -> str | None:
-    """As `partition.metadata` tells it; None without one, or when it cannot be read."""
-    with suppress(OSError, Broken, ValueError):
-        topic_id = checkpoints.topic_id(_FILES, path)
-        return None if topic_id is None else uuid_text(topic_id)
-    return None
-
-
-def _log_start(folder: Folder) -> int:
-    """As the checkpoints tell it, Kafka's beside the folder and Kohort's in it; 0 for nothing."""
-    starts = [0]
-    for directory in (folder.directory, folder.path):
-        with suppress(OSError, Broken, ValueError):
-            told = checkpoints.start_offsets(_FILES, directory)
-            starts.append(told.get((folder.topic, folder.partition), 0))
-    return max(starts)
-
-
 def from_cluster(bootstrap: str) -> Ends:
     """END_OFFSETS rows of now, asked by the driver before this returns. See `sample_cluster`.
 
@@ -228,57 +45,3 @@ def from_cluster(bootstrap: str) -> Ends:
     samples = sample_cluster(bootstrap)
     at = pc.max(samples.column("sampled_at")).as_py() or datetime.now(UTC)
     return Ends(at, lambda spark: spark.createDataFrame(samples, END_OFFSETS.spark))
-
-
-def sample_cluster(bootstrap: str) -> pa.Table:
-    """Where the partitions of all user topics end now: two questions to each broker.
-
-    `sampled_at` is the middle between question and answer, so it is wrong by half of that time at
-    most, by the clock of this machine. A partition that has no leader gives no sample. Raises
-    SourceError when nobody can be asked.
-    """
-    return ask(bootstrap, _sample)
-
-
-async def _sample(admin: AdminClient) -> pa.Table:
-    topics = [one for one in await admin.list_topics() if one.name not in INTERNAL_TOPICS]
-    ids = {one.name: uuid_text(one.topic_id) if one.topic_id else None for one in topics}
-    partitions = [
-        TopicPartition(one.name, index) for one in topics for index in range(one.partitions)
-    ]
-    starts: Outcomes[TopicPartition, FoundOffset] = await admin.list_offsets(
-        dict.fromkeys(partitions, "earliest")
-    )
-    asked_at = time.time()
-    ends = await admin.end_offsets(partitions)
-    at_ms = int((asked_at + time.time()) / 2 * 1000)
-    rows = []
-    for place, end in ends.succeeded.items():
-        if end.offset is not None:
-            start = starts.succeeded.get(place)
-            rows.append(
-                (
-                    place.topic,
-                    ids[place.topic],
-                    place.partition,
-                    start.offset if start is not None else None,
-                    Sample(at_ms, end.offset),
-                )
-            )
-    return pa.Table.from_batches([_rows(rows, "cluster")], END_OFFSETS.arrow)
-
-
-def _rows(
-    rows: Sequence[tuple[str, str | None, int, int | None, Sample]], origin: str
-) -> pa.RecordBatch:
-    topics, ids, partitions, starts, samples = zip(*rows, strict=True) if rows else ([],) * 5
-    columns = {
-        "sampled_at": [one.at_ms * 1000 for one in samples],
-        "topic": topics,
-        "topic_id": ids,
-        "topic_partition": partitions,
-        "log_start_offset": starts,
-        "end_offset": [one.end_offset for one in samples],
-        "origin": [origin] * len(rows),
-    }
-    return of_columns(END_OFFSETS, columns)

@@ -16,7 +16,7 @@ from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.options import Options, range_options, required, stream_options
 from kohort.spark.sources.reader import Reader, StreamReader, spark_schema
-from kohort.spark.sources.source import Note, Plan, Position
+from kohort.spark.sources.standing import Note, Plan, Position
 
 
 class FedFormat(DataSource):

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from pyspark.sql.datasource import InputPartition
 
 from kohort.spark.columns.located import Rows
-from kohort.spark.sources.source import Mark, Note
+from kohort.spark.sources.standing import Mark, Note
 
 _TASKS = 32
 _MOST = 8

@@ -15,7 +15,7 @@ from kohort.client.connection import Address
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
 from kohort.spark.sources.asking import CLIENT_ID, answered
 from kohort.spark.sources.options import GROUP_LOG
-from kohort.spark.sources.source import Identity, SourceError
+from kohort.spark.sources.standing import Identity, SourceError
 from kohort.terms import NO_TOPIC_ID, uuid_text
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from kohort.wire.messages.list_offsets import (

@@ -23,7 +23,7 @@ from kohort.spark.sources.files import (
     head_at,
     segment_files,
 )
-from kohort.spark.sources.source import Mark, Note, SourceError
+from kohort.spark.sources.standing import Mark, Note, SourceError
 from kohort.wire import batch
 from kohort.wire.batch import HEADER_SIZE
 

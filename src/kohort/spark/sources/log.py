@@ -2,13 +2,15 @@
 
 from datetime import UTC, datetime
 
+from kohort.spark.sources import end_offsets
 from kohort.spark.sources.fed import FedFormat, FedSource
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.folder_feed import FolderFeed
 from kohort.spark.sources.folders import find
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Ends, Identity, Settings
+from kohort.spark.sources.source import Ends
+from kohort.spark.sources.standing import Identity, Settings
 
 
 class KohortLog(FedFormat):
@@ -46,8 +48,6 @@ class LogSource(FedSource):
         """Of the folders of user topics beside those of the group log, walked by the workers. They
         tell when each batch was written, so it does not matter when they are walked.
         """
-        from kohort.spark.sources import end_offsets  # noqa: PLC0415  (imports this package)
-
         return Ends(
             datetime.now(UTC),
             lambda spark: end_offsets.from_folders(spark, self._path, since),

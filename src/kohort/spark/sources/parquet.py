@@ -20,8 +20,8 @@ from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import (
-    Ends,
+from kohort.spark.sources.source import Ends, no_samples
+from kohort.spark.sources.standing import (
     Identity,
     Mark,
     Note,
@@ -29,7 +29,6 @@ from kohort.spark.sources.source import (
     Position,
     Settings,
     SourceError,
-    no_samples,
 )
 
 _NEEDED = ("partition", "offset", "timestamp", "key", "value")

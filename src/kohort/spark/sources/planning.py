@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kohort.spark.sources.feed import Bounds, Survey
-from kohort.spark.sources.source import Note, Plan, Position, SourceError
+from kohort.spark.sources.standing import Note, Plan, Position, SourceError
 
 _BACK = (100_000, 1_000, 0)
 """How far before the end of a plan batches are remembered: a cut of the tail goes back to one."""

@@ -22,7 +22,7 @@ from kohort.spark.schemas import DECODED, RAW
 from kohort.spark.sources.feed import Bounds, Feed, tasks
 from kohort.spark.sources.options import EARLIEST, LATEST, Options
 from kohort.spark.sources.planning import gap
-from kohort.spark.sources.source import SourceError
+from kohort.spark.sources.standing import SourceError
 
 ROWS_AT_ONCE = 10_000
 """What decoding is quickest with, and a good size for the way to the JVM."""

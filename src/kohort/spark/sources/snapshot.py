@@ -22,7 +22,7 @@ from kohort.errors import ApiError
 from kohort.spark.schemas import Table
 from kohort.spark.sources.asking import CLIENT_ID, TIMEOUT_S, answered
 from kohort.spark.sources.options import required
-from kohort.spark.sources.source import SourceError
+from kohort.spark.sources.standing import SourceError
 
 BOOTSTRAP = "bootstrap.servers"
 _OPTIONS = (BOOTSTRAP, "groups", "states", "types", "groupsPerTask")
@@ -140,7 +140,8 @@ class SnapshotSource(DataSource):
         return cls.table.name
 
     def schema(self) -> StructType:
-        return self.table.spark
+        schema: StructType = self.table.spark
+        return schema
 
     def reader(self, schema: StructType) -> "SnapshotReader":
         return SnapshotReader(self, schema)

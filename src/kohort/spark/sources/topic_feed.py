@@ -14,7 +14,7 @@ from kohort.spark.sources.feed import Bounds, Span, Weighed
 from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, addresses
 from kohort.spark.sources.files import Head, head_at, skim
 from kohort.spark.sources.planning import gap
-from kohort.spark.sources.source import Identity, Mark, Note, SourceError
+from kohort.spark.sources.standing import Identity, Mark, Note, SourceError
 from kohort.wire.batch import HEADER_SIZE
 
 FIRST_BYTES = 1 << 20

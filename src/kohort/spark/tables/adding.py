@@ -11,23 +11,19 @@ from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.engine.progress import Progress, telling
 from kohort.spark.gold import Context
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
-from kohort.spark.sources.samples import NOTHING, Since, last_seen
-from kohort.spark.sources.source import Ends, Note, Plan, Position, Settings, Source
+from kohort.spark.sources.source import Ends, Source
+from kohort.spark.sources.standing import Note, Plan, Position, Settings
 from kohort.spark.tables import increments, spark_reader
 from kohort.spark.tables.compute import compute, write_part
+from kohort.spark.tables.end_samples import as_one, small_parts, walked
 from kohort.spark.tables.manifest import END, Manifest, Part, Writer
 
-MOST_PARTS = 20
-"""So many small files of end offsets become one."""
 _SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 
 
@@ -124,7 +120,7 @@ def add(
 
 def ends_now(writer: Writer, log: Source) -> Ends:
     """Where user topics end, asked now: whoever has just made a plan does so at once."""
-    return log.ends(_walked(writer.directory, writer.manifest))
+    return log.ends(walked(writer.directory, writer.manifest))
 
 
 def _moved(manifest: Manifest, log: Source, following: Mapping[int, int]) -> dict[int, Position]:
@@ -176,9 +172,9 @@ def tidy(
         with telling(spark, progress, "merging", sum(one.rows for one in merging)):
             writer.publish(increments.merge(spark, writer, manifest, merging))
     manifest = writer.manifest
-    if small := _small_parts(manifest):
+    if small := small_parts(manifest):
         kept = tuple(one for one in manifest.end_offsets if one not in small)
-        writer.publish(manifest.with_(end_offsets=(*kept, _as_one(writer, small))))
+        writer.publish(manifest.with_(end_offsets=(*kept, as_one(writer, small))))
     if keep_ms is None:
         return
     manifest = writer.manifest
@@ -204,41 +200,6 @@ def _end_offsets(
         fresh = fresh.join(there, _SAMPLE, "left_anti").select(*END_OFFSETS.names)
     part = write_part(writer, fresh.coalesce(1), END, None)
     return (part,) if part.rows else ()
-
-
-def _walked(directory: Path, manifest: Manifest) -> Since:
-    """How far the folders of user topics were walked."""
-    if not manifest.end_offsets:
-        return NOTHING
-    folders = [directory / one.path for one in manifest.end_offsets]
-    files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
-    samples = ds.dataset(files, END_OFFSETS.arrow, format="parquet")
-    return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
-
-
-def append_samples(writer: Writer, samples: pa.Table) -> None:
-    """Add samples of end offsets, and flip; merges the small files once there are many."""
-    manifest = writer.manifest
-    merged = _small_parts(manifest)
-    kept = tuple(one for one in manifest.end_offsets if one not in merged)
-    part = _as_one(writer, merged, samples)
-    writer.publish(manifest.with_(end_offsets=(*kept, part)))
-
-
-def _small_parts(manifest: Manifest) -> list[Part]:
-    """Small files of samples, where there are many."""
-    small = [one for one in manifest.end_offsets if one.rows < increments.FEW_ROWS]
-    return small if len(small) >= MOST_PARTS else []
-
-
-def _as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
-    tables = [pq.read_table(writer.directory / one.path) for one in parts]
-    whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), *more])
-    name = f"{END}/{writer.new_name('')}"
-    path = writer.directory / name
-    path.mkdir(parents=True)
-    pq.write_table(whole, path / "samples.parquet", compression="zstd")
-    return Part(path=name, rows=whole.num_rows)
 
 
 def beyond(frame: DataFrame, manifest: Manifest) -> DataFrame:

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
-from kohort.spark.tables import delta, spark_reader
+from kohort.spark.tables import delta_files
+from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
-from kohort.spark.tables.spark_reader import did_you_mean
 
 
 class Place(NamedTuple):
@@ -101,7 +101,7 @@ class Tables:
 
     def __call__(self, name: str) -> Rows:
         """A table by its name. Raises TablesError: there is none of that name."""
-        table = spark_reader.table_of(self.directory, self.manifest, name)
+        table = table_of(self.directory, self.manifest, name)
         if table.layer == "gold":
             return self._parts(table, self.manifest.gold[name].parts)
         if table is END_OFFSETS:
@@ -143,7 +143,7 @@ class Tables:
         path = self.directory / part.path
         if part.version is None:
             return _files(path)
-        return [one.path for one in delta.files(path, part.version)]
+        return [one.path for one in delta_files.files(path, part.version)]
 
     def _increment(self, one: Increment, kind: str | None) -> Place:
         kept = [
@@ -167,8 +167,8 @@ class Tables:
         ]
 
     @cached_property
-    def _version(self) -> list[delta.DataFile]:
-        return delta.files(self.directory / ROWS, self.manifest.rows_version or 0)
+    def _version(self) -> list[delta_files.DataFile]:
+        return delta_files.files(self.directory / ROWS, self.manifest.rows_version or 0)
 
 
 def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:

@@ -9,18 +9,15 @@ added by processes that have no Spark.
 Spark writes the tables; which versions and files there are delta-rs tells, without a JVM.
 """
 
-from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import unquote
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.schemas import DECODED
+from kohort.spark.tables import delta_files
 from kohort.spark.tables.manifest import ROWS, Increment, Part, TablesError, Writer
 
 SETTINGS = {
@@ -33,67 +30,6 @@ SETTINGS = {
 _WHOLE_FILES = ("delta.enableDeletionVectors", "false")
 """A property of new tables: their files are all that a reader must know, whatever the session's
 default is."""
-
-_BEYOND_FILES = {"columnMapping", "deletionVectors"}
-"""Features with which the rows of a file are not simply the rows of the table."""
-
-
-class DataFile(NamedTuple):
-    """A Parquet file of a table, and the values of the columns that are not in it."""
-
-    path: str
-    values: Mapping[str, str]
-
-
-def files(path: Path, version: int) -> list[DataFile]:
-    """The files of a version of a table, without Spark. Raises TablesError."""
-    table = _opened(path, version)
-    protocol = table.protocol()
-    if protocol.min_reader_version == 2 or _BEYOND_FILES & {*(protocol.reader_features or ())}:
-        raise TablesError(
-            f"the Delta table {path} has deletion vectors or mapped columns, which another engine "
-            "put there: read it with kohort.spark.read"
-        )
-    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    begin = "partition."
-    return sorted(
-        DataFile(
-            str(path / unquote(one["path"])),
-            {name.removeprefix(begin): one[name] for name in one if name.startswith(begin)},
-        )
-        for one in found
-    )
-
-
-def _latest(path: Path) -> int | None:
-    """The newest version of a table; None when there is no table."""
-    require()
-    from deltalake import DeltaTable  # noqa: PLC0415  (it is an option)
-
-    return _opened(path).version() if DeltaTable.is_deltatable(str(path)) else None
-
-
-def _opened(path: Path, version: int | None = None) -> Any:
-    """A `DeltaTable`."""
-    require()
-    from deltalake import DeltaTable  # noqa: PLC0415  (it is an option)
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415
-
-    try:
-        return DeltaTable(path, version=version)
-    except DeltaError as error:
-        which = "the newest version" if version is None else f"version {version}"
-        why = " ".join(str(error).split())
-        raise TablesError(
-            f"{which} of the Delta table {path} cannot be read, so run the pipeline again if it is "
-            f"gone: {why}"
-        ) from error
-
-
-def require() -> None:
-    """Raises TablesError where delta-rs is not installed."""
-    if find_spec("deltalake") is None:
-        raise TablesError("deltalake is not installed: pip install 'kohort[delta]'")
 
 
 def check(spark: SparkSession, directory: Path) -> None:
@@ -121,7 +57,7 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
         .option("txnAppId", f"kohort {name}")
         .option("txnVersion", writer.manifest.number + 1)
     )
-    if _latest(path) is None:
+    if delta_files.latest(path) is None:
         output.mode("append").save(str(path))
     else:
         dead = f"increment not in ({', '.join(repr(one) for one in ('', *live))})"
@@ -151,7 +87,7 @@ def write_part(
 ) -> Part:
     """Commit a table of gold, or the rows of some partitions of the log in place of those there."""
     path = writer.directory / where
-    latest = _latest(path)
+    latest = delta_files.latest(path)
     output = frame.write.format("delta").mode("overwrite").option(*_WHOLE_FILES)
     if partitions is None or before is None:
         output.option("overwriteSchema", "true").save(str(path))
@@ -177,7 +113,7 @@ def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:
 
 
 def _written(path: Path) -> int:
-    version = _latest(path)
+    version = delta_files.latest(path)
     if version is None:
         raise TablesError(f"{path} is no Delta table after it was written as one")
     return version

@@ -9,7 +9,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.sources.source import Note, Source
+from kohort.spark.sources.source import Source
+from kohort.spark.sources.standing import Note
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import Manifest, Writer
 

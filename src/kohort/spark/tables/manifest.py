@@ -25,7 +25,7 @@ from typing import Self
 import msgspec
 
 from kohort.errors import KohortError
-from kohort.spark.sources.source import Identity, Note, Position, Settings
+from kohort.spark.sources.standing import Identity, Note, Position, Settings
 from kohort.storage.files import DiskFiles, replace_whole
 
 SCHEMA_VERSION = 1
@@ -284,6 +284,26 @@ class Writer:
         for path in _candidates(self.directory, deltas=self.manifest.format == "delta"):
             if str(path.relative_to(self.directory)) not in named:
                 _remove(path)
+
+
+def claim(writer: Writer, out: str | Path, identity: Identity) -> None:
+    """Say whose the tables are. Raises TablesError when they are somebody else's."""
+    before = writer.manifest.identity
+    if not before.matches(identity):
+        raise TablesError(_differs(out, before, identity))
+    known = (new or old for old, new in zip(before, identity, strict=True))
+    writer.manifest = writer.manifest.with_(identity=Identity(*known))
+
+
+def _differs(out: str | Path, before: Identity, now: Identity) -> str:
+    if before.cluster_id and now.cluster_id and before.cluster_id != now.cluster_id:
+        what = f"of cluster {before.cluster_id}, and this log is of cluster {now.cluster_id}"
+    else:
+        what = (
+            f"of a log with topic id {before.topic_id}, and this one was created anew with "
+            f"{now.topic_id}"
+        )
+    return f"{out} has the tables {what}: write into another directory"
 
 
 def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:

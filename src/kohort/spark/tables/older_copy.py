@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.sources.planning import cut_note
-from kohort.spark.sources.source import Note, Plan, Source
+from kohort.spark.sources.source import Source
+from kohort.spark.sources.standing import Note, Plan
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import Writer
 

@@ -4,8 +4,7 @@ Bronze and silver are views on one kind of files, decoded rows by kind; gold is 
 A row counts unless its log was cut before it after it was read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import DECODED, END_OFFSETS, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.tables import delta
-from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
+from kohort.spark.tables.catalog import table_of
+from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, load, local
 from kohort.spark.tables.silver import views
 
 INCREMENT = "increment"
@@ -27,22 +26,6 @@ LAYOUT: StructType = from_arrow_schema(
     pa.schema([*DECODED.arrow, pa.field(INCREMENT, pa.string())])
 )
 """Decoded rows as they lie in files: the kind and the increment are names of directories."""
-
-
-def known_tables() -> dict[str, Table]:
-    """Every table that there can be, by name."""
-    gold = (measure.table for measure in MEASURES)
-    return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *gold)}
-
-
-def tables(directory: str | Path) -> dict[str, Table]:
-    """The tables that a directory holds, with what they mean. Raises TablesError."""
-    manifest = load(local(directory))
-    return {
-        name: table
-        for name, table in known_tables().items()
-        if table.layer != "gold" or name in manifest.gold
-    }
 
 
 def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
@@ -57,26 +40,6 @@ def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
     if table is END_OFFSETS:
         return end_offsets(spark, path, manifest)
     return views(rows(spark, path, manifest))[name]
-
-
-def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
-    """A table of a directory, by name. Raises TablesError when there is none such."""
-    found = known_tables().get(name)
-    if found is None:
-        near = did_you_mean(name, list(known_tables()))
-        there = near or f", expected one of {', '.join(known_tables())}"
-        raise TablesError(f"no table is called {name!r}{there}")
-    if found.layer == "gold" and name not in manifest.gold:
-        raise TablesError(
-            f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
-        )
-    return found
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """The end of a sentence about a name that is not known: the one that is most like it."""
-    near = get_close_matches(name, known, 1)
-    return f": did you mean {near[0]}?" if near else ""
 
 
 def rows(

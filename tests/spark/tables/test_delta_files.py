@@ -12,7 +12,7 @@ pytest.importorskip("deltalake")
 import deltalake
 
 from kohort.spark.schemas.progress import COMMIT_RATES
-from kohort.spark.tables import delta, manifest
+from kohort.spark.tables import delta_files, manifest
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import Gold, Part, TablesError, Writer
 
@@ -24,7 +24,7 @@ def kinds(*names):
 
 
 def values(table, version):
-    return sorted(one.values["kind"] for one in delta.files(table, version))
+    return sorted(one.values["kind"] for one in delta_files.files(table, version))
 
 
 def test_a_version_is_what_came_and_has_not_gone(tmp_path):
@@ -35,10 +35,10 @@ def test_a_version_is_what_came_and_has_not_gone(tmp_path):
 
     versions = [values(table, one) for one in range(3)]
     assert versions == [["a", "b c"], ["a", "b c", "d"], ["b c", "d"]]
-    read = [pq.read_table(one.path) for one in delta.files(table, 2)]
+    read = [pq.read_table(one.path) for one in delta_files.files(table, 2)]
     assert [one.column_names for one in read] == [["offset"], ["offset"]]
-    assert delta._latest(table) == 2
-    assert delta._latest(tmp_path / "nowhere") is None
+    assert delta_files.latest(table) == 2
+    assert delta_files.latest(tmp_path / "nowhere") is None
 
 
 def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path):
@@ -51,7 +51,7 @@ def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path):
     assert values(tmp_path, 2) == ["a", "b", "c"]
     for gone in (0, 9):
         with pytest.raises(TablesError, match=f"version {gone} of the Delta table /.* run the pip"):
-            delta.files(tmp_path, gone)
+            delta_files.files(tmp_path, gone)
 
 
 @pytest.mark.parametrize("feature", ["columnMapping", "deletionVectors"])
@@ -66,7 +66,7 @@ def test_rows_that_are_not_those_of_the_files_are_refused(tmp_path, feature):
     commit.write_text("\n".join(map(json.dumps, actions)))
 
     with pytest.raises(TablesError, match=r"another engine put there: read it with kohort\.spark"):
-        delta.files(tmp_path, 0)
+        delta_files.files(tmp_path, 0)
 
 
 def publish(writer, version):
@@ -107,7 +107,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
     deltalake.write_deltalake(tmp_path / "gold" / "commit_rates", ROWS)
     with Writer(tmp_path) as writer:
         publish(writer, 0)
-    monkeypatch.setattr(delta, "find_spec", lambda _: None)
+    monkeypatch.setattr(delta_files, "find_spec", lambda _: None)
 
     with pytest.raises(TablesError, match=r"^deltalake is not .*: pip install 'kohort\[delta\]'$"):
         Tables(tmp_path).table("commit_rates")

@@ -1,0 +1,43 @@
+"""Which tables there can be, and which a directory has: names, columns and what they mean."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from kohort.spark.schemas import END_OFFSETS, GOLD, RECORDS_TABLE, SILVER, Table
+from kohort.spark.tables.manifest import Manifest, TablesError, load, local
+
+
+def known_tables() -> dict[str, Table]:
+    """Every table that there can be, by name."""
+    return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD)}
+
+
+def tables(directory: str | Path) -> dict[str, Table]:
+    """The tables that a directory holds, with what they mean. Raises TablesError."""
+    manifest = load(local(directory))
+    return {
+        name: table
+        for name, table in known_tables().items()
+        if table.layer != "gold" or name in manifest.gold
+    }
+
+
+def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
+    """A table of a directory, by name. Raises TablesError when there is none such."""
+    found = known_tables().get(name)
+    if found is None:
+        near = did_you_mean(name, list(known_tables()))
+        there = near or f", expected one of {', '.join(known_tables())}"
+        raise TablesError(f"no table is called {name!r}{there}")
+    if found.layer == "gold" and name not in manifest.gold:
+        raise TablesError(
+            f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
+        )
+    return found
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that is not known: the one that is most like it."""
+    near = get_close_matches(name, known, 1)
+    return f": did you mean {near[0]}?" if near else ""

@@ -1,0 +1,72 @@
+"""What versions of Delta tables there are, and which files make them up: delta-rs tells, no JVM."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from kohort.spark.tables.manifest import TablesError
+
+_BEYOND_FILES = {"columnMapping", "deletionVectors"}
+"""Features with which the rows of a file are not simply the rows of the table."""
+
+
+class DataFile(NamedTuple):
+    """A Parquet file of a table, and the values of the columns that are not in it."""
+
+    path: str
+    values: Mapping[str, str]
+
+
+def files(path: Path, version: int) -> list[DataFile]:
+    """The files of a version of a table, without Spark. Raises TablesError."""
+    table = _opened(path, version)
+    protocol = table.protocol()
+    if protocol.min_reader_version == 2 or _BEYOND_FILES & {*(protocol.reader_features or ())}:
+        raise TablesError(
+            f"the Delta table {path} has deletion vectors or mapped columns, which another engine "
+            "put there: read it with kohort.spark.read"
+        )
+    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    begin = "partition."
+    return sorted(
+        DataFile(
+            str(path / unquote(one["path"])),
+            {name.removeprefix(begin): one[name] for name in one if name.startswith(begin)},
+        )
+        for one in found
+    )
+
+
+def latest(path: Path) -> int | None:
+    """The newest version of a table; None when there is no table."""
+    require()
+    from deltalake import DeltaTable  # noqa: PLC0415  (it is an option)
+
+    return _opened(path).version() if DeltaTable.is_deltatable(str(path)) else None
+
+
+def _opened(path: Path, version: int | None = None) -> Any:
+    """A `DeltaTable`."""
+    require()
+    from deltalake import DeltaTable  # noqa: PLC0415  (it is an option)
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
+    try:
+        return DeltaTable(path, version=version)
+    except DeltaError as error:
+        which = "the newest version" if version is None else f"version {version}"
+        why = " ".join(str(error).split())
+        raise TablesError(
+            f"{which} of the Delta table {path} cannot be read, so run the pipeline again if it is "
+            f"gone: {why}"
+        ) from error
+
+
+def require() -> None:
+    """Raises TablesError where delta-rs is not installed."""
+    if find_spec("deltalake") is None:
+        raise TablesError("deltalake is not installed: pip install 'kohort[delta]'")

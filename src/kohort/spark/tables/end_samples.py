@@ -1,0 +1,52 @@
+"""Samples of the ends of user topics as parts of the directory of tables: added without Spark."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.sources.samples import NOTHING, Since, last_seen
+from kohort.spark.tables.manifest import END, Manifest, Part, Writer
+
+MOST_PARTS = 20
+"""So many small files of end offsets become one."""
+FEW_ROWS = 200_000
+"""A file with fewer rows is small."""
+
+
+def walked(directory: Path, manifest: Manifest) -> Since:
+    """How far the folders of user topics were walked."""
+    if not manifest.end_offsets:
+        return NOTHING
+    folders = [directory / one.path for one in manifest.end_offsets]
+    files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
+    samples = ds.dataset(files, END_OFFSETS.arrow, format="parquet")
+    return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
+
+
+def append_samples(writer: Writer, samples: pa.Table) -> None:
+    """Add samples of end offsets, and flip; merges the small files once there are many."""
+    manifest = writer.manifest
+    merged = small_parts(manifest)
+    kept = tuple(one for one in manifest.end_offsets if one not in merged)
+    part = as_one(writer, merged, samples)
+    writer.publish(manifest.with_(end_offsets=(*kept, part)))
+
+
+def small_parts(manifest: Manifest) -> list[Part]:
+    """Small files of samples, where there are many."""
+    small = [one for one in manifest.end_offsets if one.rows < FEW_ROWS]
+    return small if len(small) >= MOST_PARTS else []
+
+
+def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
+    tables = [pq.read_table(writer.directory / one.path) for one in parts]
+    whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), *more])
+    name = f"{END}/{writer.new_name('')}"
+    path = writer.directory / name
+    path.mkdir(parents=True)
+    pq.write_table(whole, path / "samples.parquet", compression="zstd")
+    return Part(path=name, rows=whole.num_rows)

@@ -1,0 +1,66 @@
+"""Samples of the ends of topics, taken again and again beside the runs."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+
+from kohort.spark import snapshots
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.sources.standing import SourceError
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.manifest import TablesError, Writer, load
+
+AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refused(
+    tmp_path, monkeypatch
+):
+    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    answers = iter([sampled, SourceError("it is down"), sampled])
+    failed = []
+
+    def sample(_):
+        answer = next(answers)
+        if isinstance(answer, SourceError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "sample_cluster", sample)
+    taken = snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=2, failed=failed.append)
+
+    assert (taken, [str(one) for one in failed]) == (2, ["it is down"])
+    assert sum(one.rows for one in load(tmp_path).end_offsets) == 2
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-2")
+    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    with pytest.raises(TablesError, match="cluster c-1, and this log is of cluster c-2"):
+        snapshots.snapshot("h:2", tmp_path)
+
+
+def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypatch):
+    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    told = []
+
+    def release(number):
+        told.append(number)
+        if len(told) == 2:
+            other.close()
+
+    other = Writer(tmp_path)
+    taken = snapshots.snapshot("h:1", tmp_path, every_s=0.01, count=3, told=release)
+
+    assert (taken, told) == (3, [1, 1, 1])
+    assert Tables(tmp_path).table("end_offsets").num_rows == 3
+    with Writer(tmp_path):
+        monkeypatch.setattr(snapshots, "PATIENCE_S", 0.0)
+        with pytest.raises(TablesError, match="is being written by"):
+            snapshots.snapshot("h:1", tmp_path)
