@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "kohort"
 TESTS = ROOT / "tests"
 
 FOLDERS = {  # as a whole, and why
-    "spark": "a test there starts Spark and is of a table or a source, and a module is a part of one",
+    "spark": "a test there starts Spark and is of a table or a source: modules are parts of these",
     "wire/codegen": "one compiler: what it makes of each message is in wire/test_codec.py",
     "wire/messages": "each is a table, held against upstream's by wire/test_conformance.py",
 }
