@@ -91,7 +91,7 @@ def looked_at(
     from kohort.storage.repair import repair
 
     names = [name for name in files.names(path) if is_partition(files, path, name)]
-    found = list(inspect_all(files, path, names))
+    found = list(inspect_all(files, path, names, _topics(path)))
     failed = {}
     for one in found:
         if mend and one.damages:
@@ -100,6 +100,19 @@ def looked_at(
             except OSError as error:
                 failed[one.name] = str(error)
     return found, failed
+
+
+def _topics(path: str) -> set[str]:
+    """The topics that a broker of ours should find here, as far as its catalog can be read."""
+    import json
+    from pathlib import Path
+
+    for name in ("kohort.catalog.json", "kohort.catalog.json.former"):
+        try:
+            return {one["name"] for one in json.loads((Path(path) / name).read_bytes())["topics"]}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return set()
 
 
 def _show(
