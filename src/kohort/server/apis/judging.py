@@ -79,7 +79,7 @@ def judged_topics(
 
 
 def check_room(node: Node, draft: Draft, more: int) -> None:
-    """Raises ApiError where the broker has no room for so many more partitions."""
+    """Raises ApiError where the broker has no room for this number of further partitions."""
     limit = node.cluster.config.max_partitions
     if draft.partitions + more > limit:
         raise ApiError(
