@@ -23,11 +23,13 @@ NOW = Millis(1000)
 class Desk:
     """A driver on a log in memory; `ask` takes a turn and what it has earned."""
 
-    def __init__(self, log: Any = None, limit_bytes: int = 1 << 20) -> None:
+    def __init__(
+        self, log: Any = None, limit_bytes: int = 1 << 20, machine: type[Counter] = Counter
+    ) -> None:
         self.log = MemoryLog() if log is None else log
         self.told = Told()
         self.driver = PartitionDriver(
-            self.log, Counter, self.told, name="the counter", limit_bytes=lambda: limit_bytes
+            self.log, machine, self.told, name="the counter", limit_bytes=lambda: limit_bytes
         )
         self.load()
 
@@ -266,4 +268,51 @@ def test_a_log_that_is_damaged_is_not_tried_again() -> None:
     desk = Desk(log)
     assert desk.driver.condition is Condition.FAILED
     assert desk.driver.wake_at() is None
+    assert desk.ask() == "COORDINATOR_NOT_AVAILABLE"
+
+
+class Newer(Counter):
+    """A machine that finds records of a version that it does not know."""
+
+    def decode(self, key: bytes, value: bytes | None) -> Add:
+        raise WireError("version 99 of a record, expected at most 3")
+
+
+def test_a_log_with_records_of_an_unknown_version_is_not_looked_for_elsewhere() -> None:
+    """NOT_COORDINATOR would send its clients to find the coordinator, which is here, for ever."""
+    log = MemoryLog()
+    log.append(batch.build([(b"a", b"1")], 0), 1)
+    desk = Desk(log, machine=Newer)
+    assert (desk.driver.condition, desk.driver.wake_at()) == (Condition.FAILED, None)
+    assert desk.ask() == "COORDINATOR_NOT_AVAILABLE"
+
+
+def test_a_failed_sync_refuses_those_who_have_just_arrived() -> None:
+    desk = Desk()
+    written, parked, arrived = call(Ask(Add("a", 1))), call(Ask(parks=True)), call(Ask())
+    desk.turn(written, parked, sync=False)
+    desk.driver.submit(arrived)
+
+    uncertain = desk.driver.lost(StorageError("the disk is gone"))
+
+    assert [one.token for one in uncertain] == [written.token]
+    desk.turn()
+    assert (parked.token.answer, arrived.token.answer) == ("NOT_COORDINATOR", "NOT_COORDINATOR")
+    assert "2 calls are refused" in desk.told.errors[0]
+    assert desk.ask() == "NOT_COORDINATOR"
+
+
+def test_a_machine_whose_log_is_lost_while_it_is_read_never_serves() -> None:
+    desk = Desk()
+    desk.ask(Add("a", 1))
+    desk.ask(Add("b", 1))
+    desk.driver.start_loading()
+    assert desk.driver.load_some(NOW, 1)
+
+    desk.driver.lost(StorageError("the disk is gone"))
+
+    assert not desk.driver.load_some(NOW, 1)
+    desk.driver.start_loading()
+    assert not desk.driver.load_some(NOW)
+    assert (desk.driver.condition, desk.driver.wake_at()) == (Condition.FAILED, None)
     assert desk.ask() == "NOT_COORDINATOR"

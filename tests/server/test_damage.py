@@ -12,6 +12,7 @@ from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kohort.wire.messages.list_groups import ListGroupsRequest
 
 LOG = "/data/orders-0/00000000000000000000.log"
 POINTS = f"/data/{checkpoints.RECOVERY_POINTS}"
@@ -247,6 +248,9 @@ def test_a_flipped_bit_in_a_closed_segment_of_groups(files):
         assert committed(again, one) == (GONE.name if one in lost else 200)
         assert commit(again, one, 300) == (GONE if one in lost else 0)
     assert any("__consumer_offsets-1 cannot be loaded" in line for line in again.told.errors)
+    listed = again.ask(ListGroupsRequest(), 5)
+    assert (listed.error_code, len(listed.groups)) == (0, len(GROUPS) - len(lost))
+    assert not {one.group_id for one in listed.groups} & set(lost)
 
 
 def test_damage_is_not_cleaned(files):

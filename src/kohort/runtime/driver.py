@@ -158,11 +158,17 @@ class PartitionDriver(Generic[M]):
         lost = [reply for _, reply in self._parked]
         self._parked.clear()
         self._durable = self.log.end  # nothing waits for it any more
-        self._fail([], ErrorCode.NOT_COORDINATOR, error, Millis(0))
+        calls = list(self._inbox)
+        self._inbox.clear()
+        self._fail(calls, ErrorCode.NOT_COORDINATOR, error, Millis(0))
         return lost
 
     def start_loading(self) -> None:
-        """Begin to load the machine from its log; `load_some` goes on with it."""
+        """Begin to load the machine from its log; `load_some` goes on with it. A lost log is not
+        loaded again.
+        """
+        if self._lost:
+            return
         self.machine = self._new_machine()
         self.condition = Condition.LOADING
         self._retry_at = None
@@ -188,7 +194,7 @@ class PartitionDriver(Generic[M]):
             self._loading = None
             self.condition = Condition.FAILED
             again = isinstance(error, StorageError)
-            self._unread = isinstance(error, Broken)
+            self._unread = not again
             self._retry_at = Millis(now + RETRY_MS) if again else None
             self._observe.error(
                 f"{self.name} cannot be loaded, its calls are refused"
@@ -314,6 +320,7 @@ class PartitionDriver(Generic[M]):
             f"{'' if self._lost else ' and it is loaded again'}: {type(error).__name__}: {error}"
         )
         self._unanswered.clear()
+        self._loading = None
         for call in waiting.values():
             self._refuse(call, code, str(error))
         self.condition = Condition.FAILED

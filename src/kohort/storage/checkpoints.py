@@ -8,6 +8,7 @@ offset was synced. `known-holes-checkpoint` is ours alone (`first next` a line):
 between two segments, and was when the log came to us or was repaired.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from kohort.errors import Broken
@@ -19,6 +20,8 @@ PARTITION_METADATA = "partition.metadata"
 START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HOLES = "known-holes-checkpoint"
+_EPOCH_MAX = (1 << 31) - 1  # what a batch has room for
+_NUMBER = re.compile(r"-?[0-9]{1,18}")  # within int64, and no digits but ours
 
 
 def split_name(folder: str) -> tuple[str, int] | None:
@@ -34,7 +37,11 @@ def split_name(folder: str) -> tuple[str, int] | None:
 def leader_epochs(files: Files, directory: str) -> list[tuple[int, Offset]]:
     """Each leader epoch of a partition and where it begins; empty when nothing is known."""
     rows = _rows(files, directory, LEADER_EPOCHS, columns=2)
-    return [(int(epoch), Offset(int(offset))) for epoch, offset in rows]
+    epochs = [(int(epoch), Offset(int(offset))) for epoch, offset in rows]
+    for epoch, _ in epochs:
+        if epoch > _EPOCH_MAX:
+            raise Broken(f"{directory}/{LEADER_EPOCHS}: epoch {epoch}, expected an int32")
+    return epochs
 
 
 def write_leader_epochs(files: Files, directory: str, epochs: list[tuple[int, Offset]]) -> None:
@@ -87,8 +94,8 @@ def topic_id(files: Files, directory: str) -> TopicId | None:
     content = read_whole(files, directory, PARTITION_METADATA)
     if not content:  # a crash of Kafka may leave it empty
         return None
-    fields = dict(line.partition(": ")[::2] for line in content.decode().splitlines())
     try:
+        fields = dict(line.partition(": ")[::2] for line in content.decode().splitlines())
         return TopicId(uuid_bytes(fields["topic_id"]))
     except (KeyError, ValueError) as error:
         raise Broken(f"{directory}/{PARTITION_METADATA}: no topic id: {content!r}") from error
@@ -131,7 +138,7 @@ def _rows(files: Files, directory: str, name: str, columns: int) -> list[list[st
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdigit()
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _write_rows(files: Files, directory: str, name: str, lines: list[str]) -> None:

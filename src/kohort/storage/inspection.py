@@ -4,7 +4,7 @@ A log is looked at as its opening would, and further: every batch of every segme
 behind damage. `repair.py` does what is found here to be done.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -86,9 +86,11 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
     return found
 
 
-def inspect_all(files: Files, path: str, folders: list[str]) -> Iterator[Inspected]:
-    """Look at the folders of partitions, one after the other, and at what should be there. May
-    raise OSError.
+def inspect_all(
+    files: Files, path: str, folders: list[str], topics: Container[str]
+) -> Iterator[Inspected]:
+    """Look at the folders of partitions, one after the other, and at those of `topics` that should
+    be there: a copy of a part of Kafka's directory speaks of others as well. May raise OSError.
     """
     points = noted_points(files, path)
     clean = ".kafka_cleanshutdown" in files.names(path)
@@ -103,7 +105,7 @@ def inspect_all(files: Files, path: str, folders: list[str]) -> Iterator[Inspect
         yield inspect_log(files, f"{path}/{name}", promise, start)
     for (topic, index), synced in points.items():
         name = f"{topic}-{index}"
-        if synced and name not in folders:
+        if synced and name not in folders and topic in topics:
             reason = f"the folder is missing, offsets before {synced} have been synced"
             damage = Damage(name, 0, 0, Offset(0), synced, 0, reason)
             yield Inspected(name, synced=synced, damages=[damage], missing=True)

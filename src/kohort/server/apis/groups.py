@@ -8,6 +8,7 @@ from typing import Any
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.runtime.driver import Condition
 from kohort.server.access import (
     CLUSTER,
     CLUSTER_NAME,
@@ -61,14 +62,15 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
     """Ask every shard of this node. While one of them is loading, its error is the answer.
 
-    The groups of a shard that cannot be loaded are left out, as upstream does, so that the others
-    can be listed. Any other error is the answer.
+    The groups of a shard that has failed are left out, as upstream does, so that the others can be
+    listed. Any other error is the answer.
     """
     may, client = node.cluster.may, call.client
     shows_all = may(client, DESCRIBE, CLUSTER, CLUSTER_NAME)
 
     def merge(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
         for part in parts:
+            # A shard that fails now, after it was asked, answers NOT_COORDINATOR.
             if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
                 return part
         return ListGroupsResponse(
@@ -80,7 +82,8 @@ def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
             ]
         )
 
-    _every(node, node.drivers(), call, merge)
+    drivers = [one for one in node.drivers() if one.condition is not Condition.FAILED]
+    _every(node, drivers, call, merge)
 
 
 def _every(
