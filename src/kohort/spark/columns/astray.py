@@ -39,6 +39,7 @@ def _is_ahead(base: Ints, after: Ints, kept: list[int], one: int) -> bool:
 
 
 def out_of_order(header: np.void) -> str:
+    """What the row of such a batch says."""
     base = int(header["base_offset"])
     last = base + int(header["last_offset_delta"])
     return f"batch has offsets {base} to {last}, out of order with the batches around it"

@@ -66,6 +66,7 @@ def offsets_of_damage(one: bytes, expected: int | None) -> tuple[int, int]:
 
 
 def left_over(left: bytes, partition: int, offset: int) -> Row:
+    """The row of bytes behind the last whole batch, which no more bytes will complete."""
     error = f"{len(left)} bytes at the end of the file are no whole batch"
     if len(left) >= batch.PREFIX_SIZE:
         length = int.from_bytes(left[8:12], signed=True) + batch.PREFIX_SIZE
@@ -76,10 +77,12 @@ def left_over(left: bytes, partition: int, offset: int) -> Row:
 
 
 def damage(partition: int, offset: int, value: bytes, error: str) -> Row:
+    """The row of bytes that cannot be read; they are its value."""
     return partition, offset, None, None, value, -1, -1, False, False, *_NO_BATCH, error
 
 
 def as_batch(rows: list[Row]) -> pa.RecordBatch:
+    """Rows in the columns of RAW."""
     columns = zip(*rows, strict=True) if rows else [()] * len(RAW.names)
     return pa.RecordBatch.from_arrays(
         [pa.array(values, kind) for values, kind in zip(columns, RAW.arrow.types, strict=True)],
