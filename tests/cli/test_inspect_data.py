@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from tests import golden_logs
 from tests.server.desk import Desk
 from tests.storage.contract import ALL
 
@@ -206,6 +207,14 @@ def test_a_folder_that_is_gone(kohort, path):
     assert "offsets before 27 have been synced" in orders(ran)["damages"][0]["reason"]
     assert kohort("inspect", "data", str(path), "--repair").code == 0
     assert served(path) == ([], 0)
+
+
+@pytest.mark.parametrize("name", golden_logs.NAMES)
+def test_a_copy_of_a_part_of_kafkas_directory(kohort, tmp_path, name):
+    """Its checkpoints speak of folders that were not copied."""
+    folder = golden_logs.unpack(name, tmp_path)
+    ran = kohort("inspect", "data", str(folder))
+    assert (ran.code, "are whole." in ran.out) == (0, True), ran.out
 
 
 def test_a_running_broker(kohort, path):

@@ -1,19 +1,24 @@
 """A module is tested by the module of its own name: src/kohort/x/y.py by tests/x/test_y.py."""
 
+import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from kohort.cli.main import WORDS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "kohort"
 TESTS = ROOT / "tests"
 
 FOLDERS = {  # as a whole, and why
-    "spark": "Spark is slow to start: a test there is of what a run promises, not of one module",
+    "spark": "a test there starts Spark and is of a table or a source: modules are parts of these",
+    "wire/codegen": "one compiler: what it makes of each message is in wire/test_codec.py",
     "wire/messages": "each is a table, held against upstream's by wire/test_conformance.py",
 }
 ELSEWHERE = {  # a module without one of its own, and the one that tests it; this list only shrinks
-    "cli/arguments.py": "cli/test_main.py",
+    "cli/arguments.py": "cli/test_pipeline.py",
     "cli/command.py": "cli/test_main.py",
     "cli/consume.py": "cli/test_data.py",
     "cli/produce.py": "cli/test_data.py",
@@ -22,7 +27,7 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "client/admin/rounds.py": "client/admin/test_offsets.py",
     "config/listeners.py": "cli/test_serve.py",
     "coordinator/classic/rebalance.py": "coordinator/classic/test_join.py",
-    "coordinator/classic/records.py": "coordinator/classic/test_sync.py",
+    "coordinator/classic/records.py": "coordinator/classic/test_replay.py",
     "coordinator/classic/timers.py": "coordinator/classic/test_heartbeat.py",
     "coordinator/classic_protocol.py": "coordinator/classic/test_join.py",
     "coordinator/consumer/member.py": "coordinator/consumer/test_group.py",
@@ -46,22 +51,65 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "server/apis/named_topics.py": "server/apis/test_offset_commit.py",
     "server/apis/resources.py": "server/apis/test_describe_configs.py",
     "server/budget.py": "server/test_intake.py",
-    "server/disk_work.py": "server/test_housekeeping.py",
+    "server/disk_work.py": "server/test_partition_table.py",
     "server/logs.py": "server/test_housekeeping.py",
     "server/node.py": "server/apis/test_groups.py",
     "server/routes.py": "house/test_docs.py",
-    "server/sockets.py": "serve/test_limits.py",
+    "server/sockets.py": "server/test_broker.py",
     "storage/log.py": "storage/test_memory.py",
     "storage/segment.py": "storage/test_segments.py",
     "wire/apis.py": "wire/test_conformance.py",
     "wire/batch/checking.py": "server/test_incoming.py",
-    "wire/codegen/decoding.py": "wire/test_codec.py",
-    "wire/codegen/encoding.py": "wire/test_codec.py",
-    "wire/codegen/source.py": "wire/test_codec.py",
-    "wire/codegen/strided.py": "wire/test_codec.py",
     "wire/schema.py": "wire/test_conformance.py",
 }
-LENGTH = 47
+LENGTH = 43
+
+
+def name_of(path, root):
+    """What an import statement calls a file; a package is called by its folder."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMED = {
+    **{name_of(path, SOURCE.parent): path for path in SOURCE.rglob("*.py")},
+    **{name_of(path, ROOT): path for path in TESTS.rglob("*.py")},
+}
+
+
+@cache
+def imports_of(name):
+    """The files of ours that one imports. A package stands for what it exports, and `kohort.cli`
+    imports a command when it is asked for it.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(NAMED[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    if name == "kohort.cli.main":
+        found.update(f"kohort.cli.{word}" for word in WORDS)
+    found &= NAMED.keys() - {name}
+    packages = {one for one in found if NAMED[one].stem == "__init__"}
+    return found.union(*map(imports_of, packages))
+
+
+def reaches(test, module):
+    """Whether a module is imported by one that the test is of: by the name of the test, or by its
+    imports and those of its helpers. The module may also be imported there itself.
+    """
+    path = Path(test)
+    ours = [name_of(TESTS / path, ROOT)]
+    own = name_of(SOURCE / path.parent / path.name.removeprefix("test_"), SOURCE.parent)
+    seen = NAMED.keys() & {own}
+    while ours:
+        found = imports_of(ours.pop()) - seen
+        seen |= found
+        ours += [one for one in found if one.startswith("tests.")]
+    wanted = name_of(SOURCE / module, SOURCE.parent)
+    asked = {one for one in seen if not one.startswith("tests.")}
+    return wanted in asked or any(wanted in imports_of(one) for one in asked)
 
 
 def modules():
@@ -89,6 +137,12 @@ def test_an_exception_is_needed(module):
     assert module in set(modules()), f"{module} is gone: take it out of the list"
     assert not mirror_of(module).exists(), f"{module} needs no exception any more"
     assert (TESTS / ELSEWHERE[module]).exists(), f"{ELSEWHERE[module]} is gone"
+    assert reaches(ELSEWHERE[module], module), f"{ELSEWHERE[module]} has nothing to do with it"
+
+
+def test_a_test_that_has_nothing_to_do_with_a_module_is_found():
+    assert reaches("server/test_intake.py", "server/budget.py")
+    assert not reaches("config/test_settings.py", "server/budget.py")
 
 
 def test_the_list_shrinks():

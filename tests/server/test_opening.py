@@ -133,4 +133,12 @@ def test_a_copy_of_kafkas_directory_is_taken_in(tmp_path):
     desk = Desk(files=DiskFiles(), path=str(folder))
     assert desk.produce("nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "__consumer_offsets" in desk.cluster.catalog.by_name
-    desk.cluster.close()
+    desk.create("codec-zstd")  # its checkpoint speaks of this one, whose folder was not copied
+    assert desk.produce("codec-zstd").base_offset == 0
+    for place, partition in desk.cluster.table.open.items():
+        partition.log.close()  # no clean stop, and no checkpoint
+        assert place[0] in ("__consumer_offsets", "__transaction_state", "codec-zstd")
+    desk.cluster.logs.close()
+    again = Desk(files=DiskFiles(), path=str(folder))
+    assert again.produce("codec-zstd").base_offset == 1
+    again.cluster.close()

@@ -64,6 +64,6 @@ def test_a_log_that_ends_before_what_was_synced():
 def test_a_folder_that_is_gone_is_told_beside_those_that_are_there():
     disk = three_segments()
     checkpoints.write_recovery_points(disk, PATH, {("orders", 0): END, ("gone", 3): 5})
-    orders, gone = inspect_all(disk, PATH, ["orders-0"])
+    orders, gone = inspect_all(disk, PATH, ["orders-0"], {"orders", "gone"})
     assert (orders.name, orders.damages) == ("orders-0", [])
     assert (gone.name, gone.missing, gone.synced) == ("gone-3", True, 5)

@@ -71,6 +71,6 @@ def test_a_second_repair_has_a_name_of_its_own_for_what_it_moves():
 def test_a_folder_that_is_gone_is_forgotten():
     disk = three_segments()
     checkpoints.write_recovery_points(disk, PATH, {("orders", 0): END, ("gone", 3): 5})
-    *_, gone = inspect_all(disk, PATH, ["orders-0"])
+    *_, gone = inspect_all(disk, PATH, ["orders-0"], {"orders", "gone"})
     repair(disk, PATH, gone)
     assert checkpoints.recovery_points(disk, PATH) == {("orders", 0): END}

@@ -69,7 +69,7 @@ def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as
         raise StorageError(f"{path} is no directory")
     if not mend:
         return _show(
-            output, *_looked_at(ReadOnlyFiles(), path), in_use=is_in_use(path), mended=False
+            output, *looked_at(ReadOnlyFiles(), path), in_use=is_in_use(path), mended=False
         )
     files = DiskFiles()
     try:
@@ -77,12 +77,12 @@ def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as
     except BlockingIOError as error:
         raise StorageError(f"{path} is in use by a broker, expected one that is stopped") from error
     try:
-        return _show(output, *_looked_at(files, path, mend=True), in_use=False, mended=True)
+        return _show(output, *looked_at(files, path, mend=True), in_use=False, mended=True)
     finally:
         lock.close()
 
 
-def _looked_at(
+def looked_at(
     files: "Files", path: str, *, mend: bool = False
 ) -> tuple[list["Inspected"], dict[str, str]]:
     """What was found, and for partitions that could not be looked at or mended why."""
@@ -91,7 +91,7 @@ def _looked_at(
     from kohort.storage.repair import repair
 
     names = [name for name in files.names(path) if is_partition(files, path, name)]
-    found = list(inspect_all(files, path, names))
+    found = list(inspect_all(files, path, names, _topics(path)))
     failed = {}
     for one in found:
         if mend and one.damages:
@@ -100,6 +100,19 @@ def _looked_at(
             except OSError as error:
                 failed[one.name] = str(error)
     return found, failed
+
+
+def _topics(path: str) -> set[str]:
+    """The topics that a broker of ours should find here, as far as its catalog can be read."""
+    import json
+    from pathlib import Path
+
+    for name in ("kohort.catalog.json", "kohort.catalog.json.former"):
+        try:
+            return {one["name"] for one in json.loads((Path(path) / name).read_bytes())["topics"]}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return set()
 
 
 def _show(

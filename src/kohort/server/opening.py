@@ -57,6 +57,7 @@ def open_cluster(
         store = DirectoryStore(directory.path, files, observe)
         catalog = Catalog(store, lambda: directory.cluster_id, observe)
         adopt_folders(catalog, directory, config, new_id, observe)
+        directory.expect_only(catalog.by_name)
         for notice in directory.notices:
             observe.warning(notice)
         create_offsets_topic(catalog, config, new_id)

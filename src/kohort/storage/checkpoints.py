@@ -8,6 +8,7 @@ offset was synced. `known-holes-checkpoint` is ours alone (`first next` a line):
 between two segments, and was when the log came to us or was repaired.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from kohort.errors import Broken
@@ -19,6 +20,9 @@ PARTITION_METADATA = "partition.metadata"
 START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HOLES = "known-holes-checkpoint"
+_EPOCH_MAX = (1 << 31) - 1  # what a batch has room for
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"  # its name is all that it says
+_NUMBER = re.compile(r"-?[0-9]{1,18}")  # within int64, and no digits but ours
 
 
 def split_name(folder: str) -> tuple[str, int] | None:
@@ -34,7 +38,11 @@ def split_name(folder: str) -> tuple[str, int] | None:
 def leader_epochs(files: Files, directory: str) -> list[tuple[int, Offset]]:
     """Each leader epoch of a partition and where it begins; empty when nothing is known."""
     rows = _rows(files, directory, LEADER_EPOCHS, columns=2)
-    return [(int(epoch), Offset(int(offset))) for epoch, offset in rows]
+    epochs = [(int(epoch), Offset(int(offset))) for epoch, offset in rows]
+    for epoch, _ in epochs:
+        if epoch > _EPOCH_MAX:
+            raise Broken(f"{directory}/{LEADER_EPOCHS}: epoch {epoch}, expected an int32")
+    return epochs
 
 
 def write_leader_epochs(files: Files, directory: str, epochs: list[tuple[int, Offset]]) -> None:
@@ -48,7 +56,7 @@ def start_offsets(files: Files, directory: str) -> dict[tuple[str, int], Offset]
 
 
 def recovery_points(files: Files, directory: str) -> dict[tuple[str, int], Offset]:
-    """Up to which offset partitions have been synced, those of which that was noted."""
+    """Up to which offset each partition has been synced, as far as that was noted."""
     return _offsets(files, directory, RECOVERY_POINTS)
 
 
@@ -87,8 +95,8 @@ def topic_id(files: Files, directory: str) -> TopicId | None:
     content = read_whole(files, directory, PARTITION_METADATA)
     if not content:  # a crash of Kafka may leave it empty
         return None
-    fields = dict(line.partition(": ")[::2] for line in content.decode().splitlines())
     try:
+        fields = dict(line.partition(": ")[::2] for line in content.decode().splitlines())
         return TopicId(uuid_bytes(fields["topic_id"]))
     except (KeyError, ValueError) as error:
         raise Broken(f"{directory}/{PARTITION_METADATA}: no topic id: {content!r}") from error
@@ -131,7 +139,7 @@ def _rows(files: Files, directory: str, name: str, columns: int) -> list[list[st
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdigit()
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _write_rows(files: Files, directory: str, name: str, lines: list[str]) -> None:

@@ -5,12 +5,13 @@ of lock that Kafka uses, so the two keep each other out as well.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 
 from kohort.config import read_properties
 from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
+from kohort.storage.checkpoints import CLEAN_SHUTDOWN
 from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
 from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
@@ -21,7 +22,6 @@ from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 _CLEAN_CONTENT = b'{"version":0,"brokerEpoch":-1}'  # as Kafka writes it; it reads ours
 _KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
@@ -136,6 +136,15 @@ class LogDirectory:
             self.notices.append(f"{error}; it is not used")
             return {}
 
+    def expect_only(self, topics: Container[str]) -> None:
+        """Forget what is noted of other topics: a part of Kafka's directory speaks of more,
+        and a topic that is made anew under such a name must begin at 0.
+        """
+        try:
+            self._forget({one for one in (*self._starts, *self._points) if one[0] not in topics})
+        except StorageError as error:
+            self.notices.append(str(error))
+
     def partitions(self) -> dict[str, list[int]]:
         """The topics that have folders, and the partitions of each. What only has the name of a
         partition is somebody else's.
@@ -245,7 +254,7 @@ class LogDirectory:
                 if found is None or found == topic_id:
                     going.append(index)
         try:
-            self._forget(topic, going)
+            self._forget({(topic, int(index)) for index in going})
         except StorageError as error:
             return left | dict.fromkeys(going, str(error))
         for index in going:
@@ -271,17 +280,15 @@ class LogDirectory:
         except OSError as error:
             raise StorageError(f"{self.path} cannot be synced: {error}") from error
 
-    def _forget(self, topic: str, indexes: list[PartitionIndex]) -> None:
-        """The next topic of that name begins at 0 and owes nothing, also after a restart."""
-        going = {(topic, index) for index in indexes}
+    def _forget(self, going: set[tuple[str, int]]) -> None:
+        """The next topics of these names begin at 0 and owe nothing, also after a restart."""
         starts = {place: offset for place, offset in self._starts.items() if place not in going}
         if starts != self._starts:
             try:
                 checkpoints.write_start_offsets(self._files, self.path, starts)
             except OSError as error:
-                raise StorageError(
-                    f"{self.path}: the starts of {topic} are not forgotten: {error}"
-                ) from error
+                text = f"{self.path}: where logs began is not forgotten: {error}"
+                raise StorageError(text) from error
             self._starts = starts
         self._write_points(
             {place: offset for place, offset in self._points.items() if place not in going}

@@ -4,7 +4,7 @@ A log is looked at as its opening would, and further: every batch of every segme
 behind damage. `repair.py` does what is found here to be done.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -80,18 +80,24 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
         segment.file.close()
     found.end = end or Offset(0)
+    if promise.clean and bases and found.start > max(found.end, known_start):
+        reason = f"the log begins at offset {found.start}, it ends at {found.end}"
+        _set_aside(found, checkpoints.START_OFFSETS, f"{reason} and was closed in order")
+        found.start = known_start
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
     return found
 
 
-def inspect_all(files: Files, path: str, folders: list[str]) -> Iterator[Inspected]:
-    """Look at the folders of partitions, one after the other, and at what should be there. May
-    raise OSError.
+def inspect_all(
+    files: Files, path: str, folders: list[str], topics: Container[str]
+) -> Iterator[Inspected]:
+    """Look at the folders of partitions, one after the other, and at those of `topics` that should
+    be there: a copy of a part of Kafka's directory speaks of others as well. May raise OSError.
     """
     points = noted_points(files, path)
-    clean = ".kafka_cleanshutdown" in files.names(path)
+    clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
     try:
         starts = checkpoints.start_offsets(files, path)
     except Broken:
@@ -103,7 +109,7 @@ def inspect_all(files: Files, path: str, folders: list[str]) -> Iterator[Inspect
         yield inspect_log(files, f"{path}/{name}", promise, start)
     for (topic, index), synced in points.items():
         name = f"{topic}-{index}"
-        if synced and name not in folders:
+        if synced and name not in folders and topic in topics:
             reason = f"the folder is missing, offsets before {synced} have been synced"
             damage = Damage(name, 0, 0, Offset(0), synced, 0, reason)
             yield Inspected(name, synced=synced, damages=[damage], missing=True)
