@@ -106,3 +106,15 @@ def test_any_mixture_is_as_a_plain_table_would_have_it(seed):
                 for _, one, _ in met:
                     del table[one]
         assert len(deadlines) == len(table)
+
+
+def test_what_was_met_last_can_be_put_off():
+    deadlines = Deadlines()
+    deadlines.set("a", 10, "a")
+    deadlines.put_off(15)
+    assert deadlines.at("a") == 10
+    assert due(deadlines, 10) == ["a"]
+    deadlines.put_off(15)
+    deadlines.put_off(12)
+    assert due(deadlines, 14) == []
+    assert due(deadlines, 15) == ["a"]

@@ -6,7 +6,7 @@ from tests.server.desk import START, Desk
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import Broken, ErrorCode, StorageError
-from kohort.server.housekeeping import Housekeeping, Kept
+from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import MemoryLogs
 from kohort.storage.files import DiskFiles
 from kohort.storage.memory import MemoryLog
@@ -244,7 +244,7 @@ def test_what_cannot_be_done_is_told_and_does_not_stop_the_rest(error):
     logs = Sick(error)
     keeping = Housekeeping(BrokerConfig(log_initial_task_delay_ms=0), logs, told)
     config = TopicConfig.of(BrokerConfig(), {"cleanup.policy": "compact,delete"})
-    kept = [Kept("a-0", SickLog(error), config), Kept("b-0", MemoryLog(), config)]
+    kept = [KeptLog("a-0", SickLog(error), config), KeptLog("b-0", MemoryLog(), config)]
 
     while keeping.step(lambda: kept, START):
         pass

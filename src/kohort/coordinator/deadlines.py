@@ -32,6 +32,7 @@ class Deadlines:
         self._deadlines: dict[Key, _Deadline] = {}
         self._heap: list[tuple[Millis, int, Key]] = []
         self._pushed = 0
+        self._met: tuple[Key, tuple[Any, ...]] | None = None
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -83,8 +84,18 @@ class Deadlines:
                 self._push(deadline, key)
                 continue
             del self._deadlines[key]
-            return key, deadline.details
+            self._met = key, deadline.details
+            return self._met
         return None
+
+    def put_off(self, until: Millis) -> None:
+        """Set the deadline that was met last once more, with its details. Only once: nothing
+        happens where that has been done already.
+        """
+        if self._met is not None:
+            key, details = self._met
+            self._met = None
+            self.set(key, until, *details)
 
     def _push(self, deadline: _Deadline, key: Key) -> None:
         self._pushed += 1  # keeps the order of equal times and never compares keys

@@ -21,7 +21,7 @@ from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
-from kohort.server.durability import Written
+from kohort.server.durability import Durable
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
@@ -73,7 +73,7 @@ class Broker:
         self._servers: list[asyncio.Server] = []
         self._clock = Clock()
         self._threads: list[ThreadPoolExecutor] = []
-        self._synced: deque[tuple[Written, Offset | Broken]] = deque()
+        self._synced: deque[tuple[Durable, Offset | Broken]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
         self._held_at = Millis(0)
@@ -302,7 +302,7 @@ class Broker:
         for one in cluster.begin_sync():
             self._sync_threads.submit(self._sync_one, one)
 
-    def _sync_one(self, one: Written) -> None:
+    def _sync_one(self, one: Durable) -> None:
         """Sync one log, on one of the threads that only wait for the disk."""
         try:
             outcome: Offset | Broken = one.log.sync()

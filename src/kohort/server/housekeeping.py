@@ -18,7 +18,7 @@ from kohort.storage.log import Log
 from kohort.terms import Millis
 
 
-class Kept(NamedTuple):
+class KeptLog(NamedTuple):
     """A log, the settings of its topic, and what to call it in a message."""
 
     name: str
@@ -35,11 +35,11 @@ class Housekeeping:
         self._observe = observe
         self._retain_at: Millis | None = None  # nothing has been done yet
         self._clean_at = Millis(0)
-        self._to_clean: list[Kept] = []
-        self._cleaning: tuple[Kept, Cleaning] | None = None
+        self._to_clean: list[KeptLog] = []
+        self._cleaning: tuple[KeptLog, Cleaning] | None = None
         self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
 
-    def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
+    def step(self, kept: Callable[[], Iterable[KeptLog]], now: Millis) -> bool:
         """Do a slice of what is due; true while there is more to do at once."""
         if self._retain_at is None:
             self._retain_at = Millis(now + self._config.log_initial_task_delay_ms)
@@ -75,7 +75,7 @@ class Housekeeping:
         """Whether a log is being cleaned, or is about to be looked at."""
         return self._cleaning is not None or bool(self._to_clean)
 
-    def _retain(self, one: Kept, now: Millis) -> None:
+    def _retain(self, one: KeptLog, now: Millis) -> None:
         if not one.config.deleted:
             return
         try:
@@ -106,7 +106,7 @@ class Housekeeping:
             self._cleaning = None
             self._tell(one, error)
 
-    def _tell(self, one: Kept, error: KohortError) -> None:
+    def _tell(self, one: KeptLog, error: KohortError) -> None:
         if isinstance(error, Broken):
             self._damaged.add(one.log)
             text = f"{one.name} is damaged and not cleaned any more: {error}"

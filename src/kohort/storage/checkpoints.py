@@ -56,7 +56,7 @@ def start_offsets(files: Files, directory: str) -> dict[tuple[str, int], Offset]
 
 
 def recovery_points(files: Files, directory: str) -> dict[tuple[str, int], Offset]:
-    """Up to which offset partitions have been synced, those of which that was noted."""
+    """Up to which offset each partition has been synced, as far as that was noted."""
     return _offsets(files, directory, RECOVERY_POINTS)
 
 
