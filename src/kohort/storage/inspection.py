@@ -54,6 +54,7 @@ class Inspected:
     kept: dict[Offset, list[tuple[int, int]]] = field(default_factory=dict)
     aside: list[str] = field(default_factory=list)
     missing: bool = False
+    wrong_start: bool = False  # the directory's checkpoint has one that cannot be
 
 
 def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset) -> Inspected:
@@ -79,7 +80,9 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
         strict = holes if behind is None and promise != NOTHING else None
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
         segment.file.close()
-    found.end = end or Offset(0)
+    found.end = (end or Offset(0)) if bases else Offset(0)
+    if promise.synced and found.start > found.end:
+        _note_wrong_start(files, folder, known_start, found)
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
@@ -181,6 +184,19 @@ def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: 
     found.damages += walk.damages
     last = walk.damages[-1]
     return last.behind if last.position + last.size_bytes == segment.size else walk.end
+
+
+def _note_wrong_start(files: Files, folder: str, known_start: Offset, found: Inspected) -> None:
+    """The log begins behind its end, though something of it was synced: where, is not known."""
+    reason = (
+        f"the log begins at offset {found.start}, and ends at {found.end}; "
+        "deleted records may come back"
+    )
+    found.damages.append(Damage(checkpoints.START_OFFSETS, 0, 0, Offset(0), Offset(0), 0, reason))
+    if checkpoints.START_OFFSETS in files.names(folder):
+        found.aside.append(checkpoints.START_OFFSETS)
+    found.wrong_start = known_start > found.end
+    found.start = Offset(0)
 
 
 def _look_at_end(found: Inspected, promise: Promise) -> None:

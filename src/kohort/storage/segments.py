@@ -18,7 +18,7 @@ from struct import Struct
 
 from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
-from kohort.storage.files import Files
+from kohort.storage.files import Files, set_aside
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
 from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
 from kohort.storage.segment import (
@@ -153,23 +153,31 @@ class SegmentLog:
 
     def _load_start(self, known_start: Offset, promise: Promise) -> None:
         folder = checkpoints.split_name(self.directory.rpartition("/")[2])
-        own = checkpoints.start_offsets(self._files, self.directory)
-        start = max(known_start, own.get(folder, Offset(0)) if folder else Offset(0))
-        self._check_ends(start, promise)
+        starts = checkpoints.start_offsets(self._files, self.directory)
+        own = starts.get(folder, Offset(0)) if folder else Offset(0)
+        start = max(known_start, own)
+        noted = self.directory if own == start else self.directory.rpartition("/")[0]
+        self._check_ends(start, f"{noted}/{checkpoints.START_OFFSETS}", promise)
         if not self._segments:
             self._start_anew(start)
         self.start = max(start, self._segments[0].base_offset)
         if self.start > self.end:
             # What stood before the start was lost unsynced; offsets must not be given out twice.
-            for segment in self._segments:
-                self._unlink_segment(segment)
-            self._segments, self._bases = [], []
+            self._set_aside(len(self._segments))
             self._start_anew(self.start)
-        self._drop_before_start()
+        self._set_aside(self._count_before_start())
 
-    def _check_ends(self, start: Offset, promise: Promise) -> None:
-        """Raises Broken when the first segments are missing, or the last."""
+    def _check_ends(self, start: Offset, noted: str, promise: Promise) -> None:
+        """Raises Broken when the first segments are missing, or the last, or when the file `noted`
+        lets the log begin where it cannot: a start is noted only when all before it is synced.
+        """
         synced = promise.synced
+        if synced and start > self.end:
+            raise Broken(
+                f"{noted}: {self.directory} begins at offset {start}, "
+                f"expected {self.end} at most, where it ends: "
+                f"offsets before {synced} have been synced"
+            )
         if synced is None or synced <= start:
             return
         if self.end < synced:
@@ -180,6 +188,28 @@ class SegmentLog:
         first = self._bases[0]
         if first > start and (start, first) not in self._holes:
             raise Broken(f"{self.directory} begins at offset {first}, expected {start}")
+
+    def _set_aside(self, count: int) -> None:
+        """Take the first segments out of the log while it is opened, for it begins behind them.
+
+        A crash may have interrupted their removal, or the noted start is wrong: so they are kept.
+        """
+        going, behind = self._segments[:count], [*self._bases[1:], self.end]
+        size = sum(segment.size for segment in going)
+        for segment in going:
+            segment.file.close()
+            if segment.size:
+                set_aside(self._files, self.directory, segment.path.rpartition("/")[2])
+                self._unlink_indexes(segment.base_offset)
+            else:
+                self._unlink_segment(segment)
+        if size:
+            self.notices.append(
+                f"{self.directory} begins at offset {self.start}: {count} files of {size} bytes, "
+                f"offsets {going[0].base_offset} to {behind[count - 1] - 1}, are set aside"
+            )
+        del self._segments[:count]
+        del self._bases[:count]
 
     def _start_anew(self, base: Offset) -> None:
         self._add(self._opened(base))
@@ -406,6 +436,8 @@ class SegmentLog:
     def truncate_before(self, offset: Offset) -> None:
         if offset <= self.start:
             return
+        if offset > self.synced:
+            self.sync()  # a start beyond the end of what a crash leaves would be taken for damage
         self._move_start(min(offset, self.end))
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
@@ -453,11 +485,14 @@ class SegmentLog:
             raise StorageError(f"{self.directory}: old segments not removed: {error}") from error
 
     def _drop_before_start(self) -> None:
-        while len(self._segments) > 1 and self._bases[1] <= self.start:
+        for _ in range(self._count_before_start()):
             self._unlink_segment(self._segments[0])
             # Not closed: a sync on another thread may be using it.
             del self._segments[0]
             del self._bases[0]
+
+    def _count_before_start(self) -> int:
+        return max(0, bisect_right(self._bases, self.start) - 1)
 
     def _unlink_segment(self, segment: Segment) -> None:
         self._files.unlink(segment.path)
