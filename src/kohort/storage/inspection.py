@@ -13,7 +13,7 @@ from kohort.storage import checkpoints
 from kohort.storage.files import Files
 from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
-from kohort.storage.segments import SWAP_SUFFIX
+from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
 from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
@@ -160,11 +160,9 @@ def _set_aside(found: Inspected, name: str, reason: str) -> None:
 
 def _look_at_swap(files: Files, folder: str, name: str, found: Inspected) -> None:
     base = segment_bases([name.removesuffix(".swap")])[0]
-    segment = Segment(files, folder, base, interval=1 << 30, suffix=SWAP_SUFFIX)
-    segment.scan(check=True)
-    segment.file.close()
-    if segment.damage:
-        _set_aside(found, name, f"a finished cleaning cannot be put in place: {segment.damage}")
+    _, reason = look_at_swap(files, folder, base)
+    if reason:
+        _set_aside(found, name, f"a finished cleaning cannot be put in place: {reason}")
 
 
 def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: Promise) -> Offset:

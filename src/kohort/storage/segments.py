@@ -28,12 +28,12 @@ from kohort.storage.segment import (
     file_stem,
     segment_bases,
 )
+from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import PREFIX_SIZE, BatchHeader
 
 CLEANED_SUFFIX = ".log.cleaned"
-SWAP_SUFFIX = ".log.swap"
 _DELETED_SUFFIX = ".deleted"
 _OURS = re.compile(r"[0-9]{20}\.")
 _READ_BYTES = 1 << 20
@@ -91,24 +91,25 @@ class SegmentLog:
         names = self._files.names(self.directory)
         ours = [name for name in names if _OURS.match(name)]
         for name in ours:
-            if name.endswith((CLEANED_SUFFIX, _DELETED_SUFFIX)):
-                self._files.unlink(f"{self.directory}/{name}")
-        for name in ours:
             if name.endswith(SWAP_SUFFIX):
                 self._finish_swap(name)
+        for name in ours:
+            if name.endswith((CLEANED_SUFFIX, _DELETED_SUFFIX)):
+                self._files.unlink(f"{self.directory}/{name}")
 
     def _finish_swap(self, name: str) -> None:
-        """Put a finished cleaning in the place of the segments that it covers."""
+        """Put a finished cleaning in the place of the segments that it covers, if it is one."""
         base = Offset(int(name.removesuffix(SWAP_SUFFIX)))
-        swapped = Segment(
-            self._files, self.directory, base, self.config.index_interval_bytes, SWAP_SUFFIX
-        )
-        bad = swapped.scan(check=True)
-        swapped.file.close()
-        if bad is not None:
-            raise Broken(f"{self.directory}/{name} is damaged at byte {bad[0]}: {bad[1]}")
-        covered = [offset for offset in self._segment_bases() if base <= offset < swapped.end]
-        self.put_in_place(base, covered)
+        covered, reason = look_at_swap(self._files, self.directory, base)
+        if not reason:
+            self.put_in_place(base, covered)
+            return
+        path = f"{self.directory}/{name}"
+        if base not in covered:
+            raise Broken(f"{path} cannot be put in place: {reason}; what it replaces is gone")
+        aside = set_aside(self._files, self.directory, name)
+        self._files.sync_directory(self.directory)
+        self.notices.append(f"{path} is set aside as {aside}, the old segments stay: {reason}")
 
     def put_in_place(self, base: Offset, covered: list[Offset]) -> None:
         """The last steps of a cleaning, in an order that a crash at any point can go on from.
