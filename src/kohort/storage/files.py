@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar, Protocol
 
 DAMAGED_SUFFIX = ".damaged"
@@ -19,7 +20,11 @@ class File(Protocol):
 
     def size(self) -> int: ...
     def truncate(self, size: int) -> None: ...
-    def sync(self) -> None: ...
+    def sync(self) -> None:
+        """Make durable what was written before the call. After an error each later call raises it
+        too, whichever thread it comes from.
+        """
+
     def close(self) -> None: ...
 
 
@@ -56,6 +61,8 @@ class DiskFile:
 
     def __init__(self, path: str, flags: int = os.O_RDWR | os.O_CREAT) -> None:
         self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self._syncing = Lock()
+        self._sync_error: OSError | None = None
 
     def read(self, position: int, count: int) -> bytes:
         data = os.pread(self._descriptor, count, position)
@@ -83,7 +90,16 @@ class DiskFile:
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        _sync_data(self._descriptor)
+        # The system tells one caller of a descriptor that a write was lost, and only once. Of two
+        # syncs at a time the other one would succeed, and what it has promised would not be there.
+        with self._syncing:
+            if self._sync_error is not None:
+                raise OSError(self._sync_error.errno, self._sync_error.strerror)
+            try:
+                _sync_data(self._descriptor)
+            except OSError as error:
+                self._sync_error = error
+                raise
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -81,7 +81,7 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
         segment.file.close()
     found.end = (end or Offset(0)) if bases else Offset(0)
-    if promise.synced and found.start > found.end:
+    if promise.forbids_start(found.start, found.end):
         _note_wrong_start(files, folder, known_start, found)
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
@@ -96,7 +96,7 @@ def inspect_all(
     be there: a copy of a part of Kafka's directory speaks of others as well. May raise OSError.
     """
     points = noted_points(files, path)
-    clean = ".kafka_cleanshutdown" in files.names(path)
+    clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
     try:
         starts = checkpoints.start_offsets(files, path)
     except Broken:

@@ -23,8 +23,8 @@ _LOOKED_AT = 64 * 1024 * 1024  # bytes of a torn tail: enough to say what was in
 class Promise:
     """What is known of a log before it is opened.
 
-    Everything before `synced` is on the disk, None: nobody has noted it. `clean`: the log was
-    closed in order, and nothing of it may be torn.
+    Everything before `synced` is on the disk. It is None where no checkpoint has a line for the
+    log. `clean` says that the log was closed in order, so that nothing of it may be torn.
     """
 
     synced: Offset | None = None
@@ -35,6 +35,16 @@ class Promise:
         if self.synced is not None and end < self.synced:
             return f"offsets before {self.synced} have been synced"
         return "the log was closed in order" if self.clean else ""
+
+    def forbids_start(self, start: Offset, end: Offset) -> str:
+        """Why a log that ends at `end` cannot begin at `start`, or "". A start is noted only when
+        everything before it is synced.
+        """
+        if start <= end:
+            return ""
+        if self.synced:
+            return f"offsets before {self.synced} have been synced"
+        return "the log was closed in order" if self.clean and end else ""
 
 
 NOTHING = Promise()

@@ -173,11 +173,10 @@ class SegmentLog:
         lets the log begin where it cannot: a start is noted only when all before it is synced.
         """
         synced = promise.synced
-        if synced and start > self.end:
+        why = promise.forbids_start(start, self.end)
+        if why:
             raise Broken(
-                f"{noted}: {self.directory} begins at offset {start}, "
-                f"expected {self.end} at most, where it ends: "
-                f"offsets before {synced} have been synced"
+                f"{noted}: {self.directory} begins at offset {start}, it ends at {self.end}: {why}"
             )
         if synced is None or synced <= start:
             return
@@ -508,10 +507,6 @@ class SegmentLog:
     def close(self) -> None:
         for segment in self._segments:
             segment.file.close()
-
-    def delete(self) -> None:
-        self.close()
-        delete_partition(self._files, self.directory, "0" * 32)
 
 
 def delete_partition(files: Files, directory: str, unique: str) -> None:
