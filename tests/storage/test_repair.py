@@ -58,6 +58,15 @@ def test_offsets_of_a_lost_tail_are_not_given_out_again():
     assert list(checkpoints.holes(disk, FOLDER)) == [(18, END)]
 
 
+def test_a_log_without_segments_goes_on_behind_what_was_synced():
+    disk = three_segments()
+    for base in BASES:
+        disk.unlink(segment(base))
+    mended(disk)
+    log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+    assert (list(log.read(log.start, ALL)), log.end) == ([], END)
+
+
 def test_a_second_repair_has_a_name_of_its_own_for_what_it_moves():
     disk = three_segments()
     for number in (0, 0):

@@ -19,6 +19,7 @@ from kohort.coordinator.topics import Topic as TopicImage
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.runtime.observers import Observer
+from kohort.storage.directory import KAFKA_METADATA
 from kohort.terms import TopicId, uuid_bytes, uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -335,6 +336,8 @@ def check_topic_name(name: str) -> None:
             f"'{name}' contains one or more characters other than "
             "ASCII alphanumerics, '.', '_' and '-'"
         )
+    elif name == KAFKA_METADATA:
+        reason = f"'{name}' is the log of a Kafka controller"
     else:
         return
     raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kohort.errors import Broken, WireError
 from kohort.storage import checkpoints
+from kohort.storage.directory import KAFKA_METADATA
 from kohort.storage.files import Files
 from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
@@ -68,9 +69,11 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
     if len(bases) > 1 and _last_was_never_begun(files, folder, bases):
         bases.pop()
     end: Offset | None = found.start
-    if promise.synced is None or (bases and bases[0] <= found.start):
+    if not bases:
+        end = found.start  # a log without segments would begin there
+    elif promise.synced is None or promise.synced <= found.start or bases[0] <= found.start:
         end = None  # nobody has noted where the log should begin, or it begins before that
-    for base, behind in zip(bases, [*bases[1:], None], strict=True):
+    for base, behind in zip(bases, [*bases[1:], None], strict=False):
         if end is not None and end != base and (end, base) not in holes:
             reason = f"offsets {end} to {base - 1} are missing before this file"
             found.damages.append(Damage(f"{file_stem(base)}.log", 0, 0, end, base, 0, reason))
@@ -105,7 +108,7 @@ def inspect_all(
         yield inspect_log(files, f"{path}/{name}", promise, start)
     for (topic, index), synced in points.items():
         name = f"{topic}-{index}"
-        if synced and name not in folders and topic in topics:
+        if synced and name not in folders and topic in topics and topic != KAFKA_METADATA:
             reason = f"the folder is missing, offsets before {synced} have been synced"
             damage = Damage(name, 0, 0, Offset(0), synced, 0, reason)
             yield Inspected(name, synced=synced, damages=[damage], missing=True)
