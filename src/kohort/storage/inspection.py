@@ -182,6 +182,8 @@ def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: 
     found.batches += len(walk.good)
     found.records += sum(header.count for _, header, _ in walk.good)
     found.damages += walk.damages
+    if walk.torn:
+        return walk.end
     last = walk.damages[-1]
     return last.behind if last.position + last.size_bytes == segment.size else walk.end
 
@@ -201,6 +203,7 @@ class _Walk:
         self.good: list[tuple[int, BatchHeader, Offset]] = []  # each with the end before it
         self.damages: list[Damage] = []
         self.end = segment.base_offset
+        self.torn = False
         self._name = segment.path.rpartition("/")[2]
         self._data = segment.file.read(0, segment.size)
         self._behind = segment.behind
@@ -221,6 +224,27 @@ class _Walk:
                 self.end = Offset(header.last_offset + 1)
                 at += header.length
                 strict = self._strict
+        self._cut()
+
+    def _cut(self) -> None:
+        """What nobody was promised goes from its first bad byte to the end of the file."""
+        for number, one in enumerate(self.damages):
+            if self._promise.covers(one.first):
+                continue
+            more = self.damages[number:]
+            after = [header for at, header, _ in self.good if at > one.position]
+            self.good = [each for each in self.good if each[0] < one.position]
+            self.damages[number:] = [
+                one._replace(
+                    size_bytes=len(self._data) - one.position,
+                    behind=max(self.end, more[-1].behind),
+                    batches=len(after) + sum(each.batches for each in more),
+                    reason=f"torn: {one.reason}",
+                )
+            ]
+            self.end = one.first
+            self.torn = True
+            return
 
     def kept(self) -> list[tuple[int, int]]:
         """The stretches of bytes that are right, each from its first to behind its last."""
@@ -250,10 +274,6 @@ class _Walk:
         else:
             position = at
             behind = self._next(at)
-        why = self._promise.covers(self.end)
-        if not why:
-            behind = len(self._data)
-            reason = f"torn: {reason}"
         self.damages.append(
             Damage(
                 file=self._name,
