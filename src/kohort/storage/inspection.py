@@ -274,6 +274,9 @@ class _Walk:
         else:
             position = at
             behind = self._next(at)
+        apart = 1 + len([*whole_batches(self._data[position + 1 : behind], 0, self.end)])
+        if behind == len(self._data):
+            apart = max(apart, self._told(position)[1])
         self.damages.append(
             Damage(
                 file=self._name,
@@ -281,7 +284,7 @@ class _Walk:
                 size_bytes=behind - position,
                 first=self.end,
                 behind=self._offset_at(position, behind),
-                batches=1 + len([*whole_batches(self._data[position + 1 : behind], 0, self.end)]),
+                batches=apart,
                 reason=reason,
             )
         )
@@ -320,9 +323,21 @@ class _Walk:
             return self._behind
         if self._promise.synced is not None and self._promise.synced > self.end:
             return self._promise.synced
-        try:
-            header = batches.peek(self._data, position)
-        except WireError:
-            return self.end
-        known = header.base_offset == self.end
-        return Offset(header.last_offset + 1) if known else self.end
+        return self._told(position)[0]
+
+    def _told(self, position: int) -> tuple[Offset, int]:
+        """Where bad batches end by what their headers say, as long as one follows the other from
+        `position` on, and how many do.
+        """
+        end, number = self.end, 0
+        while position < len(self._data):
+            try:
+                header = batches.peek(self._data, position)
+            except WireError:
+                break
+            if header.base_offset != end:
+                break
+            end = Offset(header.last_offset + 1)
+            position += header.length
+            number += 1
+        return end, number
