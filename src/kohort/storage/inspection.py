@@ -4,20 +4,26 @@ A log is looked at as its opening would, and further: every batch of every segme
 behind damage. `repair.py` does what is found here to be done.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kohort.errors import Broken, WireError
 from kohort.storage import checkpoints
-from kohort.storage.directory import KAFKA_METADATA
+from kohort.storage.directory import KAFKA_METADATA, Places
 from kohort.storage.files import Files
 from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
 from kohort.storage.segments import SWAP_SUFFIX
-from kohort.terms import Offset
+from kohort.terms import Offset, TopicId, uuid_text
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
+
+HERE = "."
+"""The name under which the directory itself is told, beside its partitions."""
+
+Place = tuple[str, int]
 
 
 class Damage(NamedTuple):
@@ -39,7 +45,7 @@ class Damage(NamedTuple):
 @dataclass(slots=True)
 class Inspected:
     """One partition's folder. `kept` has the stretches of bytes that a repair leaves of a segment,
-    `aside` the files that it moves away.
+    `aside` the files that it moves away. `error` says why the folder cannot be looked at.
     """
 
     name: str
@@ -55,13 +61,26 @@ class Inspected:
     kept: dict[Offset, list[tuple[int, int]]] = field(default_factory=dict)
     aside: list[str] = field(default_factory=list)
     missing: bool = False
+    clean: bool = False
+    error: str = ""
 
 
-def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset) -> Inspected:
-    """Look at the folder of a partition. May raise OSError."""
-    found = Inspected(folder.rpartition("/")[2], synced=promise.synced, start=known_start)
+def inspect_log(
+    files: Files,
+    folder: str,
+    promise: Promise,
+    known_start: Offset,
+    topic_id: TopicId | None = None,
+) -> Inspected:
+    """Look at the folder of a partition, of the topic of that id where one is given. May raise
+    OSError.
+    """
+    found = Inspected(
+        folder.rpartition("/")[2], synced=promise.synced, start=known_start, clean=promise.clean
+    )
     names = files.names(folder)
     holes = _small_files(files, folder, found)
+    _look_at_topic_id(files, folder, found, topic_id)
     for name in names:
         if name.endswith(SWAP_SUFFIX) and segment_bases([name.removesuffix(".swap")]):
             _look_at_swap(files, folder, name, found)
@@ -86,26 +105,36 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
+    if bases and not found.damages:
+        _look_at_point(found)
     return found
 
 
 def inspect_all(
-    files: Files, path: str, folders: list[str], topics: Container[str]
+    files: Files,
+    path: str,
+    folders: list[str],
+    topics: Container[str],
+    ids: Mapping[str, TopicId] = MappingProxyType({}),
 ) -> Iterator[Inspected]:
     """Look at the folders of partitions, one after the other, and at those of `topics` that should
-    be there: a copy of a part of Kafka's directory speaks of others as well. May raise OSError.
+    be there: a copy of a part of Kafka's directory speaks of others as well. `ids` are those of
+    topics, as far as they are known. One that cannot be read does not stop the others. May raise
+    OSError for the directory itself.
     """
     points = noted_points(files, path)
     clean = ".kafka_cleanshutdown" in files.names(path)
-    try:
-        starts = checkpoints.start_offsets(files, path)
-    except Broken:
-        starts = {}
+    starts = _noted(checkpoints.start_offsets, files, path)
     for name in folders:
         place = checkpoints.split_name(name)
+        topic_id = ids.get(place[0]) if place else None
         promise = Promise(points.get(place) if place else None, clean=clean)
         start = starts.get(place, Offset(0)) if place else Offset(0)
-        yield inspect_log(files, f"{path}/{name}", promise, start)
+        try:
+            found = inspect_log(files, f"{path}/{name}", promise, start, topic_id)
+        except OSError as error:
+            found = Inspected(name, synced=promise.synced, error=f"cannot be read: {error}")
+        yield found
     for (topic, index), synced in points.items():
         name = f"{topic}-{index}"
         if synced and name not in folders and topic in topics and topic != KAFKA_METADATA:
@@ -114,12 +143,35 @@ def inspect_all(
             yield Inspected(name, synced=synced, damages=[damage], missing=True)
 
 
-def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
+def noted_points(files: Files, path: str) -> dict[Place, Offset]:
     """Up to which offset logs have been synced; empty when that cannot be read."""
+    return _noted(checkpoints.recovery_points, files, path)
+
+
+def _noted(read: Callable[[Files, str], Places], files: Files, path: str) -> dict[Place, Offset]:
     try:
-        return checkpoints.recovery_points(files, path)
-    except Broken:
+        return dict(read(files, path))
+    except (Broken, OSError):  # `inspect_directory` tells it
         return {}
+
+
+def inspect_directory(files: Files, path: str) -> Inspected:
+    """Look at the checkpoint files that a data directory has once. A broker does not use one that
+    is damaged.
+    """
+    found = Inspected(HERE)
+    readers: list[tuple[str, Callable[[Files, str], Places]]] = [
+        (checkpoints.RECOVERY_POINTS, checkpoints.recovery_points),
+        (checkpoints.START_OFFSETS, checkpoints.start_offsets),
+    ]
+    for name, read in readers:
+        try:
+            read(files, path)
+        except Broken as error:
+            _set_aside(found, name, str(error))
+        except OSError as error:
+            _set_aside(found, name, f"cannot be read: {error}")
+    return found
 
 
 _ALL = Promise(clean=True)  # of a closed segment: it was synced when the next was begun
@@ -147,10 +199,27 @@ def _small_files(files: Files, folder: str, found: Inspected) -> Holes:
     except Broken as error:
         _set_aside(found, checkpoints.START_OFFSETS, f"{error}; deleted records may come back")
     try:
-        checkpoints.topic_id(files, folder)
+        checkpoints.leader_epochs(files, folder)
+    except Broken as error:
+        reason = f"{error}; the epoch of the last batch will be taken"
+        _set_aside(found, checkpoints.LEADER_EPOCHS, reason)
+    return holes
+
+
+def _look_at_topic_id(
+    files: Files, folder: str, found: Inspected, expected: TopicId | None
+) -> None:
+    try:
+        named = checkpoints.topic_id(files, folder)
     except Broken as error:
         _set_aside(found, checkpoints.PARTITION_METADATA, str(error))
-    return holes
+        return
+    if None not in (named, expected) and named != expected:
+        reason = (
+            f"the folder belongs to topic id {uuid_text(named or b'')}, the catalog's is "
+            f"{uuid_text(expected or b'')}; a repair gives the folder to the latter"
+        )
+        _set_aside(found, checkpoints.PARTITION_METADATA, reason)
 
 
 def _set_aside(found: Inspected, name: str, reason: str) -> None:
@@ -194,6 +263,18 @@ def _look_at_end(found: Inspected, promise: Promise) -> None:
         return
     reason = f"the log ends at offset {found.end}, offsets before {synced} have been synced"
     found.damages.append(Damage(found.name, 0, 0, found.end, synced, 0, reason))
+
+
+def _look_at_point(found: Inspected) -> None:
+    """A log that was closed in order ends where its line says, and nowhere else."""
+    if not found.clean or found.synced in (None, found.end):
+        return
+    reason = (
+        f"the log ends at offset {found.end}, its recovery point is {found.synced}, "
+        "though it was closed in order"
+    )
+    name = checkpoints.RECOVERY_POINTS
+    found.damages.append(Damage(name, 0, 0, found.end, max(found.end, found.synced), 0, reason))
 
 
 class _Walk:
