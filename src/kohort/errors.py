@@ -1,8 +1,8 @@
-"""What can go wrong. Three kinds of error are never mixed.
+"""What can go wrong. The kinds of error are never mixed.
 
-`ApiError` is an expected refusal with a protocol code. `WireError` is bytes that are no message.
-`Broken` is an invariant that no longer holds. A `StorageError` is a write that did not happen, and
-`UnsupportedVersionError` a refusal that names versions.
+`ApiError` is an expected refusal with a protocol code, and `UnsupportedVersionError` a refusal that
+names versions. `WireError` is bytes that are no message. `Broken` is an invariant that no longer
+holds. `StorageError` is a file or a folder that could not be read or written.
 """
 
 from enum import IntEnum
@@ -213,4 +213,4 @@ class Broken(KohortError):  # noqa: N818  (a state, not a complaint: the machine
 
 
 class StorageError(KohortError):
-    """A write that did not happen: the log is as it was before."""
+    """A read or a write that the disk refused: the log is as it was before."""

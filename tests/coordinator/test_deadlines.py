@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kohort.coordinator.deadlines import Deadlines
+from kohort.coordinator.deadlines import Deadlines, Session
 
 
 def due(deadlines, now):
@@ -106,3 +106,26 @@ def test_any_mixture_is_as_a_plain_table_would_have_it(seed):
                 for _, one, _ in met:
                     del table[one]
         assert len(deadlines) == len(table)
+
+
+def test_what_was_met_last_can_be_put_off():
+    deadlines = Deadlines()
+    deadlines.set("a", 10, "a")
+    deadlines.put_off(15)
+    assert deadlines.at("a") == 10
+    assert due(deadlines, 10) == ["a"]
+    deadlines.put_off(15)
+    deadlines.put_off(12)
+    assert due(deadlines, 14) == []
+    assert due(deadlines, 15) == ["a"]
+
+
+def test_a_sign_of_life_begins_a_session_anew():
+    deadlines = Deadlines()
+    session = Session(("session", "g", "a"), 30)
+    deadlines.renew(session, 100)
+    assert deadlines.at(session.key) == 130
+    deadlines.renew(session, 120)
+    assert deadlines.at(session.key) == 150
+    deadlines.renew(session._replace(timeout_ms=5), 121)
+    assert (deadlines.at(session.key), deadlines.wake_at()) == (126, 126)

@@ -7,7 +7,7 @@ from tests.coordinator.desk import Desk, topic_id
 from kohort.assignors import ASSIGNORS
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call, Client
-from kohort.coordinator.shard import CALLS, REPLAYS, Shard
+from kohort.coordinator.shard import AGAIN_MS, CALLS, REPLAYS, Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
 from kohort.records.codec import RECORDS
@@ -72,3 +72,18 @@ def test_assignors_are_those_of_the_broker_in_its_order() -> None:
     config = BrokerConfig.of({"group.consumer.assignors": "range"})
     assert list(Shard(config, lambda: b"").assignors) == ["range"]
     assert list(ASSIGNORS) == ["uniform", "range"]
+
+
+def test_a_deadline_that_cannot_be_met_comes_again() -> None:
+    desk = Desk()
+    beat(desk, "a", 0)
+    desk.driver.limit_bytes = lambda: 70
+    over = Millis(desk.now + 45_000)
+    desk.driver.turn(over)
+    assert "a deadline has failed" in desk.told_lines.errors.pop()
+    assert "a" in desk.shard.groups.consumer("g").members
+    assert desk.driver.wake_at() == over + AGAIN_MS
+
+    desk.driver.limit_bytes = lambda: 1 << 20
+    desk.wait(45_000 + AGAIN_MS)
+    assert desk.shard.groups.consumer("g").state is GroupState.EMPTY

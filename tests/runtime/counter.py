@@ -43,6 +43,7 @@ class Counter:
         self.ended: list[tuple[Producer, bool]] = []
         self.parked: list[Call[Ask]] = []
         self.due: list[Effects | Exception] = []
+        self.put_offs: list[Millis] = []
         self.chores: list[Effects | Exception] = []
         self.started = 0
 
@@ -66,6 +67,9 @@ class Counter:
     def tick(self, _now: Millis) -> Iterator[Effects]:
         while self.due:
             yield _given(self.due.pop(0))
+
+    def put_off(self, now: Millis) -> None:
+        self.put_offs.append(now)
 
     def wake_at(self) -> Millis | None:
         return Millis(0) if self.due else None

@@ -8,7 +8,7 @@ from tests.observer import Told
 from tests.runtime.counter import Add, Ask, Counter, call
 from tests.storage.disk import MemoryFiles
 
-from kohort.coordinator.effects import Call, Effects, Marker, Note, Producer
+from kohort.coordinator.effects import Call, Effects, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode, StorageError, WireError
 from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
@@ -174,13 +174,40 @@ def test_a_call_that_asks_for_ever_fails_the_machine() -> None:
     assert AGAIN_MAX > 1
 
 
-def test_a_deadline_that_fails_is_told_and_the_others_are_met() -> None:
+def test_a_deadline_that_fails_is_told_and_put_off_and_the_others_are_met() -> None:
     desk = Desk()
     desk.machine.due = [Effects([Add("a", 1)]), ZeroDivisionError("a bug"), Effects([Add("b", 1)])]
     desk.turn()
 
     assert desk.machine.counts == {"a": 1, "b": 1}
+    assert desk.machine.put_offs == [NOW]
     assert len(desk.told.errors) == 1
+    assert desk.driver.active
+
+
+@pytest.mark.parametrize("duty", ["a deadline", "a task"])
+@pytest.mark.parametrize(
+    ("limit_bytes", "code"), [(1 << 20, "UNKNOWN_SERVER_ERROR"), (70, "MESSAGE_TOO_LARGE")]
+)
+def test_those_whom_a_failed_duty_would_have_answered_are_refused(
+    duty: str, limit_bytes: int, code: str
+) -> None:
+    desk = Desk(limit_bytes=limit_bytes)
+    waiting = call(Ask(parks=True))
+    desk.turn(waiting)
+    effects = Effects([Add("größe", 1)], [Reply(waiting.token, "released")])
+    if duty == "a task":
+        desk.machine.chores = [effects]
+        desk.driver.topics_changed(Topics(), NOW)
+    else:
+        desk.machine.due = [effects]
+    if limit_bytes == 70:
+        effects.records = [Add("long", 1)]
+
+    desk.turn()
+
+    assert waiting.token.answer == code
+    assert duty in desk.told.errors[0]
     assert desk.driver.active
 
 
@@ -278,13 +305,12 @@ class Newer(Counter):
         raise WireError("version 99 of a record, expected at most 3")
 
 
-def test_a_log_with_records_of_an_unknown_version_is_not_looked_for_elsewhere() -> None:
-    """NOT_COORDINATOR would send its clients to find the coordinator, which is here, for ever."""
+def test_a_log_with_records_of_an_unknown_version_is_refused_as_upstream_does() -> None:
     log = MemoryLog()
     log.append(batch.build([(b"a", b"1")], 0), 1)
     desk = Desk(log, machine=Newer)
     assert (desk.driver.condition, desk.driver.wake_at()) == (Condition.FAILED, None)
-    assert desk.ask() == "COORDINATOR_NOT_AVAILABLE"
+    assert desk.ask() == "NOT_COORDINATOR"
 
 
 def test_a_failed_sync_refuses_those_who_have_just_arrived() -> None:

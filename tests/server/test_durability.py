@@ -21,6 +21,9 @@ class One:
     def lost(self, error):
         self.told.append(str(error))
 
+    def after_sync(self):
+        self.told.append("synced")
+
     def write(self, durability):
         self.log.append(batch.build([(b"k", b"v")], 1000), 1)
         durability.wrote(self)
@@ -59,7 +62,7 @@ def test_an_answer_waits_for_everything_it_tells_of():
     sync(durability)
 
     assert (before, token.response) == (None, "done")
-    assert (one.told, two.told) == ([1], [1])
+    assert (one.told, two.told) == ([1, "synced"], [1, "synced"])
 
 
 def test_what_is_written_during_a_sync_waits_for_the_next():
@@ -142,5 +145,5 @@ def test_a_log_that_refuses_concerns_those_alone_who_wait_for_it():
         durability.end(each, Broken("EIO") if each is bad else each.log.sync())
 
     assert (both.response, one.response) == ("failed: EIO", "done")
-    assert (bad.told, good.told) == (["EIO"], [1])
+    assert (bad.told, good.told) == (["EIO", "synced"], [1, "synced"])
     assert durability.begin() == []

@@ -6,7 +6,7 @@ from tests.server.desk import START, Desk
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import Broken, ErrorCode, StorageError
-from kohort.server.housekeeping import Housekeeping, Kept
+from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import MemoryLogs
 from kohort.storage.files import DiskFiles
 from kohort.storage.memory import MemoryLog
@@ -156,6 +156,62 @@ def test_cleaning_can_be_switched_off_and_the_young_are_left_alone(open_desk):
         assert log.size_bytes == before
 
 
+def test_the_young_are_left_alone_after_a_restart_too(open_desk):
+    desk = open_desk()
+    desk.create(
+        cleanup_policy="compact", segment_bytes=str(MEGABYTE), min_compaction_lag_ms="1000000"
+    )
+    for _ in range(6):
+        desk.produce(value=b"x" * 400_000)
+    before = desk.cluster.partition("orders", 0).log.size_bytes
+    desk = open_desk()
+    housekeep(desk, 20_000)
+    assert desk.cluster.partition("orders", 0).log.size_bytes == before
+
+
+def test_damage_that_is_found_before_the_cleaning_does_not_stop_the_sweep(open_desk, tmp_path):
+    desk = open_desk()
+    desk.create(
+        cleanup_policy="compact", segment_bytes=str(MEGABYTE), min_compaction_lag_ms="1000000"
+    )
+    for _ in range(6):
+        desk.produce(value=b"x" * 400_000)
+    path = desk.cluster.partition("orders", 0).log.closed[0].path
+    desk.cluster.close()
+    file = DiskFiles().open(path)
+    file.write(16, b"\x01")
+    file.close()
+    desk = Desk(files=DiskFiles(), path=str(tmp_path / "data"))
+    housekeep(desk, 20_000)
+    assert any("orders-0 is damaged and not cleaned" in line for line in desk.told.warnings)
+    desk.cluster.close()
+
+
+def test_a_topic_may_go_while_it_is_being_cleaned(open_desk):
+    """Its files are closed then: that is no damage."""
+    desk = open_desk()
+    for name in ("orders", "payments"):
+        desk.create(name, cleanup_policy="compact", segment_bytes=str(MEGABYTE))
+        for _ in range(6):
+            desk.produce(name, value=b"x" * 400_000)
+    logs = {name: desk.cluster.partition(name, 0).log for name in ("orders", "payments")}
+    before = logs["payments"].size_bytes
+    desk.wait(20_000)
+    while logs["orders"].directory + "/00000000000000000000.log.cleaned" not in cleaned(logs):
+        assert desk.cluster.housekeep(desk.now), "it is being cleaned"
+    delete(desk)
+    desk.settle()
+    housekeep(desk, 20_000)
+    assert desk.told.warnings == []
+    assert logs["payments"].size_bytes < before
+
+
+def cleaned(logs):
+    files = DiskFiles()
+    found = [(log.directory, name) for log in logs.values() for name in files.names(log.directory)]
+    return [f"{folder}/{name}" for folder, name in found if name.endswith(".cleaned")]
+
+
 class Sick(MemoryLogs):
     """Logs that cannot be cleaned, or not to the end."""
 
@@ -188,7 +244,7 @@ def test_what_cannot_be_done_is_told_and_does_not_stop_the_rest(error):
     logs = Sick(error)
     keeping = Housekeeping(BrokerConfig(log_initial_task_delay_ms=0), logs, told)
     config = TopicConfig.of(BrokerConfig(), {"cleanup.policy": "compact,delete"})
-    kept = [Kept("a-0", SickLog(error), config), Kept("b-0", MemoryLog(), config)]
+    kept = [KeptLog("a-0", SickLog(error), config), KeptLog("b-0", MemoryLog(), config)]
 
     while keeping.step(lambda: kept, START):
         pass

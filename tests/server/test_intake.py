@@ -90,3 +90,18 @@ def test_what_is_whole_before_a_bad_size_is_there_and_all_room_is_given_back():
     assert len(one.frames) == 1
     one.clear()
     assert budget.used == 0
+
+
+def test_a_client_that_speaks_tls_is_recognised():
+    hello = bytes.fromhex("160301020001000001fc0303")
+    told = "a frame of 369295618 bytes.*: it looks like a TLS handshake; this port speaks plain"
+    with pytest.raises(WireError, match=told):
+        intake(Budget(MEGABYTE)).feed(hello)
+    one = intake(Budget(MEGABYTE))
+    one.feed(framed(10) + hello)  # what is whole comes first
+    assert len(one.frames) == 1
+    with pytest.raises(WireError, match=told):
+        one.feed(b"")
+    with pytest.raises(WireError) as other:
+        intake(Budget(MEGABYTE)).feed(b"GET / HTTP/1.1")
+    assert "TLS" not in str(other.value)

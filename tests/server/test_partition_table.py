@@ -2,6 +2,7 @@
 
 import errno
 
+import pytest
 from tests.server.desk import Desk
 from tests.storage.disk import MemoryFiles
 
@@ -147,3 +148,104 @@ def test_a_log_that_is_being_opened_is_not_opened_again():
     desk.produce()
     assert cluster.partition("orders", 0).log is log
     assert log.end == 1
+
+
+def works(desk):
+    """How many pieces of work for the disk there are until nothing is left to do."""
+    for count in range(20):
+        work = desk.cluster.begin_work()
+        if work is None:
+            return count
+        work.run()
+        desk.cluster.end_work(work, desk.now)
+    pytest.fail("there is no end of work for the disk")
+
+
+def test_a_deletion_that_cannot_be_forgotten_waits_for_the_next_sweep():
+    """The folders are gone, and the disk is too full to note that."""
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    desk.cluster.table.change(lambda real: real.delete(real.by_name["orders"]) or _nobody)
+    work = desk.cluster.begin_work()
+    work.run()
+    desk.cluster.end_work(work, desk.now)
+    files.faults["open", "/data/kohort.catalog.json"] = errno.ENOSPC
+
+    assert works(desk) == 2
+    for _ in range(3):
+        desk.cluster.housekeep(desk.now)
+        works(desk)
+    told = [line for line in desk.told.warnings if "cannot be forgotten" in line]
+    assert len(told) == 1
+    assert "orders" in told[0]
+    assert "No space left on device" in told[0]
+
+    files.faults.clear()
+    desk.cluster.housekeep(desk.now)
+    works(desk)
+    assert desk.cluster.catalog.deleting == []
+
+
+def test_a_deletion_is_noted_with_one_write():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    saved = []
+    save = desk.cluster.catalog.save
+    desk.cluster.catalog.save = lambda draft: saved.append(draft) or save(draft)
+    assert delete(desk) == 0
+    assert len(saved) == 2, "that it goes, and that it is gone"
+
+
+def _nobody(_error):
+    """Nobody waits."""
+
+
+def fails(*_arguments):
+    raise ValueError("nobody has thought of this")
+
+
+def test_an_opening_that_fails_in_a_way_nobody_thought_of_is_damage_of_one_partition():
+    desk = Desk(files=MemoryFiles())
+    open_log = desk.cluster.logs.open
+    desk.cluster.logs.open = lambda topic, *rest: (
+        fails() if topic.name == "orders" else open_log(topic, *rest)
+    )
+    desk.create()
+    desk.create("payments")
+    assert desk.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert desk.produce("payments").error_code == 0
+    told = "orders-0 is damaged and out of service: ValueError: nobody has thought of this"
+    assert desk.told.errors == [told]
+
+
+@pytest.mark.parametrize("place", ["delete", "sync_names", "note_synced"])
+def test_work_that_fails_in_a_way_nobody_thought_of_is_tried_again(place):
+    desk = Desk(files=MemoryFiles())
+    desk.create()
+    right = getattr(desk.cluster.logs, place)
+    setattr(desk.cluster.logs, place, fails)
+    desk.cluster.table.change(lambda real: real.delete(real.by_name["orders"]) or _nobody)
+    desk.create("payments")
+    desk.housekeep()
+    told = [*desk.told.warnings, *desk.told.errors]
+    assert any("ValueError: nobody has thought of this" in line for line in told)
+
+    setattr(desk.cluster.logs, place, right)
+    desk.housekeep()
+    assert desk.produce("payments").error_code == 0
+    assert desk.cluster.catalog.deleting == []
+    assert "orders" not in desk.cluster.catalog.by_name
+
+
+def test_a_change_whose_write_fails_in_a_way_nobody_thought_of_is_refused():
+    desk = Desk(files=MemoryFiles())
+    desk.create()
+    save = desk.cluster.catalog.save
+    desk.cluster.catalog.save = fails
+    assert delete(desk) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert any("ValueError: nobody has thought of this" in line for line in desk.told.errors)
+    desk.cluster.catalog.save = save
+    assert desk.produce().error_code == 0
+    assert delete(desk) == 0

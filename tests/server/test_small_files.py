@@ -102,3 +102,34 @@ def test_an_epoch_that_no_batch_has_room_for_is_refused():
     replace_whole(files, FOLDER, checkpoints.LEADER_EPOCHS, f"0\n1\n{1 << 31} 0\n".encode())
     with pytest.raises(Broken, match="leader-epoch-checkpoint: epoch 2147483648, expected"):
         checkpoints.leader_epochs(files, FOLDER)
+
+
+def test_a_start_behind_a_log_that_was_closed_in_order_takes_no_record_away(stopped):
+    """A bit of it may have flipped; the log would begin anew there, without a word."""
+    files = stopped.after_crash()
+    path = f"{FOLDER}/{checkpoints.START_OFFSETS}"
+    replace_whole(files, FOLDER, checkpoints.START_OFFSETS, b"0\n1\norders 0 9\n")
+    log = bytes(files.files[f"{FOLDER}/{0:020d}.log"].now)
+    desk = Desk(files=files.after_crash(), offsets_topic_num_partitions="1")
+    assert desk.produce().error_code != 0
+    assert desk.produce("payments").error_code == 0
+    (told,) = desk.told.errors
+    assert f"{path}: the log begins at offset 9, it ends at 3 and was closed in order" in told
+
+    (found,) = [one for one in looked_at(files, "/data")[0] if one.name == "orders-0"]
+    assert [one.file for one in found.damages] == [checkpoints.START_OFFSETS]
+    looked_at(files, "/data", mend=True)
+    desk = Desk(files=files, offsets_topic_num_partitions="1")
+    assert desk.produce().base_offset == 3
+    assert files.files[f"{FOLDER}/{0:020d}.log"].now.startswith(log)
+
+
+def test_a_log_that_begins_anew_behind_its_end_is_told(stopped):
+    files = stopped.after_crash()
+    files.unlink("/data/.kafka_cleanshutdown")
+    replace_whole(files, FOLDER, checkpoints.START_OFFSETS, b"0\n1\norders 0 9\n")
+    size = len(files.files[f"{FOLDER}/{0:020d}.log"].now)
+    desk = Desk(files=files, offsets_topic_num_partitions="1")
+    assert desk.produce().base_offset == 9
+    told = f"{FOLDER} ends at offset 3 and begins at 9: its {size} bytes are given up"
+    assert told in desk.told.warnings

@@ -1,6 +1,8 @@
+import errno
 import os
 import subprocess
 import sys
+from threading import Event, Thread
 
 import pytest
 
@@ -38,6 +40,59 @@ def test_short_writes_and_reads_are_finished(files, tmp_path, monkeypatch):
     file.write(0, b"0123456789")
     assert file.read(0, 10) == b"0123456789"
     assert file.read(7, 10) == b"789"
+    file.close()
+
+
+def test_a_failed_sync_is_not_forgotten(files, tmp_path, monkeypatch):
+    """The system tells of it once; a later success would promise what is not there."""
+    file = files.open(f"{tmp_path}/one")
+
+    def refuse(_descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files_module, "_sync_data", refuse)
+        with pytest.raises(OSError, match="Input/output error"):
+            file.sync()
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            file.sync()
+    file.close()
+    again = files.open(f"{tmp_path}/one")
+    again.sync()
+    again.close()
+
+
+def test_of_two_syncs_at_a_time_both_fail(files, tmp_path, monkeypatch):
+    file = files.open(f"{tmp_path}/one")
+    begun, go_on = Event(), Event()
+    calls = []
+
+    def tell_one_of_two(_descriptor):
+        calls.append(None)
+        if len(calls) == 1:
+            begun.set()
+            go_on.wait()
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(files_module, "_sync_data", tell_one_of_two)
+    outcomes = []
+
+    def sync():
+        try:
+            outcomes.append(file.sync())
+        except OSError as error:
+            outcomes.append(error.errno)
+
+    first, second = Thread(target=sync), Thread(target=sync)
+    first.start()
+    begun.wait()
+    second.start()
+    second.join(0.2)  # without a lock it ends meanwhile; with one it waits
+    go_on.set()
+    for thread in (first, second):
+        thread.join()
+    assert outcomes == [errno.EIO, errno.EIO]
     file.close()
 
 

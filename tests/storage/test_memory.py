@@ -16,14 +16,6 @@ def test_it_is_a_log():
     assert log.leader_epoch == 3
 
 
-def test_nothing_is_left_after_delete():
-    log = MemoryLog()
-    log.append(batch("a"), 1)
-    log.delete()
-    assert log.size_bytes == 0
-    log.close()
-
-
 def test_a_reader_goes_on_while_the_log_is_cut_from_the_front():
     log = MemoryLog()
     for name in "abcd":

@@ -550,14 +550,6 @@ def test_the_start_that_kafka_knew_is_kept():
     assert opened(disk, known_start=9).start == 9
 
 
-def test_delete_leaves_nothing():
-    disk = MemoryFiles()
-    log = opened(disk)
-    filled(log, 20)
-    log.delete()
-    assert disk.names("/data") == []
-
-
 def test_long_names_can_be_deleted(tmp_path):
     folder = f"{tmp_path}/{'t' * 249}-0"
     SegmentLog(folder, DiskFiles()).close()

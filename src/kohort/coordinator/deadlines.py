@@ -6,12 +6,19 @@ Cancelling, or an earlier time, leaves places behind, which are dropped when the
 """
 
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from kohort.terms import GroupId, Millis
 
 Key = tuple[Any, ...]
 """The kind of a deadline, its group, and whatever distinguishes it from others of its kind."""
+
+
+class Session(NamedTuple):
+    """The deadline that a sign of life of a member moves, and how far."""
+
+    key: Key
+    timeout_ms: int
 
 
 class _Deadline:
@@ -32,6 +39,7 @@ class Deadlines:
         self._deadlines: dict[Key, _Deadline] = {}
         self._heap: list[tuple[Millis, int, Key]] = []
         self._pushed = 0
+        self._met: tuple[Key, tuple[Any, ...]] | None = None
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -47,6 +55,16 @@ class Deadlines:
             return
         self._deadlines[key] = deadline = _Deadline(at, details)
         self._push(deadline, key)
+
+    def renew(self, session: Session, now: Millis) -> None:
+        """A member has shown that it is alive: begin its session anew."""
+        key, timeout_ms = session
+        at = Millis(now + timeout_ms)
+        known = self._deadlines.get(key)
+        if known is not None and known.at <= at:
+            known.at = at  # as `set` does; nearly every heartbeat ends here
+        else:
+            self.set(key, at)
 
     def cancel(self, key: Key) -> None:
         self._deadlines.pop(key, None)
@@ -83,8 +101,18 @@ class Deadlines:
                 self._push(deadline, key)
                 continue
             del self._deadlines[key]
-            return key, deadline.details
+            self._met = key, deadline.details
+            return self._met
         return None
+
+    def put_off(self, until: Millis) -> None:
+        """Set the deadline that was met last once more, with its details. Only once: nothing
+        happens where that has been done already.
+        """
+        if self._met is not None:
+            key, details = self._met
+            self._met = None
+            self.set(key, until, *details)
 
     def _push(self, deadline: _Deadline, key: Key) -> None:
         self._pushed += 1  # keeps the order of equal times and never compares keys

@@ -41,6 +41,8 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
 
+AGAIN_MS = 500  # from a deadline that could not be met to the next attempt; upstream waits as long
+
 
 class Shard(State):
     """The groups of one partition, as a machine that a driver runs.
@@ -60,6 +62,10 @@ class Shard(State):
         while (due := self.deadlines.pop_due(now)) is not None:
             (kind, *about), details = due
             yield DEADLINES[kind](self, now, *about, *details)
+
+    def put_off(self, now: Millis) -> None:
+        """The last step of tick() has failed or could not be written: its deadline comes again."""
+        self.deadlines.put_off(Millis(now + AGAIN_MS))
 
     def wake_at(self) -> Millis | None:
         """When tick() has something to do; it may be asked too early, never too late."""

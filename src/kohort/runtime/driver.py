@@ -29,7 +29,7 @@ RETRY_MS = 1000
 AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
 STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the next
 
-_NOTHING = Effects()  # the result of a call before it is made
+_NOTHING = Effects()  # of a step before it is taken, and after the last one
 
 M = TypeVar("M", bound=Machine)
 
@@ -194,7 +194,8 @@ class PartitionDriver(Generic[M]):
             self._loading = None
             self.condition = Condition.FAILED
             again = isinstance(error, StorageError)
-            self._unread = not again
+            # Of records in a layout that nobody knows upstream says NOT_COORDINATOR as well.
+            self._unread = not again and not isinstance(error, WireError)
             self._retry_at = Millis(now + RETRY_MS) if again else None
             self._observe.error(
                 f"{self.name} cannot be loaded, its calls are refused"
@@ -214,38 +215,39 @@ class PartitionDriver(Generic[M]):
         self.condition = Condition.ACTIVE
 
     def _do_due(self, turn: Turn, due: Millis) -> None:
-        """Meet deadlines. One that fails is reported and forgotten; the others are met."""
+        """Meet deadlines. One that fails is reported and put off; the others are met."""
         wake = self.machine.wake_at()
         if wake is None or wake > due:
             return
         steps = self.machine.tick(due)
         for _ in range(STEPS_DUE):
+            effects = _NOTHING
             try:
-                effects = next(steps, None)
-                if effects is None:
+                effects = next(steps, _NOTHING)
+                if effects is _NOTHING:
                     return
-                encoded = turn.encoded(effects)
+                entries = turn.encoded(effects)
             except Exception as error:  # noqa: BLE001  (it is this deadline's alone)
-                self._tell_failure("a deadline", error)
+                effects, entries = self._undone("a deadline", effects, error), []
+                self.machine.put_off(due)
                 steps = self.machine.tick(due)
-            else:
-                turn.take(effects, encoded)
+            turn.take(effects, entries)
 
     def _do_chores(self, turn: Turn) -> None:
         """Go on with the first of the long tasks, a slice in a turn."""
         if not self._chores:
             return
+        effects = _NOTHING
         try:
-            effects = next(self._chores[0], None)
-            if effects is None:
+            effects = next(self._chores[0], _NOTHING)
+            if effects is _NOTHING:
                 self._chores.popleft()
                 return
-            encoded = turn.encoded(effects)
+            entries = turn.encoded(effects)
         except Exception as error:  # noqa: BLE001  (the task ends here; its records are not true)
-            self._tell_failure("a task", error)
+            effects, entries = self._undone("a task", effects, error), []
             self._chores.popleft()
-        else:
-            turn.take(effects, encoded)
+        turn.take(effects, entries)
 
     def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
         """Take calls in their order. One that fails is refused, and changes nothing."""
@@ -281,12 +283,26 @@ class PartitionDriver(Generic[M]):
 
     def _refused(self, call: Call[Any], effects: Effects, error: ApiError) -> Effects:
         """The refusal of a call, and of those that its step would have answered."""
-        replies = [Reply(call.token, call.request.refused(error))]
-        for reply in effects.replies:
+        others = self._refusals(
+            (one for one in effects.replies if one.token is not call.token), error
+        )
+        return Effects([], [Reply(call.token, call.request.refused(error)), *others])
+
+    def _undone(self, what: str, effects: Effects, error: Exception) -> Effects:
+        """The refusal of those that a step without a call would have answered; its failure is
+        reported.
+        """
+        self._tell_failure(what, error)
+        if not isinstance(error, ApiError):
+            text = f"{type(error).__name__}: {error}"
+            error = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+        return Effects([], list(self._refusals(effects.replies, error)))
+
+    def _refusals(self, replies: Iterable[Reply], error: ApiError) -> Iterator[Reply]:
+        for reply in replies:
             waiting = self._unanswered.get(id(reply.token))
-            if waiting is not None and waiting is not call:
-                replies.append(Reply(reply.token, waiting.request.refused(error)))
-        return Effects([], replies)
+            if waiting is not None:
+                yield Reply(reply.token, waiting.request.refused(error))
 
     def _write(self, turn: Turn, now: Millis) -> None:
         end = self.log.end

@@ -28,6 +28,11 @@ class Machine(Protocol):
     def tick(self, now: Millis) -> Iterator[Effects]:
         """Do what is due, a step at a time. The caller may stop after any step and come again."""
 
+    def put_off(self, now: Millis) -> None:
+        """The last step of `tick` has failed or could not be written: meet its deadline again, a
+        while after `now`.
+        """
+
     def wake_at(self) -> Millis | None:
         """When `tick` has something to do; it may be asked too early, never too late."""
 

@@ -11,7 +11,6 @@ from kohort.terms import Millis
 from kohort.wire import batch
 
 Entry = tuple[bytes, bytes | None]
-_RECORD_BYTES = 24  # what a record takes beside its key and value, at most
 _NOT_A_PRODUCER = Producer(-1, -1)
 
 
@@ -65,12 +64,12 @@ class Turn:
         """The records of a step as bytes, for `take`. Raises whatever keeps one of them from being
         written, before any of them is true.
         """
-        encode = self._machine.encode
+        encode, overhead = self._machine.encode, batch.RECORD_SIZE
         entries = []
         size = 0
         for record in effects.records:
             entry = key, value = encode(record)
-            size += len(key) + _RECORD_BYTES
+            size += len(key) + overhead
             if value is not None:
                 size += len(value)
             entries.append(entry)
@@ -130,4 +129,4 @@ class Turn:
 
 def _size_of(entry: Entry) -> int:
     key, value = entry
-    return len(key) + _RECORD_BYTES + (0 if value is None else len(value))
+    return len(key) + batch.RECORD_SIZE + (0 if value is None else len(value))

@@ -19,9 +19,9 @@ from kohort.config.listeners import advertised_address, listener_text
 from kohort.errors import Broken, KohortError
 from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
-from kohort.server.disk_work import Work
+from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
-from kohort.server.durability import Written
+from kohort.server.durability import Durable
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
@@ -73,7 +73,7 @@ class Broker:
         self._servers: list[asyncio.Server] = []
         self._clock = Clock()
         self._threads: list[ThreadPoolExecutor] = []
-        self._synced: deque[tuple[Written, Offset | Broken]] = deque()
+        self._synced: deque[tuple[Durable, Offset | Broken]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
         self._held_at = Millis(0)
@@ -302,12 +302,14 @@ class Broker:
         for one in cluster.begin_sync():
             self._sync_threads.submit(self._sync_one, one)
 
-    def _sync_one(self, one: Written) -> None:
-        """Sync one log, on a thread of its own that only waits for the disk."""
+    def _sync_one(self, one: Durable) -> None:
+        """Sync one log, on one of the threads that only wait for the disk."""
         try:
             outcome: Offset | Broken = one.log.sync()
         except Broken as error:
             outcome = error
+        except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
+            outcome = Broken(described(error))
         self._synced.append((one, outcome))
         self._call_from_thread(self._after_sync)
 
@@ -332,8 +334,10 @@ class Broker:
             self.schedule_turn()
 
     def _run_work(self, cluster: Cluster, work: Work) -> None:
-        work.run()
-        self._call_from_thread(self._after_work, cluster, work)
+        try:
+            work.run()
+        finally:
+            self._call_from_thread(self._after_work, cluster, work)
 
     def _after_work(self, cluster: Cluster, work: Work) -> None:
         if cluster is self.cluster:

@@ -11,7 +11,6 @@ from typing import Any
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call
-from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, KohortError
 from kohort.runtime.driver import Condition, PartitionDriver
@@ -20,9 +19,10 @@ from kohort.server.access import May, everyone_may
 from kohort.server.budget import Budget
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
 from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
-from kohort.server.durability import Durability, Written
+from kohort.server.durability import Durability, Durable
 from kohort.server.fetch_sessions import FetchSessions
-from kohort.server.housekeeping import Housekeeping, Kept
+from kohort.server.hosted import HOSTED, AnyDriver, Driver, Hosted, NewMachine
+from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import Logs
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
@@ -31,32 +31,9 @@ from kohort.server.tokens import Token
 from kohort.server.waiting import Parked, Waiting
 from kohort.terms import Millis, Offset, PartitionIndex
 
-Driver = PartitionDriver[Shard]
-
 LOAD_SLICE_RECORDS = 20_000
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
 ANYTHING = 1 << 62  # bytes: as much as any fetch waits for
-
-
-class _Coordinated:
-    """The log of a shard. Once a part of it is durable, the shard's replies are released and
-    consumers may read it; to them it is an ordinary partition.
-    """
-
-    def __init__(self, driver: Driver, partition: Partition) -> None:
-        self.driver = driver
-        self.partition = partition
-        self.log = driver.log
-
-    def durable(self, end: Offset) -> None:
-        self.partition.durable(end)
-        for reply in self.driver.synced(end):
-            reply.token.answer(reply.response)
-
-    def lost(self, error: Broken) -> None:
-        self.partition.lost(error)
-        for reply in self.driver.lost(error):
-            reply.token.fail(error)
 
 
 class Cluster:
@@ -80,18 +57,19 @@ class Cluster:
         self.placement = Placement(catalog)
         self.unsent = Budget(1 << 62)  # answers that clients have not read yet, in bytes
         self.table = PartitionTable(config, catalog, logs, observe, self)
-        self.drivers: dict[PartitionIndex, Driver] = {}
+        self._drivers: dict[str, dict[PartitionIndex, AnyDriver]] = {name: {} for name in HOSTED}
+        self.drivers: dict[PartitionIndex, Driver] = self._drivers[OFFSETS_TOPIC]  # of groups
+        self._hosted: dict[AnyDriver, Hosted] = {}
         self.waiting = Waiting()
         self._housekeeping = Housekeeping(config, logs, observe)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, new_uuid
         )
         self.durability = Durability(synced=config.log_sync != "none")
-        self._coordinated: dict[Driver, _Coordinated] = {}
-        self._submitted: dict[Driver, None] = {}
+        self._submitted: dict[AnyDriver, None] = {}
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
-        self._loading: list[Driver] = []
+        self._loading: list[AnyDriver] = []
         self._note_synced_at = Millis(0)
         self._told: set[str] = set()  # of damage that somebody has come across
 
@@ -152,37 +130,38 @@ class Cluster:
 
     def opened(self, partition: Partition, now: Millis) -> None:
         """A partition is there."""
-        if partition.topic.name == OFFSETS_TOPIC:
-            self._add_driver(partition, now)
+        new_machine = HOSTED.get(partition.topic.name)
+        if new_machine is not None:
+            self._host(partition, new_machine, now)
 
     def dropped(self, partition: Partition, now: Millis) -> None:
         """A partition is gone, with its topic."""
+        self._housekeeping.forget(partition.log)
         self.durability.forget(partition, partition.log.close)
         for parked in self.waiting.changed((partition.topic.name, partition.index)):
             self.resume(parked, now)
 
     def topics_changed(self, now: Millis) -> None:
-        """The catalog has changed: tell every shard."""
-        for driver in self.drivers.values():
+        """The catalog has changed: tell every machine."""
+        for driver in self._hosted:
             driver.topics_changed(self.topics, now)
             self._submitted[driver] = None
 
-    def _add_driver(self, partition: Partition, now: Millis) -> None:
+    def _host(self, partition: Partition, new_machine: NewMachine, now: Millis) -> None:
+        """Give a partition its driver, and begin to load that."""
+
         def limit_bytes() -> int:
             return partition.config.max_message_bytes
 
-        def new_shard() -> Shard:
-            return Shard(self.config, self.new_uuid, self.topics, record_limit=limit_bytes)
-
         driver = PartitionDriver(
             partition.log,
-            new_shard,
+            lambda: new_machine(self.config, self.new_uuid, self.topics, limit_bytes),
             self.observe,
             name=str(partition),
             limit_bytes=limit_bytes,
         )
-        self.drivers[partition.index] = driver
-        self._coordinated[driver] = _Coordinated(driver, partition)
+        self._drivers[partition.topic.name][partition.index] = driver
+        self._hosted[driver] = Hosted(driver, partition, self._turn_next)
         driver.start_loading()
         if partition.log.end == partition.log.start:
             driver.load_some(now)
@@ -192,9 +171,12 @@ class Cluster:
     def offsets_topic(self) -> Topic:
         return self.catalog.by_name[OFFSETS_TOPIC]
 
-    def submit(self, driver: Driver, call: Call[Any]) -> None:
-        """Give a call to a shard; it is answered in this turn or a later one."""
+    def submit(self, driver: AnyDriver, call: Call[Any]) -> None:
+        """Give a call to a machine; it is answered in this turn or a later one."""
         driver.submit(call)
+        self._submitted[driver] = None
+
+    def _turn_next(self, driver: AnyDriver) -> None:
         self._submitted[driver] = None
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
@@ -214,15 +196,15 @@ class Cluster:
         size_bytes = partition.take_unread()
         if self.waiting:
             key = partition.topic.name, partition.index
-            if partition.topic.name == OFFSETS_TOPIC:
-                size_bytes = ANYTHING  # what the coordinator writes is not counted
+            if partition.topic.name in HOSTED:
+                size_bytes = ANYTHING  # what a machine writes is not counted
             for parked in self.waiting.arrived(key, size_bytes):
                 self.resume(parked, self._now)
 
     def resume(self, parked: Parked, now: Millis) -> None:
         """Answer a fetch whose time is over, or for which enough has arrived."""
         try:
-            response = parked.work(now)
+            response = parked.answer(now)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             parked.token.fail(error)
         else:
@@ -245,12 +227,12 @@ class Cluster:
             self.table.note_synced()
         return self._housekeeping.step(self._kept, now)
 
-    def _kept(self) -> Iterator[Kept]:
+    def _kept(self) -> Iterator[KeptLog]:
         """The logs that housekeeping may touch: not those that are being loaded or are lost."""
-        idle = {one.partition for one in self._coordinated.values() if not one.driver.active}
+        idle = {one.partition for one in self._hosted.values() if not one.driver.active}
         for partition in self.table.open.values():
             if not partition.failed and partition not in idle:
-                yield Kept(str(partition), partition.log, partition.config)
+                yield KeptLog(str(partition), partition.log, partition.config)
 
     def turn(self, now: Millis, due: Millis | None = None) -> None:
         """Handle everything that has arrived, and everything that is due at `due`: after a stall in
@@ -268,7 +250,7 @@ class Cluster:
 
     def clock_jumped(self, by_ms: int) -> None:
         """The wall clock has jumped while time went on as ever: the deadlines move with it."""
-        for driver in self.drivers.values():
+        for driver in self._hosted:
             driver.clock_jumped(by_ms)
         self.waiting.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
@@ -279,15 +261,15 @@ class Cluster:
         for parked in self.waiting.due(due):
             self.resume(parked, due)
         self._wake = None
-        for driver in self.drivers.values():
+        for driver in self._hosted:
             wake = driver.wake_at()
             if wake is not None and wake <= due:
                 self._submitted[driver] = None
             else:
                 self._wake_by(wake)
 
-    def _after_turn(self, driver: Driver) -> None:
-        one = self._coordinated[driver]
+    def _after_turn(self, driver: AnyDriver) -> None:
+        one = self._hosted[driver]
         if driver.waits_for_sync:
             self.durability.wrote(one)
         else:
@@ -307,26 +289,24 @@ class Cluster:
         self._wake_by(self.waiting.wake_at())
         return self._wake
 
-    def begin_sync(self) -> list[Written]:
+    def begin_sync(self) -> list[Durable]:
         """Hand out those whose logs must be synced now. Sync each of them, on any thread, and give
         the result to `end_sync`.
         """
         return self.durability.begin()
 
-    def end_sync(self, one: Written, outcome: Offset | Broken) -> None:
+    def end_sync(self, one: Durable, outcome: Offset | Broken) -> None:
         """One log is durable up to an end, or its sync has failed: release what waited for it."""
         if isinstance(outcome, Broken):
             self.observe.error(f"{one} could not be synced and is out of service: {outcome}")
         self.durability.end(one, outcome)
-        if isinstance(one, _Coordinated):
-            self._submitted[one.driver] = None
-        self._readable(one.partition if isinstance(one, _Coordinated) else one)  # type: ignore[arg-type]
+        self._readable(one.partition)
 
     def begin_work(self) -> Work | None:
         """Long work for the disk, for another thread to `run`; None when there is none, or a piece
         is out already. Give it back to `end_work`.
         """
-        return self.table.begin(self._now)
+        return self.table.begin()
 
     def end_work(self, work: Work, now: Millis) -> None:
         """Adopt the result, and answer the requests that wait for it."""

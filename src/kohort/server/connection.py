@@ -65,7 +65,7 @@ class Slot:
         self.connection.answered(self)
 
 
-class Door(Protocol):
+class FrameTaker(Protocol):
     """What takes the frames of a connection: a node of the cluster."""
 
     def take(self, connection: "Connection", frame: bytes, now: Millis) -> bool:
@@ -77,7 +77,7 @@ class Connection:
 
     def __init__(
         self,
-        node: Door,
+        node: FrameTaker,
         host: str,
         limit_bytes: int,
         ready: Callable[[], None],

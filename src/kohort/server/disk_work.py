@@ -13,7 +13,7 @@ from kohort.errors import Broken, StorageError
 from kohort.server.catalog import Catalog, Draft, Topic
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
-from kohort.terms import Millis, Offset, PartitionIndex
+from kohort.terms import Offset, PartitionIndex
 
 OPEN_SLICE_LOGS = 64
 
@@ -50,7 +50,11 @@ class Opened:
 
 
 class Work:
-    """One piece. `run` may take long and touches nothing that the loop uses; it never raises."""
+    """One piece. `run` may take long and touches nothing that the loop uses; it never raises.
+
+    `saved` says whether the draft is durable, `error` why it is not, `failed` what nobody has
+    thought of.
+    """
 
     def __init__(
         self,
@@ -63,12 +67,13 @@ class Work:
         to_open: list[Place],
         leaving: list[Leaving],
         synced: dict[Place, Offset] | None,
-        now: Millis,
     ) -> None:
         self.draft = draft
         self.finishes = finishes
         self.leaving = leaving
         self.error: StorageError | None = None
+        self.saved = False
+        self.failed = ""
         self.not_noted: StorageError | None = None
         self.opened: list[Opened] = []
         self.deleted: list[Topic] = []
@@ -77,17 +82,25 @@ class Work:
         self._logs = logs
         self._config = config
         self._synced = synced
-        self._now = now
         topics = catalog.by_name if draft is None else draft.by_name
         self._to_open = [(topics[name], index) for name, index in to_open if name in topics]
 
     def run(self) -> None:
+        try:
+            self._run()
+        except Exception as error:  # noqa: BLE001  (whatever it is, requests wait for the end)
+            self.failed = described(error)
+            if self.draft is not None and not self.saved:
+                self.error = StorageError(self.failed)
+
+    def _run(self) -> None:
         if self.draft is not None:
             try:
                 self._catalog.save(self.draft)
             except StorageError as error:
                 self.error = error
                 return
+            self.saved = True
         self._delete()
         self.opened = self._open_all()
         if self._synced is not None:
@@ -102,6 +115,8 @@ class Work:
             self._logs.sync_names()
         except StorageError as error:
             return [self._closed(one, error) for one in opened]
+        except Exception as error:  # noqa: BLE001  (it must not leave logs open)
+            return [self._closed(one, StorageError(described(error))) for one in opened]
         return opened
 
     @staticmethod
@@ -114,14 +129,24 @@ class Work:
 
     def _open(self, topic: Topic, index: PartitionIndex) -> Log | StorageError | Broken:
         try:
-            return self._logs.open(topic, index, self._config, self._now)
+            return self._logs.open(topic, index, self._config)
         except (StorageError, Broken) as error:
             return error
+        except Exception as error:  # noqa: BLE001  (it is this partition's alone)
+            return Broken(described(error))
 
     def _delete(self) -> None:
         for topic, indexes in self.leaving:
-            left = self._logs.delete(topic, indexes)
+            try:
+                left = self._logs.delete(topic, indexes)
+            except Exception as error:  # noqa: BLE001  (it is this topic's alone)
+                left = dict.fromkeys(indexes, described(error))
             if left:
                 self.not_deleted.append((topic, left))
             else:
                 self.deleted.append(topic)
+
+
+def described(error: Exception) -> str:
+    """An error that nobody has thought of, for those who have to be told."""
+    return f"{type(error).__name__}: {error}"

@@ -1,9 +1,11 @@
 """What has been written, how much of it is on the disk, and the answers that wait for that.
 
 An answer leaves when everything it tells about is durable. With `log.sync=none` that is at once.
-With `log.sync=group` each log is synced by itself, with whatever has been written to it meanwhile:
-a slow log holds up its own answers and no others. A log whose sync fails ends the connections that
-wait for it, since its state on the disk is unknown.
+With `log.sync=group` each log is synced by itself, with whatever has been written to it meanwhile,
+on one of a few threads: a slow log holds up its own answers, and others only when the threads run
+out. Four syncs are not made here but by the loop, and hold up everybody: of a segment that is
+closed, of a start that retention or DeleteRecords has moved, and of a file that was cleaned. A log
+whose sync fails ends the connections that wait for it, since its state on the disk is unknown.
 """
 
 from collections import deque
@@ -11,21 +13,29 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from kohort.errors import Broken
+from kohort.server.partitions import Partition
 from kohort.server.tokens import Token
 from kohort.storage.log import Log
 from kohort.terms import Offset
 
 
-class Written(Protocol):
-    """Something with a log that must know how much of it is durable."""
+class Durable(Protocol):
+    """A log that syncs make durable, and who must know how much of it is."""
 
     log: Log
+
+    @property
+    def partition(self) -> Partition:
+        """Whose log it is."""
 
     def durable(self, end: Offset) -> None:
         """The log is durable up to here. Must not raise."""
 
     def lost(self, error: Broken) -> None:
         """It is unknown how much of the log is durable, so it takes no more. Must not raise."""
+
+    def after_sync(self) -> None:
+        """A sync has ended, well or not, and its result is known to all. Must not raise."""
 
 
 class _Held:
@@ -46,19 +56,19 @@ class Durability:
 
     def __init__(self, *, synced: bool) -> None:
         self._synced = synced
-        self._dirty: dict[Written, None] = {}
-        self._in_sync: dict[Written, None] = {}
-        self._held: dict[Written, deque[tuple[Offset, _Held]]] = {}
-        self._leaving: dict[Written, Callable[[], None]] = {}
+        self._dirty: dict[Durable, None] = {}
+        self._in_sync: dict[Durable, None] = {}
+        self._held: dict[Durable, deque[tuple[Offset, _Held]]] = {}
+        self._leaving: dict[Durable, Callable[[], None]] = {}
 
-    def wrote(self, one: Written) -> None:
+    def wrote(self, one: Durable) -> None:
         """Its log holds more than is durable."""
         if self._synced:
             self._dirty[one] = None
         else:
             self._reached(one, one.log.end)
 
-    def answer(self, token: Token, response: Any, behind: Iterable[Written]) -> None:
+    def answer(self, token: Token, response: Any, behind: Iterable[Durable]) -> None:
         """Answer when what the logs of these hold now is durable."""
         held = _Held(token, response)
         for one in behind:
@@ -68,7 +78,7 @@ class Durability:
         if not held.missing:
             token.answer(response)
 
-    def forget(self, one: Written, leave: Callable[[], None]) -> None:
+    def forget(self, one: Durable, leave: Callable[[], None]) -> None:
         """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
         self._dirty.pop(one, None)
         self._release(one, None)
@@ -77,7 +87,7 @@ class Durability:
         else:
             leave()
 
-    def begin(self) -> list[Written]:
+    def begin(self) -> list[Durable]:
         """Those whose logs must be synced now, in the order in which they were written to. None of
         them is handed out again before its `end`.
         """
@@ -89,7 +99,7 @@ class Durability:
             self._in_sync[one] = None
         return ready
 
-    def end(self, one: Written, outcome: Offset | Broken) -> None:
+    def end(self, one: Durable, outcome: Offset | Broken) -> None:
         """A log that `begin` has handed out is durable up to an end, or its sync has failed."""
         del self._in_sync[one]
         leave = self._leaving.pop(one, None)
@@ -102,12 +112,13 @@ class Durability:
                 held.token.fail(outcome)
         else:
             self._reached(one, outcome)
+        one.after_sync()
 
-    def _reached(self, one: Written, end: Offset) -> None:
+    def _reached(self, one: Durable, end: Offset) -> None:
         one.durable(end)
         self._release(one, end)
 
-    def _release(self, one: Written, end: Offset | None) -> None:
+    def _release(self, one: Durable, end: Offset | None) -> None:
         """Answer what has waited for a log up to `end`, or all of it when that is None."""
         waiting = self._held.get(one)
         if waiting is None:

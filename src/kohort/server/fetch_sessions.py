@@ -33,7 +33,7 @@ class _Watched:
         self.log_start_offset = -1
 
 
-class Session:
+class FetchSession:
     """What one client reads. Its next request must have the `epoch`."""
 
     __slots__ = ("epoch", "partitions", "session_id", "uses_ids")
@@ -121,12 +121,12 @@ class FetchSessions:
     def __init__(self, slots: int, new_uuid: Callable[[], bytes]) -> None:
         self._slots = slots
         self._new_uuid = new_uuid
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def session_of(self, request: FetchRequest, *, uses_ids: bool) -> Session | None:
+    def session_of(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
         """The session of a request, brought up to date; None for a request that stands alone.
 
         Raises ApiError when the client names a session that does not exist or has moved on.
@@ -162,13 +162,13 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == _LAST_EPOCH else session.epoch + 1
         return session
 
-    def _opened(self, request: FetchRequest, *, uses_ids: bool) -> Session:
+    def _opened(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession:
         while len(self._sessions) >= self._slots:
             del self._sessions[next(iter(self._sessions))]
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = int.from_bytes(self._new_uuid()[:4]) & 0x7FFFFFFF
-        session = Session(session_id, uses_ids=uses_ids)
+        session = FetchSession(session_id, uses_ids=uses_ids)
         session.update(request)
         self._sessions[session_id] = session
         return session

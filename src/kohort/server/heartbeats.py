@@ -11,7 +11,8 @@ from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
 from kohort.errors import ApiError
 from kohort.server.access import READ
 from kohort.server.connection import Connection
-from kohort.server.node import Driver, Node
+from kohort.server.hosted import Driver
+from kohort.server.node import Node
 from kohort.terms import GroupId, Millis
 from kohort.wire.codec import encode
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

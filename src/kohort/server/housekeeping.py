@@ -4,20 +4,21 @@ Cleaning runs in slices, and requests are answered between two of them. Nothing 
 `step` is told the time, and says whether it wants to be called again soon.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakSet
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import Broken, KohortError
 from kohort.runtime.observers import Observer
-from kohort.server.logs import Logs
+from kohort.server.logs import Cleaning, Logs
 from kohort.storage.compaction import CleaningRules
 from kohort.storage.log import Log
 from kohort.terms import Millis
 
 
-class Kept(NamedTuple):
+class KeptLog(NamedTuple):
     """A log, the settings of its topic, and what to call it in a message."""
 
     name: str
@@ -34,11 +35,11 @@ class Housekeeping:
         self._observe = observe
         self._retain_at: Millis | None = None  # nothing has been done yet
         self._clean_at = Millis(0)
-        self._to_clean: list[Kept] = []
-        self._cleaning: tuple[Kept, Iterator[int]] | None = None
+        self._to_clean: list[KeptLog] = []
+        self._cleaning: tuple[KeptLog, Cleaning] | None = None
         self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
 
-    def step(self, kept: Callable[[], Iterable[Kept]], now: Millis) -> bool:
+    def step(self, kept: Callable[[], Iterable[KeptLog]], now: Millis) -> bool:
         """Do a slice of what is due; true while there is more to do at once."""
         if self._retain_at is None:
             self._retain_at = Millis(now + self._config.log_initial_task_delay_ms)
@@ -60,12 +61,21 @@ class Housekeeping:
             self._retain_at = Millis(self._retain_at + by_ms)
         self._clean_at = Millis(self._clean_at + by_ms)
 
+    def forget(self, log: Log) -> None:
+        """Let go of a log that is about to be closed for good."""
+        self._to_clean = [one for one in self._to_clean if one.log is not log]
+        if self._cleaning is not None and self._cleaning[0].log is log:
+            _, steps = self._cleaning
+            self._cleaning = None
+            with suppress(KohortError):
+                steps.close()
+
     @property
     def busy(self) -> bool:
         """Whether a log is being cleaned, or is about to be looked at."""
         return self._cleaning is not None or bool(self._to_clean)
 
-    def _retain(self, one: Kept, now: Millis) -> None:
+    def _retain(self, one: KeptLog, now: Millis) -> None:
         if not one.config.deleted:
             return
         try:
@@ -82,17 +92,24 @@ class Housekeeping:
             rules = CleaningRules(
                 now, one.config.delete_retention_ms, self._config.producer_id_expiration_ms
             )
-            begun = self._logs.clean(one.log, one.config, rules)
-            self._cleaning = None if begun is None else (one, begun)
+            try:
+                begun = self._logs.clean(one.log, one.config, rules)
+            except KohortError as error:
+                self._tell(one, error)
+            else:
+                self._cleaning = None if begun is None else (one, begun)
         one, steps = self._cleaning
         try:
             if next(steps, None) is None:
                 self._cleaning = None
         except KohortError as error:
             self._cleaning = None
-            if isinstance(error, Broken):
-                self._damaged.add(one.log)
-                text = f"{one.name} is damaged and not cleaned any more: {error}"
-            else:
-                text = f"cleaning of {one.name}: {error}"
-            self._observe.warning(text)
+            self._tell(one, error)
+
+    def _tell(self, one: KeptLog, error: KohortError) -> None:
+        if isinstance(error, Broken):
+            self._damaged.add(one.log)
+            text = f"{one.name} is damaged and not cleaned any more: {error}"
+        else:
+            text = f"cleaning of {one.name}: {error}"
+        self._observe.warning(text)

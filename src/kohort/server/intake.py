@@ -10,12 +10,13 @@ from collections import deque
 from kohort.errors import WireError
 from kohort.server.budget import Budget
 from kohort.wire.apis import APIS
-from kohort.wire.frames import FrameReader, peek
+from kohort.wire.frames import FrameReader, FrameSizeError, peek
 
 FRAMES_MAX = 256
 WAITING_BYTES_MAX = 1 << 20
 LARGE_BYTES = 1 << 16  # from here on a frame needs room in the budget
 LONGEST_PLAIN_REQUEST = 8 << 20
+TLS_HANDSHAKE = 0x1603  # the first bytes of one: its kind, and the major version of TLS
 CARRY_RECORDS = frozenset({0})  # Produce: as long as socket.request.max.bytes allows
 
 
@@ -44,7 +45,7 @@ class Intake:
     def feed(self, data: bytes) -> None:
         """Take bytes. Raises WireError when the stream is lost; `frames` has the whole ones."""
         reader = self._reader
-        for frame in reader.feed(data):
+        for frame in self._cut(data):
             size = len(frame)
             if size > LARGE_BYTES:
                 check_size(peek(frame).api_key, size)
@@ -55,10 +56,19 @@ class Intake:
                 self._reserved = 0
         pending = reader.pending_bytes
         if pending == 4:  # a size: is it one?
-            reader.feed(b"")
+            self._cut(b"")
         if reader.api_key is not None and reader.frame_bytes > LARGE_BYTES:
             check_size(reader.api_key, reader.frame_bytes - 4)
             self.reserve()
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        try:
+            return self._reader.feed(data)
+        except FrameSizeError as error:
+            if error.size >> 16 != TLS_HANDSHAKE:
+                raise
+            text = f"{error}: it looks like a TLS handshake; this port speaks plain Kafka"
+            raise WireError(text) from error
 
     def reserve(self) -> bool:
         """Find room for the large frame that is on its way, if none was found yet."""

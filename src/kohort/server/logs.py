@@ -1,6 +1,6 @@
 """Where the logs of partitions, and the catalog, are kept: a data directory, or memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,20 +14,21 @@ from kohort.storage.files import Files, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
-from kohort.terms import Millis, Offset, PartitionIndex
+from kohort.terms import Offset, PartitionIndex
 
 CATALOG_FILE = "kohort.catalog.json"
 CATALOG_COPY = CATALOG_FILE + ".former"
 _DAMAGED_SUFFIX = ".damaged"
 _LEAST_DIRTY = 1e-9  # a log without anything new is not cleaned again, whatever the ratio says
 
+Cleaning = Generator[int, None, None]
+"""The steps of a cleaning, each with the bytes it has looked at. It may be closed between two."""
+
 
 class Logs(Protocol):
     """Opens the log of a partition, and removes it."""
 
-    def open(
-        self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis
-    ) -> Log: ...
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log: ...
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
         """Remove logs of a topic that are not in use, for good when this returns. Returns those
         that are still there, and why.
@@ -36,8 +37,10 @@ class Logs(Protocol):
     def sync_names(self) -> None:
         """Make it durable which logs exist. Raises StorageError."""
 
-    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
-        """Begin to clean a log, a slice at each step; None when it does not need it."""
+    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
+        """Begin to clean a log, a slice at each step; None when it does not need it. Raises Broken
+        for a log that is damaged.
+        """
 
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
         """Write down how far logs are durable: before that, nothing is cut. Raises StorageError."""
@@ -49,8 +52,8 @@ class Logs(Protocol):
 class MemoryLogs:
     """Logs that end with the process."""
 
-    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis) -> Log:
-        del topic, index, config, now
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log:
+        del topic, index, config
         return MemoryLog()
 
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
@@ -61,7 +64,7 @@ class MemoryLogs:
     def sync_names(self) -> None:
         """Nothing to do: no name is durable in memory."""
 
-    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
+    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
         """Memory is not compacted: such a broker does not live long enough to need it."""
         del log, config, rules
         return None
@@ -81,9 +84,8 @@ class DirectoryLogs:
         self._files = files
         self._observe = observe
 
-    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig, now: Millis) -> Log:
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log:
         """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
-        del now
         settings = TopicConfig.of(config, topic.configs)
         cut = LogConfig(
             segment_bytes=settings.segment_bytes,
@@ -101,16 +103,18 @@ class DirectoryLogs:
     def sync_names(self) -> None:
         self._directory.sync_names()
 
-    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Iterator[int] | None:
+    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
         if not isinstance(log, SegmentLog) or not log.closed:
             return None
         if dirty_ratio(log) < max(config.min_cleanable_dirty_ratio, _LEAST_DIRTY):
             return None
         # Records too young to be cleaned hold back their whole log, not only themselves.
-        if config.min_compaction_lag_ms > rules.now - max(
-            segment.max_timestamp for segment in log.closed
-        ):
-            return None
+        if config.min_compaction_lag_ms:
+            for segment in log.closed:
+                segment.use()  # only then it knows its times
+            latest = max(segment.max_timestamp for segment in log.closed)
+            if config.min_compaction_lag_ms > rules.now - latest:
+                return None
         return compact(log, self._files, rules)
 
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:

@@ -5,16 +5,13 @@ each of them serves.
 """
 
 from kohort.coordinator.effects import Client
-from kohort.coordinator.shard import Shard
 from kohort.errors import ApiError, ErrorCode
-from kohort.runtime.driver import PartitionDriver
 from kohort.server.access import GROUP, Operation, refusal
 from kohort.server.cluster import Cluster
+from kohort.server.hosted import Driver
 from kohort.terms import GroupId
 from kohort.wire.apis import APIS
 from kohort.wire.schema import Versions
-
-Driver = PartitionDriver[Shard]
 
 
 class Node:

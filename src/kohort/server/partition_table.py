@@ -63,6 +63,7 @@ class PartitionTable:
         self._left_alone: set[TopicId] = set()  # until housekeeping comes again
         self._note_synced = False
         self._not_noted = ""
+        self._not_forgotten = ""
         self._changes: list[Change] = []
         self._work: Work | None = None
 
@@ -103,17 +104,13 @@ class PartitionTable:
     def _synced(self) -> dict[Place, Offset]:
         return {place: one.log.synced for place, one in self.open.items()}
 
-    def begin(self, now: Millis) -> Work | None:
+    def begin(self) -> Work | None:
         """The next piece; None when there is nothing to do, or a piece is out already."""
         if self._work is not None:
             return None
         draft, finishes = self._judged()
         to_open = self._next_to_open(draft)
-        leaving = [
-            Leaving(topic, self._leaving(topic))
-            for topic in self._catalog.deleting
-            if topic.topic_id not in self._left_alone
-        ]
+        leaving = self._next_to_delete(draft)
         if draft is None and not to_open and not leaving and not self._note_synced:
             for finish in finishes:
                 finish(None)
@@ -127,7 +124,6 @@ class PartitionTable:
             to_open=to_open,
             leaving=leaving,
             synced=self._synced() if self._note_synced else None,
-            now=now,
         )
         self._note_synced = False
         return self._work
@@ -136,8 +132,8 @@ class PartitionTable:
         """Adopt the result, then answer the requests that wait for it."""
         self._work = None
         self._opening = []
-        changed = work.draft is not None and work.error is None
-        if work.draft is not None and work.error is None:
+        changed = work.saved
+        if work.draft is not None and work.saved:
             self._catalog.become(work.draft)
             self._drop_and_reconfigure(now)
         for opened in work.opened:
@@ -150,7 +146,10 @@ class PartitionTable:
             if self._left.pop(topic.topic_id, None) is not None:
                 self._observe.warning(f"the logs of the deleted topic {topic.name} are gone now")
         if work.deleted:
-            self.change(_forget(work.deleted))
+            self.change(self._forget(work.deleted))
+        if work.failed:
+            self._left_alone.update(topic.topic_id for topic in self._catalog.deleting)
+            self._observe.error(f"work for the disk has not come to its end: {work.failed}")
         if work.not_noted is not None and str(work.not_noted) != self._not_noted:
             self._not_noted = str(work.not_noted)
             self._observe.warning(self._not_noted)
@@ -167,6 +166,15 @@ class PartitionTable:
         changes, self._changes = self._changes, []
         finishes = [change(draft) for change in changes]
         return (draft if draft.changed else None), finishes
+
+    def _next_to_delete(self, draft: Draft | None) -> list[Leaving]:
+        """Of the topics that are deleted durably those whose folders may be there."""
+        known = None if draft is None else {topic.topic_id for topic in draft.deleting}
+        return [
+            Leaving(topic, self._leaving(topic))
+            for topic in self._catalog.deleting
+            if topic.topic_id not in self._left_alone and (known is None or topic.topic_id in known)
+        ]
 
     def _next_to_open(self, draft: Draft | None) -> list[Place]:
         """A slice of what is not open; the first partitions of new topics come first."""
@@ -248,10 +256,25 @@ class PartitionTable:
             self.open[place] = partition
             self._listener.opened(partition, now)
 
+    def _forget(self, deleted: list[Topic]) -> Change:
+        """Their folders are gone. Where that cannot be noted, they are looked at again with the
+        next sweep, and not at once: a full disk stays full for a while.
+        """
 
-def _forget(deleted: list[Topic]) -> Change:
-    def change(draft: Draft) -> Finish:
-        draft.deleted(*deleted)
-        return lambda _error: None
+        def finish(error: StorageError | None) -> None:
+            if error is None:
+                self._not_forgotten = ""
+                return
+            self._left_alone.update(topic.topic_id for topic in deleted)
+            if self._not_forgotten != str(error):
+                self._not_forgotten = str(error)
+                names = ", ".join(topic.name for topic in deleted)
+                self._observe.warning(
+                    f"{names}: deleted with all logs, which cannot be forgotten yet: {error}"
+                )
 
-    return change
+        def change(draft: Draft) -> Finish:
+            draft.deleted(*deleted)
+            return finish
+
+        return change

@@ -81,6 +81,11 @@ class Partition:
         """The end for read_committed: the high watermark, as long as there are no transactions."""
         return self.high_watermark
 
+    @property
+    def partition(self) -> "Partition":
+        """Itself, as `durability.Durable` has it."""
+        return self
+
     def durable(self, end: Offset) -> None:
         """Everything before `end` is on the disk and may be read. For a failed partition that is
         unknown, so nothing changes.
@@ -92,6 +97,9 @@ class Partition:
         """A sync has failed: what could be read stays readable, and nothing more is accepted."""
         del error
         self.failed = True
+
+    def after_sync(self) -> None:
+        """Nothing follows: those who wait for the log are answered one by one."""
 
     def take_unread(self) -> int:
         """The number of bytes that have become readable since the last call.

@@ -30,7 +30,7 @@ from kohort.server.apis import (
     producer_ids,
     topic_partitions,
 )
-from kohort.server.apis.unsupported import NotBuiltError
+from kohort.server.apis.unsupported import warn_if_not_built
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.api_versions import ApiVersionsRequest
@@ -81,9 +81,7 @@ class Route(NamedTuple):
 
 
 def _refused(node: Node, call: Call[Any], error: ApiError) -> Any:
-    if isinstance(error, NotBuiltError):
-        who = f"{call.client.id!r} at {call.client.host}"
-        node.cluster.observe.warning(f"{call.request.name} of {who} is refused: {error.message}")
+    warn_if_not_built(node.cluster.observe, call.request.name, call.client, error)
     return call.request.refused(error)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from kohort.server.tokens import Token
 from kohort.terms import Millis
 
-Work = Callable[[Millis], Any]
+Answer = Callable[[Millis], Any]
+"""Makes what a fetch is answered with, from what can be read at the time it is given."""
 
 _STALE_MAX = 256  # deadlines of answered fetches that may be left before they are removed
 
@@ -19,13 +20,18 @@ _STALE_MAX = 256  # deadlines of answered fetches that may be left before they a
 class Parked:
     """One fetch that waits. It is worth an answer once `missing_bytes` more have arrived."""
 
-    __slots__ = ("deadline", "done", "keys", "missing_bytes", "token", "work")
+    __slots__ = ("answer", "deadline", "done", "keys", "missing_bytes", "token")
 
     def __init__(
-        self, token: Token, work: Work, keys: list[Hashable], missing_bytes: int, deadline: Millis
+        self,
+        token: Token,
+        answer: Answer,
+        keys: list[Hashable],
+        missing_bytes: int,
+        deadline: Millis,
     ) -> None:
         self.token = token
-        self.work = work
+        self.answer = answer
         self.keys = keys
         self.missing_bytes = missing_bytes
         self.deadline = deadline
@@ -47,14 +53,14 @@ class Waiting:
     def park(
         self,
         token: Token,
-        work: Work,
+        answer: Answer,
         keys: Iterable[Hashable],
         *,
         missing_bytes: int,
         deadline: Millis,
     ) -> None:
-        """Keep `work` until `missing_bytes` have arrived under `keys`, at most until `deadline`."""
-        parked = Parked(token, work, list(dict.fromkeys(keys)), missing_bytes, deadline)
+        """Keep an answer until `missing_bytes` have arrived under `keys`, at most to `deadline`."""
+        parked = Parked(token, answer, list(dict.fromkeys(keys)), missing_bytes, deadline)
         self._by_token[token] = parked
         for key in parked.keys:
             self._watching.setdefault(key, {})[parked] = None

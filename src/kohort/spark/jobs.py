@@ -78,7 +78,7 @@ def run(
         with _session(given, writer, progress, quick=quick) as active:
             told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, told, keep_days)
-            if to_time is None:  # else where a plan ends is not where the log does
+            if to_time is None:  # with `to_time`, a plan ends before the log does
                 older = older_copy.older_copies(active, writer, log, plan)
                 plan = older_copy.spared(plan, writer, older)
             plan, missed = _with_late(active, writer, log, plan)
@@ -126,7 +126,7 @@ def stream(
                 raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
-            # What acts for us elsewhere knows the manifest only.
+            # The stream's own process sees only the published manifest.
             writer.publish(writer.manifest)
             if plan.cut or plan.notes or not plan.ranges:
                 first = Batch(None, _without_rows(plan), late=missed)

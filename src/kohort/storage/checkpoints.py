@@ -21,6 +21,7 @@ START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HOLES = "known-holes-checkpoint"
 _EPOCH_MAX = (1 << 31) - 1  # what a batch has room for
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"  # its name is all that it says
 _NUMBER = re.compile(r"-?[0-9]{1,18}")  # within int64, and no digits but ours
 
 
@@ -55,7 +56,7 @@ def start_offsets(files: Files, directory: str) -> dict[tuple[str, int], Offset]
 
 
 def recovery_points(files: Files, directory: str) -> dict[tuple[str, int], Offset]:
-    """Up to which offset partitions have been synced, those of which that was noted."""
+    """Up to which offset each partition has been synced, as far as that was noted."""
     return _offsets(files, directory, RECOVERY_POINTS)
 
 

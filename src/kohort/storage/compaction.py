@@ -15,7 +15,7 @@ The new file is written as `.cleaned`, becomes `.swap` when it is whole and dura
 the place of the old ones; `segments.py` finishes or discards what a crash has left.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 from kohort.errors import StorageError
@@ -80,7 +80,7 @@ def dirty_ratio(log: SegmentLog) -> float:
     return dirty / total if total else 0.0
 
 
-def compact(log: SegmentLog, files: Files, rules: CleaningRules) -> Iterator[int]:
+def compact(log: SegmentLog, files: Files, rules: CleaningRules) -> Generator[int, None, None]:
     """Clean the closed segments, a slice at each step; each yields the bytes it has looked at.
 
     The log may be appended to, read and cut from the front between two steps. Raises StorageError

@@ -11,6 +11,7 @@ from contextlib import suppress
 from kohort.config import read_properties
 from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
+from kohort.storage.checkpoints import CLEAN_SHUTDOWN
 from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
 from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
@@ -21,7 +22,6 @@ from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 _CLEAN_CONTENT = b'{"version":0,"brokerEpoch":-1}'  # as Kafka writes it; it reads ours
 KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic

@@ -5,6 +5,7 @@ import fcntl
 import os
 import stat
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar, Protocol
 
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
@@ -19,7 +20,11 @@ class File(Protocol):
 
     def size(self) -> int: ...
     def truncate(self, size: int) -> None: ...
-    def sync(self) -> None: ...
+    def sync(self) -> None:
+        """Make durable what was written before the call. After an error each later call raises it
+        too, whichever thread it comes from.
+        """
+
     def close(self) -> None: ...
 
 
@@ -55,6 +60,8 @@ class DiskFile:
     """A file descriptor that closes itself with its last user: a sync may outlive its segment."""
 
     def __init__(self, path: str, flags: int = os.O_RDWR | os.O_CREAT) -> None:
+        self._syncing = Lock()
+        self._sync_error: OSError | None = None
         # Without O_NONBLOCK the opening of a fifo would wait for a writer.
         self._descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
@@ -87,7 +94,16 @@ class DiskFile:
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        _sync_data(self._descriptor)
+        # The system tells one caller of a descriptor that a write was lost, and only once. Of two
+        # syncs at a time the other one would succeed, and what it has promised would not be there.
+        with self._syncing:
+            if self._sync_error is not None:
+                raise OSError(self._sync_error.errno, self._sync_error.strerror)
+            try:
+                _sync_data(self._descriptor)
+            except OSError as error:
+                self._sync_error = error
+                raise
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

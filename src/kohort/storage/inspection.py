@@ -102,6 +102,10 @@ def inspect_log(
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
         segment.file.close()
     found.end = end or Offset(0)
+    if promise.clean and bases and found.start > max(found.end, known_start):
+        reason = f"the log begins at offset {found.start}, it ends at {found.end}"
+        _set_aside(found, checkpoints.START_OFFSETS, f"{reason} and was closed in order")
+        found.start = known_start
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
@@ -123,7 +127,7 @@ def inspect_all(
     OSError for the directory itself.
     """
     points = noted_points(files, path)
-    clean = ".kafka_cleanshutdown" in files.names(path)
+    clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
     starts = _noted(checkpoints.start_offsets, files, path)
     for name in folders:
         place = checkpoints.split_name(name)

@@ -102,6 +102,3 @@ class Log(Protocol):
 
     def close(self) -> None:
         """Release the files. Nothing else may be called afterwards."""
-
-    def delete(self) -> None:
-        """Remove everything, and close."""

@@ -108,9 +108,6 @@ class MemoryLog:
     def close(self) -> None:
         pass
 
-    def delete(self) -> None:
-        self._drop(len(self._batches))
-
     def _drop(self, count: int) -> None:
         self.size_bytes -= sum(len(data) for data in self._batches[:count])
         del self._batches[:count]

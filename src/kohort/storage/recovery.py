@@ -23,8 +23,8 @@ _LOOKED_AT = 64 * 1024 * 1024  # bytes of a torn tail: enough to say what was in
 class Promise:
     """What is known of a log before it is opened.
 
-    Everything before `synced` is on the disk, None: nobody has noted it. `clean`: the log was
-    closed in order, and nothing of it may be torn.
+    Everything before `synced` is on the disk. It is None where no checkpoint has a line for the
+    log. `clean` says that the log was closed in order, so that nothing of it may be torn.
     """
 
     synced: Offset | None = None

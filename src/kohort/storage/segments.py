@@ -153,14 +153,25 @@ class SegmentLog:
 
     def _load_start(self, known_start: Offset, promise: Promise) -> None:
         folder = checkpoints.split_name(self.directory.rpartition("/")[2])
-        own = checkpoints.start_offsets(self._files, self.directory)
-        start = max(known_start, own.get(folder, Offset(0)) if folder else Offset(0))
+        noted = checkpoints.start_offsets(self._files, self.directory)
+        own = noted.get(folder, Offset(0)) if folder else Offset(0)
+        if promise.clean and own > self.end and self._segments:
+            raise Broken(
+                f"{self.directory}/{checkpoints.START_OFFSETS}: the log begins at offset {own}, "
+                f"it ends at {self.end} and was closed in order"
+            )
+        start = max(known_start, own)
         self._check_ends(start, promise)
         if not self._segments:
             self._start_anew(start)
         self.start = max(start, self._segments[0].base_offset)
         if self.start > self.end:
             # What stood before the start was lost unsynced; offsets must not be given out twice.
+            if self.size_bytes:
+                self.notices.append(
+                    f"{self.directory} ends at offset {self.end} and begins at {self.start}: "
+                    f"its {self.size_bytes} bytes are given up"
+                )
             for segment in self._segments:
                 self._unlink_segment(segment)
             self._segments, self._bases = [], []
@@ -472,10 +483,6 @@ class SegmentLog:
     def close(self) -> None:
         for segment in self._segments:
             segment.file.close()
-
-    def delete(self) -> None:
-        self.close()
-        delete_partition(self._files, self.directory, "0" * 32)
 
 
 def delete_partition(files: Files, directory: str, unique: str) -> None:

@@ -12,6 +12,14 @@ _INT16 = Struct(">h")
 _FIXED = Struct(">hhi")
 
 
+class FrameSizeError(WireError):
+    """A size that no frame may have. Its bytes are often the start of another protocol."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"a frame of {size} bytes, expected 0 to {limit}")
+        self.size = size
+
+
 @record(versions="1-2", flexible="2+")
 class RequestHeader:
     """The header of a request. Version 2, with tags, belongs to flexible requests."""
@@ -74,7 +82,7 @@ class FrameReader:
                 if frames:
                     self._rest += data[position : position + 4]
                     return frames
-                raise WireError(f"a frame of {size} bytes, expected 0 to {self._limit}")
+                raise FrameSizeError(size, self._limit)
             stop = position + 4 + size
             if stop > end:
                 self._needed = stop - position

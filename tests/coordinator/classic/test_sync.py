@@ -163,3 +163,33 @@ def test_a_second_sync_of_one_member_answers_the_first():
     assert lost.answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     sync(desk, leader, 2, {follower: b"mine"})
     assert again.answer.assignment == b"mine"
+
+
+def test_an_outcome_without_room_in_a_record_leaves_the_rebalance_as_it_is():
+    desk = Desk(**QUICK)
+    leader, follower = completing(desk)
+    waiting = sync(desk, follower, 2)
+    unasked = dict(group_in(desk).pending_sync)
+    due = desk.driver.wake_at()
+
+    refused = sync(desk, leader, 2, {leader: bytes(1 << 20)}).answer
+
+    assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert (waiting.answer, desk.written(), desk.driver.wake_at()) == (None, [], due)
+    assert group_in(desk).pending_sync == unasked
+    assert group_in(desk).members[leader].sync is None
+    assert sync(desk, leader, 2, {follower: b"all"}).answer.error_code == 0
+    assert waiting.answer.assignment == b"all"
+
+
+def test_what_is_let_in_has_room_in_the_log():
+    """An outcome that only the log refuses would have taken the rebalance with it."""
+    desk = Desk(**QUICK)
+    leader, _ = completing(desk)
+    unasked = dict(group_in(desk).pending_sync)
+    desk.driver.limit_bytes = desk.shard.record_limit = lambda: 1000
+    size = 1000
+    while sync(desk, leader, 2, {leader: bytes(size)}).answer.error_code:
+        assert group_in(desk).pending_sync == unasked
+        size -= 1
+    assert group_in(desk).state is GroupState.STABLE

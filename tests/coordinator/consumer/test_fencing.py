@@ -165,3 +165,37 @@ def test_several_members_go_with_one_epoch() -> None:
     group = group_of(desk)
     records = fencing.remove(desk.shard, group, [group.members["a"], group.members["b"]])
     assert kinds(records) == [*GONE[:3], *GONE]
+
+
+def test_a_refused_answer_to_a_revocation_does_not_end_its_deadline() -> None:
+    desk = Desk()
+    Consumer(desk, "a").join()
+    beat(desk, "b", 0)
+    assert beat(desk, "a", 2).error_code == 0
+    assert (REVOCATION, "g", "a") in desk.shard.deadlines
+    desk.driver.limit_bytes = lambda: 100
+    answer = beat(desk, "a", 2, owned={"orders": [0, 1]})
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert (REVOCATION, "g", "a") in desk.shard.deadlines
+
+
+def test_who_was_not_told_to_give_up_has_all_the_time() -> None:
+    desk = Desk()
+    Consumer(desk, "a").join()
+    beat(desk, "b", 0)
+    desk.driver.limit_bytes = lambda: 100
+    assert beat(desk, "a", 2).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    desk.driver.limit_bytes = lambda: 1 << 20
+    for _ in range(3):
+        desk.wait(30_000)
+        assert "a" in group_of(desk).members
+        desk.shard.deadlines.set((SESSION, "g", "a"), desk.now + 40_000)
+
+
+def test_who_could_not_leave_can_still_fall_silent() -> None:
+    desk = Desk()
+    Consumer(desk, "a").join()
+    desk.driver.limit_bytes = lambda: 70
+    answer = beat(desk, "a", -1)
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert (SESSION, "g", "a") in desk.shard.deadlines

@@ -411,3 +411,27 @@ def test_the_hash_of_the_topics_is_written_with_the_epoch() -> None:
     assert written.epoch == 2
     assert written.metadata_hash == group_of(desk).metadata_hash != 0
     assert desk.now == START
+
+
+def test_added_partitions_are_not_forgotten_when_the_log_has_no_room_for_them() -> None:
+    desk = Desk()
+    (a,) = settled(desk, "a")
+    desk.driver.limit_bytes = lambda: 300
+    desk.topics_changed(topics(orders=100, payments=2))
+    for _ in range(2):
+        assert beat(desk, "a", a.epoch).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+    desk.driver.limit_bytes = lambda: 1 << 20
+    assert a.beat().owned == {"orders": list(range(100))}
+
+
+def test_topics_that_are_the_same_again_are_looked_at_once() -> None:
+    desk = Desk()
+    (a,) = settled(desk, "a")
+    desk.written()
+    desk.topics_changed(topics(orders=5))
+    desk.topics_changed(topics(orders=4, payments=2))
+    assert group_of(desk).metadata_stale
+    a.beat()
+    assert not group_of(desk).metadata_stale
+    assert desk.written() == []

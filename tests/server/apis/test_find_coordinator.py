@@ -61,6 +61,10 @@ def test_what_has_no_coordinator(desk, kind, code, words):
             -1,
         )
         assert words in one.error_message
+    assert len(desk.told.warnings) == (2 if "not supported yet" in words else 0)
+    for line in desk.told.warnings:  # a client seldom shows the words
+        assert line.startswith("FindCoordinator of 'desk' at /")
+        assert line.endswith("is refused: transactional id 'k': transactions are not supported yet")
 
 
 def test_no_error_has_the_words_of_its_version(desk):

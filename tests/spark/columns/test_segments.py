@@ -7,8 +7,9 @@ import pytest
 from tests import golden_logs
 from tests.spark.rows import golden, partition_of, topic_of
 
+from kohort.spark.columns.doubted import SHOWN_BYTES, as_batch, unusual_rows
 from kohort.spark.columns.located import raw, sliced
-from kohort.spark.columns.segments import SHOWN_BYTES, _as_batch, _unusual, parse
+from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import RAW
 from kohort.wire import batch
 from kohort.wire.batch import Record
@@ -60,7 +61,7 @@ def test_a_row_tells_of_the_batch_that_it_stands_in():
     found = parse(first + second, 0).rows.select(names).to_pylist()
 
     assert [list(row.values()) for row in found] == [[10, 3, 10, 0], [11, 3, 10, 0], [12, 4, 12, 0]]
-    assert _as_batch(_unusual(first, 0)).select(names).to_pylist() == found[:2]
+    assert as_batch(unusual_rows(first, 0)).select(names).to_pylist() == found[:2]
     damaged = parse(bad, 0).rows.select(names).to_pylist()
     assert damaged == [dict.fromkeys(names) | {"offset": 12}]
 

@@ -6,7 +6,10 @@ from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records import codec
+from kohort.records.codec import Record
 from kohort.terms import GroupState, MemberId, Millis
+from kohort.wire import batch
 from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
@@ -19,16 +22,14 @@ def sync(state: State, group: ClassicGroup, call: Call[SyncGroupRequest], now: M
     if group.state is GroupState.PREPARING_REBALANCE:
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.id} waits for joins")
 
-    group.pending_sync.pop(member.id, None)
-    if not group.pending_sync:
-        timers.end_syncs(state.deadlines, group.id)
     if group.state is GroupState.STABLE:
+        _await_no_longer(state, group, member)
         rebalance.renew(state, group, member, now)
         return answered(call, _assigned(group, member.assignment))
-    effects = _park(member, call)
     if member.id == group.leader:
-        effects.extend(_hand_out(state, group, request, now))
-    return effects
+        return _hand_out(state, group, member, call, now)
+    _await_no_longer(state, group, member)
+    return _park(member, call)
 
 
 def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
@@ -43,6 +44,12 @@ def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
             )
 
 
+def _await_no_longer(state: State, group: ClassicGroup, member: ClassicMember) -> None:
+    group.pending_sync.pop(member.id, None)
+    if not group.pending_sync:
+        timers.end_syncs(state.deadlines, group.id)
+
+
 def _park(member: ClassicMember, call: Call[SyncGroupRequest]) -> Effects:
     """Keep the call until the leader syncs. An older call of the same member is refused, since
     nobody waits for it any more.
@@ -55,13 +62,24 @@ def _park(member: ClassicMember, call: Call[SyncGroupRequest]) -> Effects:
     return effects
 
 
-def _hand_out(state: State, group: ClassicGroup, request: SyncGroupRequest, now: Millis) -> Effects:
+def _hand_out(
+    state: State,
+    group: ClassicGroup,
+    leader: ClassicMember,
+    call: Call[SyncGroupRequest],
+    now: Millis,
+) -> Effects:
     """The leader has assigned: answer those who wait. Later ones find their part in the group.
 
     The group becomes Stable when the record is replayed, in this step or after a restart.
     """
-    assignments = {MemberId(one.member_id): one.assignment for one in request.assignments}
-    effects = Effects([group.outcome(assignments, now)])
+    assignments = {MemberId(one.member_id): one.assignment for one in call.request.assignments}
+    outcome = group.outcome(assignments, now)
+    _check_size(state, group, outcome)
+    # From here on nothing refuses, so what a reload forgets may be touched.
+    _await_no_longer(state, group, leader)
+    effects = _park(leader, call)
+    effects.records.append(outcome)
     for member in group.members.values():
         if member.sync is not None:
             response = _assigned(group, assignments.get(member.id, b""))
@@ -69,6 +87,19 @@ def _hand_out(state: State, group: ClassicGroup, request: SyncGroupRequest, now:
             member.sync = None
             rebalance.renew(state, group, member, now)
     return effects
+
+
+def _check_size(state: State, group: ClassicGroup, outcome: Record) -> None:
+    """The outcome must fit into one record. Raises ApiError or WireError where it does not."""
+    key, value = codec.encode(outcome)
+    size = batch.HEADER_SIZE + batch.RECORD_SIZE + len(key) + len(value or b"")
+    limit = state.record_limit()
+    if size > limit:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the members of group {group.id} and their assignments take {size} bytes,"
+            f" expected at most {limit} (max.message.bytes of the topic of groups)",
+        )
 
 
 def _assigned(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:

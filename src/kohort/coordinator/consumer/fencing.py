@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kohort.coordinator.consumer import metadata, timers
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
-from kohort.coordinator.consumer.member import Member
+from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import (
     epoch_record,
     member_tombstones,
@@ -47,7 +47,7 @@ def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis)
 
 
 def remove(state: State, group: ConsumerGroup, members: Iterable[Member]) -> list[Record]:
-    """Take members out: their tombstones and one new epoch for all of them. Their deadlines go.
+    """Take members out: their tombstones and one new epoch for all of them.
 
     A group without members gets an empty target (KAFKA-20442), so nothing has to be computed for
     it.
@@ -56,7 +56,6 @@ def remove(state: State, group: ConsumerGroup, members: Iterable[Member]) -> lis
     gone = {member.id: member for member in members}
     for member in gone.values():
         records += member_tombstones(group.id, member.id)
-        timers.cancel(state, group, member.id)
     expressions = [one.subscribed_regex for one in gone.values() if one.subscribed_regex]
     records += [
         regex_tombstone(group.id, expression)
@@ -89,7 +88,12 @@ def revocation_overdue(
     """A member has kept too long what it has to give up, and others wait for it."""
     group = state.groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
-    if group is None or member is None or member.epoch != epoch:
+    if (
+        group is None
+        or member is None
+        or member.epoch != epoch
+        or member.state is not MemberState.UNREVOKED_PARTITIONS
+    ):
         return Effects()
     text = (
         f"member {member_id} has kept what it has to give up for longer than its rebalance "

@@ -81,7 +81,8 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         records.append(current_record(group.id, moved))
 
     # From here on nothing refuses, so what a reload forgets may be touched.
-    group.metadata_stale = False
+    if epoch == group.group_epoch:  # else the record of the epoch ends it, once it is written
+        group.metadata_stale = False
     timers.renew(state, group, moved, now)
     if moved is not member:
         timers.watch_revocation(state, group, moved, now)

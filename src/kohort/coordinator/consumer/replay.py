@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from kohort.assignors import Assignment
 from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Held, Member, MemberState
 from kohort.coordinator.consumer.target import Target
@@ -45,6 +46,7 @@ def epoch(
         group = _made(state, key.group_id)
         group.group_epoch = value.epoch
         group.metadata_hash = value.metadata_hash
+        group.metadata_stale = False
         return
     known = state.groups.consumer(GroupId(key.group_id))
     if known is None:
@@ -105,6 +107,7 @@ def _drop(state: State, group_id: GroupId, member_id: MemberId) -> None:
             "expected its assignment and its target to be deleted before",
         )
     group.drop(member_id)
+    timers.end(state, group, member_id)
 
 
 def target_epoch(
@@ -159,6 +162,7 @@ def current(
             revoking=_held(value.partitions_pending_revocation, value.member_epoch),
         )
         group.put(moved, tolerant=state.loading)
+        timers.end_revocation(state, group, moved)
         return
     group_or_none = state.groups.consumer(GroupId(key.group_id))
     known = None if group_or_none is None else group_or_none.members.get(member_id)

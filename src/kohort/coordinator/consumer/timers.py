@@ -1,12 +1,12 @@
 """The deadlines of the members of consumer groups: a session for each, and the time it has for
 giving up partitions that go to others.
 
-Only `renew` begins a session anew, whoever has heard from the member.
+Only `Deadlines.renew` begins a session anew, whoever has heard from the member.
 """
 
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member, MemberState
-from kohort.coordinator.group import Session
+from kohort.coordinator.deadlines import Session
 from kohort.coordinator.state import State
 from kohort.terms import MemberId, Millis
 
@@ -15,8 +15,7 @@ SESSION, REVOCATION = "consumer session", "consumer revocation"
 
 def renew(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
     """The member has shown that it is alive: begin its session anew."""
-    session = session_of(group, member)
-    state.deadlines.set(session.key, Millis(now + session.timeout_ms))
+    state.deadlines.renew(session_of(group, member), now)
 
 
 def session_of(group: ConsumerGroup, member: Member) -> Session:
@@ -32,15 +31,23 @@ def session_timeout_ms(group: ConsumerGroup, member: Member) -> int:
 
 
 def watch_revocation(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
-    """Give a member its rebalance timeout for giving up what it has to give up."""
-    key = (REVOCATION, group.id, member.id)
-    if member.state is not MemberState.UNREVOKED_PARTITIONS or member.classic is not None:
-        state.deadlines.cancel(key)
-        return
-    state.deadlines.set(key, Millis(now + member.rebalance_timeout_ms), member.epoch)
+    """Give a member its rebalance timeout for giving up what it has to give up, if anything."""
+    if _must_give_up(member):
+        until = Millis(now + member.rebalance_timeout_ms)
+        state.deadlines.set((REVOCATION, group.id, member.id), until, member.epoch)
 
 
-def cancel(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
-    """Forget the deadlines of a member."""
+def end_revocation(state: State, group: ConsumerGroup, member: Member) -> None:
+    """A record says what the member has: end the deadline, unless there is more to give up."""
+    if not _must_give_up(member):
+        state.deadlines.cancel((REVOCATION, group.id, member.id))
+
+
+def end(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
+    """A record says that the member has gone: forget its deadlines."""
     state.deadlines.cancel((SESSION, group.id, member_id))
     state.deadlines.cancel((REVOCATION, group.id, member_id))
+
+
+def _must_give_up(member: Member) -> bool:
+    return member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kohort.coordinator.effects import Effects
 from kohort.coordinator.offsets.records import tombstone
-from kohort.coordinator.offsets.store import Partition
+from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.state import State
 from kohort.records.codec import Record
 from kohort.terms import GroupId, Millis, TopicId
@@ -39,7 +39,7 @@ def of_former_topics(state: State, names: Iterable[str]) -> Iterator[Effects]:
 
 
 def _in_slices(
-    state: State, partitions_of: Callable[[GroupId], Iterable[Partition]]
+    state: State, partitions_of: Callable[[GroupId], Iterable[NamedPartition]]
 ) -> Iterator[Effects]:
     """A group is never split: nothing else happens until all its records are written."""
     records: list[Record] = []

@@ -9,7 +9,8 @@ from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.records.schemas import OffsetCommitValue
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
 
-Partition = tuple[str, int]  # of a topic, by name
+NamedPartition = tuple[str, int]
+"""The name of a topic, and the index of one of its partitions."""
 
 
 class _Pending:
@@ -31,8 +32,8 @@ class Offsets:
 
     def __init__(self) -> None:
         self.committed: dict[GroupId, dict[str, TopicOffsets]] = {}
-        self._pending: dict[int, dict[GroupId, dict[Partition, _Pending]]] = {}
-        self._open: dict[GroupId, dict[Partition, dict[int, _Pending]]] = {}
+        self._pending: dict[int, dict[GroupId, dict[NamedPartition, _Pending]]] = {}
+        self._open: dict[GroupId, dict[NamedPartition, dict[int, _Pending]]] = {}
 
     def of(self, group_id: GroupId) -> dict[str, TopicOffsets]:
         """What a group has committed, by topic. Not to be changed by the caller."""
@@ -42,7 +43,7 @@ class Offsets:
         """The groups that have offsets, committed or in open transactions."""
         return list(dict.fromkeys([*self.committed, *self._open]))
 
-    def open_partitions(self, group_id: GroupId) -> dict[Partition, dict[int, _Pending]]:
+    def open_partitions(self, group_id: GroupId) -> dict[NamedPartition, dict[int, _Pending]]:
         """The group's partitions that some open transaction has an offset for."""
         return self._open.get(group_id, {})
 
@@ -53,7 +54,7 @@ class Offsets:
             return True
         return (topic, partition) in self.open_partitions(group_id)
 
-    def partitions_of(self, group_id: GroupId) -> Iterator[Partition]:
+    def partitions_of(self, group_id: GroupId) -> Iterator[NamedPartition]:
         """The group's partitions with an offset: committed ones, then those in transactions."""
         tables = self.of(group_id)
         for topic, table in tables.items():
@@ -65,7 +66,7 @@ class Offsets:
 
     def of_topics(
         self, group_id: GroupId, topics: Mapping[str, TopicId], until: Millis
-    ) -> Iterator[Partition]:
+    ) -> Iterator[NamedPartition]:
         """The partitions whose offset was committed for one of these topics, by name and id. An
         offset that names no id counts when it was committed up to `until`.
         """
@@ -83,7 +84,9 @@ class Offsets:
             if any(one.value.topic_id in (NO_TOPIC_ID, topic_id) for one in producers.values()):
                 yield topic, partition
 
-    def of_other_ids(self, group_id: GroupId, ids: Mapping[str, TopicId]) -> Iterator[Partition]:
+    def of_other_ids(
+        self, group_id: GroupId, ids: Mapping[str, TopicId]
+    ) -> Iterator[NamedPartition]:
         """The partitions whose offset was committed for a topic of the same name but of another id
         than the one it has here. Names that do not exist here, and offsets without an id, are left
         out.
@@ -104,7 +107,7 @@ class Offsets:
     def put(
         self,
         group_id: GroupId,
-        partition: Partition,
+        partition: NamedPartition,
         value: OffsetCommitValue,
         offset: int,
     ) -> None:
@@ -129,7 +132,7 @@ class Offsets:
     def put_pending(
         self,
         group_id: GroupId,
-        partition: Partition,
+        partition: NamedPartition,
         value: OffsetCommitValue,
         *,
         producer_id: int,
@@ -165,7 +168,7 @@ class Offsets:
                 if commit and not pending.overtaken:
                     self.put(group_id, partition, pending.value, pending.offset)
 
-    def _close(self, group_id: GroupId, partition: Partition, producer_id: int) -> None:
+    def _close(self, group_id: GroupId, partition: NamedPartition, producer_id: int) -> None:
         producers = self._open[group_id][partition]
         del producers[producer_id]
         if not producers:

@@ -28,7 +28,7 @@ from kohort.wire.messages.delete_topics import (
 
 _NEITHER = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor topic id was specified.")
 
-Asked = tuple[str | None, bytes]
+NameOrId = tuple[str | None, bytes]
 """A topic as the request names it: by name, or by id."""
 
 
@@ -42,7 +42,7 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
     check_time(request.timeout_ms, wanted)
     named = [one for one in wanted if one.name is not None or one.topic_id != NO_TOPIC_ID]
 
-    def answer(judged: dict[Asked, Topic | ApiError]) -> DeleteTopicsResponse:
+    def answer(judged: dict[NameOrId, Topic | ApiError]) -> DeleteTopicsResponse:
         responses = [_deleted(*one) for one in judged.items()]
         responses += [_deleted((None, NO_TOPIC_ID), _NEITHER)] * (len(wanted) - len(named))
         return DeleteTopicsResponse(responses=responses)
@@ -55,9 +55,9 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
 
 def _judged(
     draft: Draft, may: May, client: Client, wanted: Sequence[DeleteTopicState]
-) -> dict[Asked, Topic | ApiError]:
+) -> dict[NameOrId, Topic | ApiError]:
     """What becomes of each topic. A topic that is named twice is not deleted."""
-    judged: dict[Asked, Topic | ApiError] = {}
+    judged: dict[NameOrId, Topic | ApiError] = {}
     for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
         shown = name
         try:
@@ -82,7 +82,7 @@ def _judged(
     return judged
 
 
-def _deleted(asked: Asked, outcome: Topic | ApiError) -> DeletableTopicResult:
+def _deleted(asked: NameOrId, outcome: Topic | ApiError) -> DeletableTopicResult:
     if isinstance(outcome, ApiError):
         return DeletableTopicResult(
             name=asked[0],

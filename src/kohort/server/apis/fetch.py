@@ -15,7 +15,7 @@ from kohort.server.apis.leaders import (
     whereabouts,
 )
 from kohort.server.catalog import Topic
-from kohort.server.fetch_sessions import Session, TopicKey
+from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.node import Node
 from kohort.server.partitions import READ_COMMITTED
 from kohort.terms import Millis, TopicId
@@ -59,7 +59,7 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
         return reading.answer(response)
     node.cluster.waiting.park(
         call.token,
-        reading.work,
+        reading.answer_now,
         reading.watched,
         missing_bytes=request.min_bytes - reading.found_bytes,
         deadline=Millis(now + request.max_wait_ms),
@@ -88,7 +88,7 @@ class _Reading:
         node: Node,
         client: Client,
         request: FetchRequest,
-        session: Session | None,
+        session: FetchSession | None,
         version: int,
     ) -> None:
         self.node = node
@@ -106,7 +106,7 @@ class _Reading:
             else list(session.wanted())
         )
 
-    def work(self, _now: Millis) -> FetchResponse:
+    def answer_now(self, _now: Millis) -> FetchResponse:
         """The second pass of a parked fetch: whatever is there now is the answer."""
         return self.answer(self.read())
 

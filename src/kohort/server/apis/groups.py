@@ -22,7 +22,8 @@ from kohort.server.access import (
     operations,
 )
 from kohort.server.apis import unsupported
-from kohort.server.node import Driver, Node
+from kohort.server.hosted import Driver
+from kohort.server.node import Node
 from kohort.server.tokens import Gather, Token, one_after_the_other
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire

@@ -15,14 +15,14 @@ from kohort.wire.messages.create_partitions import CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic
 
 Asked = TypeVar("Asked", CreatableTopic, CreatePartitionsTopic)
-Key = TypeVar("Key", bound=Hashable)
+Named = TypeVar("Named", bound=Hashable)
 
 
 def change_topics(
     node: Node,
     call: Call[Any],
-    judge: Callable[[Draft], dict[Key, Topic | ApiError]],
-    answer: Callable[[dict[Key, Topic | ApiError]], Any],
+    judge: Callable[[Draft], dict[Named, Topic | ApiError]],
+    answer: Callable[[dict[Named, Topic | ApiError]], Any],
     *,
     validate_only: bool = False,
 ) -> None:
@@ -79,7 +79,7 @@ def judged_topics(
 
 
 def check_room(node: Node, draft: Draft, more: int) -> None:
-    """Raises ApiError where the broker has no room for so many more partitions."""
+    """Raises ApiError where the broker has no room for this number of further partitions."""
     limit = node.cluster.config.max_partitions
     if draft.partitions + more > limit:
         raise ApiError(

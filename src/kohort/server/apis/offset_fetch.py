@@ -9,7 +9,8 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, TOPIC
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, why_not
-from kohort.server.node import Driver, Node
+from kohort.server.hosted import Driver
+from kohort.server.node import Node
 from kohort.server.tokens import Gather, Mapped
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire

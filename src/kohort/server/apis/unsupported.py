@@ -5,11 +5,19 @@ Clients take these codes for final; with most others they would ask again for ev
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.runtime.observers import Observer
 from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
     """A refusal of something that is not built yet. The log has its text: few answers do."""
+
+
+def warn_if_not_built(observe: Observer, request: str, client: Client, error: ApiError) -> None:
+    """A line of the log, if the refusal is of something that is not built yet."""
+    if isinstance(error, NotBuiltError):
+        who = f"{client.id!r} at {client.host}"
+        observe.warning(f"{request} of {who} is refused: {error.message}")
 
 
 def static_membership(instance_id: str) -> NotBuiltError:

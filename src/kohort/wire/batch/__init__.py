@@ -1,6 +1,12 @@
 """Record batches of magic 2: build them, check them, and read their headers and records."""
 
-from kohort.wire.batch.building import build, build_marker, build_records, with_append_time
+from kohort.wire.batch.building import (
+    RECORD_SIZE,
+    build,
+    build_marker,
+    build_records,
+    with_append_time,
+)
 from kohort.wire.batch.checking import check_contents
 from kohort.wire.batch.header import (
     APPEND_TIME,
@@ -26,6 +32,7 @@ __all__ = [
     "DELETE_HORIZON",
     "HEADER_SIZE",
     "PREFIX_SIZE",
+    "RECORD_SIZE",
     "TRANSACTIONAL",
     "BatchHeader",
     "Entry",

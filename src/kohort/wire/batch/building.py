@@ -17,6 +17,8 @@ from kohort.wire.batch.header import (
 from kohort.wire.batch.reading import Record
 from kohort.wire.compression import compress
 
+RECORD_SIZE = 24  # what a record without headers takes beside its key and value, at most
+
 _PREFIX = Struct(">qiibI")
 _COVERED = Struct(">hiqqqhii")  # the rest of the header: what the crc covers, with the records
 _CONTROL_VALUE = Struct(">hi")

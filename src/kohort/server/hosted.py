@@ -1,0 +1,66 @@
+"""Topics whose partitions belong to a machine: it alone writes their logs, and answers from them.
+
+HOSTED is the list. The cluster gives each partition of these topics a driver when it is opened.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kohort.config import BrokerConfig
+from kohort.coordinator.shard import Shard
+from kohort.coordinator.topics import Topics
+from kohort.errors import Broken
+from kohort.runtime.driver import PartitionDriver
+from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.partitions import Partition
+from kohort.terms import Offset
+
+Driver = PartitionDriver[Shard]
+AnyDriver = PartitionDriver[Any]
+
+NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int]], Any]
+"""Makes a `runtime.machine.Machine` that knows nothing yet. It is given the settings, a source of
+ids, the topics of now, and what says how large a record may be at the time.
+"""
+
+
+def _new_shard(
+    config: BrokerConfig,
+    new_uuid: Callable[[], bytes],
+    topics: Topics,
+    limit_bytes: Callable[[], int],
+) -> Shard:
+    return Shard(config, new_uuid, topics, record_limit=limit_bytes)
+
+
+HOSTED: Mapping[str, NewMachine] = {
+    OFFSETS_TOPIC: _new_shard,
+}
+
+
+class Hosted:
+    """A partition and its driver. Once a part of the log is durable, the driver's replies are
+    released and consumers may read it; to them it is an ordinary partition.
+    """
+
+    def __init__(
+        self, driver: AnyDriver, partition: Partition, submit: Callable[[AnyDriver], None]
+    ) -> None:
+        self.driver = driver
+        self.partition = partition
+        self.log = driver.log
+        self._submit = submit
+
+    def durable(self, end: Offset) -> None:
+        self.partition.durable(end)
+        for reply in self.driver.synced(end):
+            reply.token.answer(reply.response)
+
+    def lost(self, error: Broken) -> None:
+        self.partition.lost(error)
+        for reply in self.driver.lost(error):
+            reply.token.fail(error)
+
+    def after_sync(self) -> None:
+        """The driver goes on in the next turn."""
+        self._submit(self.driver)

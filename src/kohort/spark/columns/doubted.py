@@ -1,0 +1,90 @@
+"""Batches that the fast way does not believe: read again by `kohort.wire.batch`, or told as damage.
+
+A batch that cannot be read is one row, whose error says why.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from kohort.errors import WireError
+from kohort.spark.columns.times import microseconds_or_none
+from kohort.spark.schemas import RAW
+from kohort.spark.schemas.rows import BATCH
+from kohort.wire import batch
+
+SHOWN_BYTES = 1 << 20
+"""What is kept of bytes that are no batch at all."""
+
+_NO_OFFSET = (1 << 63) - 1
+_NO_BATCH = (None,) * len(BATCH)
+Row = tuple[Any, ...]
+
+
+def unusual_rows(one: bytes, partition: int) -> list[Row] | str:
+    """A batch as rows, or why it is damage: what the fast way does not believe, the broker's own
+    reader decides.
+    """
+    try:
+        header = _right_header(one)
+        return [
+            (
+                *(partition, offset, microseconds_or_none(timestamp), key, value),
+                *(header.producer_id, header.producer_epoch),
+                *(header.is_transactional, header.is_control),
+                *(header.partition_leader_epoch, header.base_offset, header.attributes, None),
+            )
+            for offset, timestamp, key, value in batch.entries(one)
+        ]
+    except WireError as error:
+        return str(error)
+
+
+def _right_header(one: bytes) -> batch.BatchHeader:
+    if len(one) < batch.HEADER_SIZE:
+        raise WireError(f"batch has magic {one[16]}, expected 2")
+    header = batch.header_at(one)
+    batch.check(one, 0, header)
+    if header.last_offset >= _NO_OFFSET:
+        raise WireError(f"batch ends at offset {header.last_offset}, expected below {_NO_OFFSET}")
+    return header
+
+
+def offsets_of_damage(one: bytes, expected: int | None) -> tuple[int, int]:
+    """The offset at which a damaged batch is one row, and the one after it: its base offset unless
+    that goes back, since it may be what is damaged.
+    """
+    base_offset = int.from_bytes(one[:8], signed=True)
+    offset = max(base_offset, 0 if expected is None else expected)
+    following = offset + 1
+    if len(one) >= batch.HEADER_SIZE and offset == base_offset:
+        last_delta = int.from_bytes(one[23:27], signed=True)
+        count = int.from_bytes(one[57:61], signed=True)
+        if 0 <= count - 1 <= last_delta < len(one):
+            following += last_delta
+    return offset, following
+
+
+def left_over(left: bytes, partition: int, offset: int) -> Row:
+    """The row of bytes behind the last whole batch, which no more bytes will complete."""
+    error = f"{len(left)} bytes at the end of the file are no whole batch"
+    if len(left) >= batch.PREFIX_SIZE:
+        length = int.from_bytes(left[8:12], signed=True) + batch.PREFIX_SIZE
+        error += f": it says that it is {length} bytes long"
+    if len(left) > SHOWN_BYTES:
+        error += f" (the first {SHOWN_BYTES} are kept)"
+    return damage(partition, offset, left[:SHOWN_BYTES], error)
+
+
+def damage(partition: int, offset: int, value: bytes, error: str) -> Row:
+    """The row of bytes that cannot be read; they are its value."""
+    return partition, offset, None, None, value, -1, -1, False, False, *_NO_BATCH, error
+
+
+def as_batch(rows: list[Row]) -> pa.RecordBatch:
+    """Rows in the columns of RAW."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(RAW.names)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, kind) for values, kind in zip(columns, RAW.arrow.types, strict=True)],
+        schema=RAW.arrow,
+    )
