@@ -1,6 +1,8 @@
 """`kohort inspect data`: it finds damage, changes nothing unasked, and what it mends is served."""
 
 import hashlib
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -207,6 +209,127 @@ def test_a_folder_that_is_gone(kohort, path):
     assert "offsets before 27 have been synced" in orders(ran)["damages"][0]["reason"]
     assert kohort("inspect", "data", str(path), "--repair").code == 0
     assert served(path) == ([], 0)
+
+
+def point(path, text):
+    points = path / "recovery-point-offset-checkpoint"
+    points.write_text(points.read_text().replace("orders 0 27", f"orders 0 {text}"))
+
+
+def other_id(path):
+    (path / "orders-0" / "partition.metadata").write_text(
+        "version: 0\ntopic_id: AQEBAQEBAQEBAQEBAQEBAQ"
+    )
+
+
+SINGLE = {
+    "nothing": lambda _: None,
+    "the point is too early": lambda path: point(path, "18"),
+    "the point is negative": lambda path: point(path, "-5"),
+    "the point is too late": lambda path: point(path, "30"),
+    "another topic's id": other_id,
+    "garbage for an id": lambda path: (path / "orders-0/partition.metadata").write_text("x"),
+    "garbage for epochs": lambda path: (path / "orders-0/leader-epoch-checkpoint").write_text("x"),
+    "garbage for a start": lambda path: (path / "orders-0/log-start-offset-checkpoint").write_text(
+        "x"
+    ),
+    "garbage for holes": lambda path: (path / "orders-0/known-holes-checkpoint").write_text("x"),
+    "garbage for points": lambda path: (path / "recovery-point-offset-checkpoint").write_text("x"),
+    "garbage for Kafka's starts": lambda path: (path / "log-start-offset-checkpoint").write_text(
+        "x"
+    ),
+    "no segments": lambda path: [segment(path, base).unlink() for base in (0, 9, 18)],
+    "an empty folder": lambda path: [one.unlink() for one in (path / "orders-0").iterdir()],
+    "an id of another file": lambda path: (path / "orders-0/partition.metadata").unlink(),
+    "no clean mark": lambda path: (path / ".kafka_cleanshutdown").unlink(),
+}
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_damaged_is_what_a_broker_would_not_serve_as_it_is(kohort, path, tmp_path, kind):
+    SINGLE[kind](path)
+    shutil.copytree(path, tmp_path / "copy")
+    desk = Desk(files=DiskFiles(), path=str(tmp_path / "copy"))
+    refused = [*desk.told.errors, *desk.told.warnings]
+    desk.cluster.close()
+
+    ran = kohort("inspect", "data", str(path))
+    assert ran.code == bool(refused), (refused, ran.out)
+    mended = kohort("inspect", "data", str(path), "--repair")
+    assert mended.code == 0, mended.out
+    again = kohort("inspect", "data", str(path))
+    assert again.code == 0, again.out
+    desk = Desk(files=DiskFiles(), path=str(path))
+    assert [*desk.told.errors, *desk.told.warnings] == []
+    assert desk.produce().base_offset == (30 if "late" in kind else 27)
+    desk.cluster.close()
+
+
+def test_points_that_were_lost_are_written_anew(kohort, path):
+    points = path / "recovery-point-offset-checkpoint"
+    before = sorted(points.read_text().splitlines())
+    points.write_text("x")
+    ran = kohort("inspect", "data", str(path), "--json")
+    (told,) = ran.json["damages"]
+    assert (ran.code, ran.json["whole"], told["file"]) == (1, False, points.name)
+    assert all(one["whole"] for one in ran.json["partitions"])
+    assert kohort("inspect", "data", str(path), "--repair").code == 0
+    assert sorted(points.read_text().splitlines()) == before
+    assert (path / f"{points.name}.damaged").read_text() == "x"
+
+
+def test_a_catalog_of_which_no_copy_can_be_read(kohort, path):
+    for name in ("kohort.catalog.json", "kohort.catalog.json.former"):
+        (path / name).write_text("{}")
+    ran = kohort("inspect", "data", str(path))
+    assert ran.code == 1
+    assert "no copy of the catalog of topics can be read" in ran.out
+    mended = kohort("inspect", "data", str(path), "--repair")
+    assert mended.code == 1
+    assert ". is not repaired: the catalog of topics has to be brought back" in mended.out
+
+
+def directory_for_log(path):
+    segment(path, 9).unlink()
+    segment(path, 9).mkdir()
+
+
+def fifo_for_log(path):
+    segment(path, 9).unlink()
+    os.mkfifo(segment(path, 9))
+
+
+def directory_for_id(path):
+    (path / "orders-0" / "partition.metadata").unlink()
+    (path / "orders-0" / "partition.metadata").mkdir()
+
+
+def loop_for_folder(path):
+    shutil.rmtree(path / "orders-0")
+    (path / "orders-0").symlink_to(path / "orders-0")
+
+
+def file_for_folder(path):
+    shutil.rmtree(path / "orders-0")
+    (path / "orders-0").write_text("")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [directory_for_log, fifo_for_log, directory_for_id, loop_for_folder, file_for_folder],
+    ids=lambda one: one.__name__,
+)
+@pytest.mark.parametrize("mend", [[], ["--repair"]], ids=["look", "repair"])
+def test_what_cannot_be_read_stops_no_other_inspection(kohort, path, spoil, mend):
+    spoil(path)
+    ran = kohort("inspect", "data", str(path), *mend)
+    assert (ran.code, ran.err) == (1, "")
+    assert "orders-0 cannot be read: " in ran.out
+    assert ran.out.count(" whole ") == 4
+    assert "1 of 5 partitions cannot be read, the others are whole." in ran.out
+    json = kohort("inspect", "data", str(path), "--json", *mend)
+    assert (json.json["whole"], orders(json)["whole"]) == (False, False)
+    assert orders(json)["error"].startswith("cannot be read: ")
 
 
 @pytest.mark.parametrize("name", golden_logs.NAMES)

@@ -75,6 +75,7 @@ DOORS = {  # who may do what STRANGERS forbids, and why
     ("kohort.cli.serve", "kohort.server"): "the one command that is a broker",
     ("kohort.sim", "kohort.sim"): "its own parts",
     ("kohort.cli.inspect_data", "kohort.storage"): "it asks no broker: it mends what one has left",
+    ("kohort.cli.inspect_data", "kohort.server"): "it reads the catalog as a broker would",
 }
 
 BANNED_MODULES = {"asyncio", "socket", "time", "random", "logging", "threading", "secrets"}

@@ -105,7 +105,7 @@ def promised(members: list[Member]) -> dict[tuple[str, int], int]:
         for commit in member.notes("committed"):
             for partition, offset in commit:
                 if offset < 0:
-                    continue  # librdkafka also tells of partitions that it had nothing to commit for
+                    continue  # of it librdkafka had nothing to commit
                 key = ("t", partition)
                 highest[key] = max(highest.get(key, 0), offset)
     return highest

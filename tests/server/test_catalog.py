@@ -257,7 +257,9 @@ def test_names_that_topics_may_have(name):
     check_topic_name(name)
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "größe", "a/b", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "x" * 250, "a b", "größe", "a/b", "a\n", "__cluster_metadata"]
+)
 def test_names_that_topics_may_not_have(name):
     with pytest.raises(ApiError) as caught:
         check_topic_name(name)

@@ -134,6 +134,16 @@ def test_files_to_look_at_only(files, tmp_path):
     assert files.names(str(tmp_path)) == ["one"]
 
 
+@pytest.mark.parametrize("look", [DiskFiles(), ReadOnlyFiles()])
+def test_what_is_no_file_is_refused_and_nobody_waits_for_it(look, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("fifo", "directory", "loop"):
+        with pytest.raises(OSError, match=name):
+            look.open(f"{tmp_path}/{name}")
+
+
 def test_names_and_directories(files, tmp_path):
     root = f"{tmp_path}/a/b"
     files.make_directory(root)

@@ -54,11 +54,31 @@ def test_what_was_never_promised_is_a_torn_tail():
     assert one.first == 24
 
 
+def test_a_folder_without_segments():
+    disk = three_segments()
+    for base in BASES:
+        disk.unlink(segment(base))
+    found = inspected(disk)
+    (one,) = found.damages
+    assert (one.first, one.behind, found.segments, found.end) == (0, END, 0, 0)
+    assert f"offsets before {END} have been synced" in one.reason
+    for promise in (Promise(), Promise(clean=True), Promise(synced=0)):
+        assert inspected(disk, promise).damages == []
+
+
 def test_a_log_that_ends_before_what_was_synced():
     disk = three_segments()
     disk.unlink(segment(18))
     (one,) = inspected(disk).damages
     assert (one.first, one.behind) == (18, END)
+
+
+def test_the_log_of_a_kafka_controller_is_nobodys_partition():
+    disk = three_segments()
+    points = {("orders", 0): END, ("__cluster_metadata", 0): 5}
+    checkpoints.write_recovery_points(disk, PATH, points)
+    (orders,) = inspect_all(disk, PATH, ["orders-0"], {"orders", "__cluster_metadata"})
+    assert (orders.name, orders.damages) == ("orders-0", [])
 
 
 def test_a_folder_that_is_gone_is_told_beside_those_that_are_there():

@@ -1,5 +1,7 @@
 """What is damaged is given up and kept aside; everything else is served as before."""
 
+from random import Random
+
 import pytest
 from tests.storage.contract import ALL
 from tests.storage.logs import (
@@ -19,9 +21,17 @@ from kohort.storage.inspection import inspect_all, inspect_log
 from kohort.storage.recovery import Promise
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
-from kohort.wire.batch import header_at
+from kohort.wire.batch import header_at, walk
 
 SYNCED = Promise(synced=END, clean=True)
+PROMISES = [
+    SYNCED,
+    Promise(synced=18),
+    Promise(synced=13),
+    Promise(synced=0),
+    Promise(clean=True),
+    Promise(),
+]
 
 
 def mended(disk):
@@ -50,12 +60,72 @@ def test_one_batch_of_many_is_given_up(base, number):
         assert after[segment(other)] == before[segment(other)]
 
 
+def offsets(disk, known_start=0):
+    """Every offset that can be read, of segments one after the other."""
+    log = SegmentLog(FOLDER, disk, CONFIG, known_start=known_start)
+    return {
+        offset
+        for data in log.read(log.start, ALL)
+        for _, header in walk(data)
+        for offset in range(header.base_offset, header.last_offset + 1)
+    }
+
+
+def given_up(found):
+    return [
+        offset
+        for one in found.damages
+        for offset in range(max(one.first, found.expected_start), one.behind)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_what_is_said_to_be_given_up_is_what_is_gone_afterwards(seed):
+    """Bits of records, and whole segments, in any number, whatever was promised."""
+    random = Random(seed)
+    disk = three_segments()
+    promise = random.choice(PROMISES)
+    for _ in range(random.choice([1, 1, 2, 3, 4])):
+        base = random.choice(BASES)
+        kind = random.choice(["bit", "bit", "bit", "file"])
+        if kind == "bit" and segment(base) in disk.files:
+            damage(disk, base, random.randrange(3))
+        elif promise.synced == END and base != 0:
+            disk.unlink(segment(base))
+    found = inspect_log(disk, FOLDER, promise, 0)
+    repair(disk, PATH, found)
+    left = offsets(disk)
+    assert sorted(given_up(found)) == sorted(set(range(END)) - left)
+    assert found.records == len(left)
+    torn = [one for one in found.damages if one.reason.startswith("torn: ")]
+    assert [one.first for one in torn] in ([], [found.end])
+
+
+def test_a_torn_tail_is_counted_to_its_end():
+    disk = three_segments()
+    damage(disk, 18, 0)
+    damage(disk, 18, 2)
+    found = inspect_log(disk, FOLDER, Promise(synced=18), 0)
+    (one,) = found.damages
+    assert (one.first, one.behind, one.batches) == (18, END, 3)
+    assert (found.end, found.records) == (18, 18)
+
+
 def test_offsets_of_a_lost_tail_are_not_given_out_again():
     disk = three_segments()
     disk.unlink(segment(18))
     mended(disk)
     assert served(disk) == (list(range(0, 18, 3)), END)
     assert list(checkpoints.holes(disk, FOLDER)) == [(18, END)]
+
+
+def test_a_log_without_segments_goes_on_behind_what_was_synced():
+    disk = three_segments()
+    for base in BASES:
+        disk.unlink(segment(base))
+    mended(disk)
+    log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+    assert (list(log.read(log.start, ALL)), log.end) == ([], END)
 
 
 def test_a_second_repair_has_a_name_of_its_own_for_what_it_moves():

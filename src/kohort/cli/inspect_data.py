@@ -1,15 +1,19 @@
 """`kohort inspect data`: whether the logs of a broker are whole, and how to make them so."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.command import FAILED, OK, Command, print_result
 from kohort.cli.render import Output
-from kohort.errors import StorageError
+from kohort.errors import Broken, StorageError
 
 if TYPE_CHECKING:
     from kohort.storage.files import Files
     from kohort.storage.inspection import Damage, Inspected
+    from kohort.terms import TopicId
+
+_HERE = "."  # the directory itself, as `storage.inspection` names it
 
 
 class InspectData(Command):
@@ -86,33 +90,68 @@ def looked_at(
     files: "Files", path: str, *, mend: bool = False
 ) -> tuple[list["Inspected"], dict[str, str]]:
     """What was found, and for partitions that could not be looked at or mended why."""
-    from kohort.storage.directory import is_partition
-    from kohort.storage.inspection import inspect_all
-    from kohort.storage.repair import repair
+    from kohort.storage.inspection import inspect_all, inspect_directory
+    from kohort.storage.repair import repair, repair_directory
 
-    names = [name for name in files.names(path) if is_partition(files, path, name)]
-    found = list(inspect_all(files, path, names, _topics(path)))
-    failed = {}
+    here = inspect_directory(files, path)
+    ids, lost = _topics(files, path)
+    found = list(inspect_all(files, path, _folders(files, path, ids), ids, ids))
+    failed = {one.name: one.error for one in found if one.error}
     for one in found:
         if mend and one.damages:
             try:
                 repair(files, path, one)
             except OSError as error:
                 failed[one.name] = str(error)
-    return found, failed
-
-
-def _topics(path: str) -> set[str]:
-    """The topics that a broker of ours should find here, as far as its catalog can be read."""
-    import json
-    from pathlib import Path
-
-    for name in ("kohort.catalog.json", "kohort.catalog.json.former"):
+    if mend and here.damages:
         try:
-            return {one["name"] for one in json.loads((Path(path) / name).read_bytes())["topics"]}
-        except (OSError, ValueError, KeyError, TypeError):
+            mended = [one for one in found if one.name not in failed and not one.missing]
+            repair_directory(files, path, here, mended)
+        except OSError as error:
+            failed[here.name] = str(error)
+    if lost is not None:
+        here.damages.append(lost)
+        if mend:
+            failed[here.name] = (
+                "the catalog of topics has to be brought back from a backup; where both its files "
+                "are moved away, topics are taken in from their folders, with default settings"
+            )
+    return ([here] if here.damages else []) + found, failed
+
+
+def _folders(files: "Files", path: str, topics: Container[str]) -> list[str]:
+    """The names that stand for partitions: of topics of ours, and of what looks like others."""
+    from kohort.storage.checkpoints import split_name
+    from kohort.storage.directory import KAFKA_METADATA, is_partition
+
+    found = []
+    for name in files.names(path):
+        place = split_name(name)
+        if place is None or place[0] == KAFKA_METADATA:
             continue
-    return set()
+        try:
+            if place[0] in topics or is_partition(files, path, name):
+                found.append(name)
+        except OSError:
+            found.append(name)  # its inspection says why
+    return found
+
+
+def _topics(files: "Files", path: str) -> "tuple[dict[str, TopicId], Damage | None]":
+    """The topics that a broker of ours should find here, and what is wrong where nobody knows."""
+    import logging
+
+    from kohort.server.catalog import saved_topics
+    from kohort.server.logs import CATALOG_FILE, DirectoryStore
+    from kohort.storage.inspection import Damage
+    from kohort.terms import Offset
+
+    store = DirectoryStore(path, files, logging.getLogger("kohort.inspect"))
+    try:
+        return saved_topics(store.load()), None
+    except Broken as error:
+        reason = f"no copy of the catalog of topics can be read: {error}"
+        return {}, Damage(CATALOG_FILE, 0, 0, Offset(0), Offset(0), 0, reason)
 
 
 def _show(
@@ -128,9 +167,16 @@ def _show(
         output.json(
             {
                 "in_use": in_use,
-                "whole": not damaged,
+                "whole": not damaged and not failed,
                 "repaired": mended and not failed,
-                "partitions": [_fields(one, failed) for one in found],
+                "partitions": [_fields(one, failed) for one in _partitions(found)],
+                "damages": [
+                    _damage_fields(damage)
+                    for one in found
+                    if one.name == _HERE
+                    for damage in one.damages
+                ],
+                "error": failed.get(_HERE),
             }
         )
     else:
@@ -147,6 +193,8 @@ def _print(
     mended: bool,
 ) -> None:
     def state(one: "Inspected") -> str:
+        if one.error:
+            return "unreadable"
         if not one.damages:
             return "whole"
         return "repaired" if mended and one.name not in failed else "damaged"
@@ -165,7 +213,7 @@ def _print(
                 one.start,
                 one.end,
             )
-            for one in found
+            for one in _partitions(found)
         ],
     )
     damages = [(one.name, damage) for one in found for damage in one.damages]
@@ -187,25 +235,38 @@ def _print(
             ],
         )
     output.line()
-    for name, error in failed.items():
-        output.line(f"{name} is not repaired: {error}")
+    for one in found:
+        if one.error:
+            output.line(f"{one.name} {one.error}")
+        elif one.name in failed:
+            output.line(f"{one.name} is not repaired: {failed[one.name]}")
     output.line(_summary(found, mended=mended))
     if in_use:
         output.line("A broker is running on this directory: what it is writing may look torn.")
 
 
+def _partitions(found: "list[Inspected]") -> "list[Inspected]":
+    return [one for one in found if one.name != _HERE]
+
+
 def _summary(found: "list[Inspected]", *, mended: bool) -> str:
-    damages = [damage for one in found for damage in one.damages]
+    damages = [(one, damage) for one in found for damage in one.damages]
+    total = len(_partitions(found))
+    unreadable = sum(1 for one in found if one.error)
+    if not damages and unreadable:
+        return f"{unreadable} of {total} partitions cannot be read, the others are whole."
     if not damages:
-        return f"All {len(found)} partitions are whole."
-    partitions = sum(1 for one in found if one.damages)
-    batches = sum(damage.batches for damage in damages)
-    offsets = sum(damage.behind - damage.first for damage in damages)
+        return f"All {total} partitions are whole."
+    partitions = sum(1 for one in _partitions(found) if one.damages)
+    batches = sum(damage.batches for _, damage in damages)
+    offsets = sum(
+        max(0, damage.behind - max(damage.first, one.expected_start)) for one, damage in damages
+    )
     what = f"{batches} batches and up to {offsets} records"
     if mended:
-        return f"{partitions} of {len(found)} partitions are repaired; {what} were given up."
+        return f"{partitions} of {total} partitions are repaired; {what} were given up."
     return (
-        f"{partitions} of {len(found)} partitions are damaged; "
+        f"{partitions} of {total} partitions are damaged; "
         f"--repair would give up {what}, and nothing has been changed."
     )
 
@@ -219,7 +280,7 @@ def _offsets(damage: "Damage") -> str:
 def _fields(one: "Inspected", failed: dict[str, str]) -> dict[str, Any]:
     return {
         "partition": one.name,
-        "whole": not one.damages,
+        "whole": not one.damages and not one.error,
         "error": failed.get(one.name),
         "segments": one.segments,
         "bytes": one.size_bytes,
@@ -228,16 +289,17 @@ def _fields(one: "Inspected", failed: dict[str, str]) -> dict[str, Any]:
         "start_offset": one.start,
         "end_offset": one.end,
         "synced_offset": one.synced,
-        "damages": [
-            {
-                "file": damage.file,
-                "position": damage.position,
-                "bytes": damage.size_bytes,
-                "first_offset": damage.first,
-                "next_offset": damage.behind,
-                "batches": damage.batches,
-                "reason": damage.reason,
-            }
-            for damage in one.damages
-        ],
+        "damages": [_damage_fields(damage) for damage in one.damages],
+    }
+
+
+def _damage_fields(damage: "Damage") -> dict[str, Any]:
+    return {
+        "file": damage.file,
+        "position": damage.position,
+        "bytes": damage.size_bytes,
+        "first_offset": damage.first,
+        "next_offset": damage.behind,
+        "batches": damage.batches,
+        "reason": damage.reason,
     }

@@ -19,6 +19,7 @@ from kohort.coordinator.topics import Topic as TopicImage
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.runtime.observers import Observer
+from kohort.storage.directory import KAFKA_METADATA
 from kohort.terms import TopicId, uuid_bytes, uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -304,22 +305,45 @@ class Catalog:
         self.become(draft)
 
     def _read(self, copy: Copy) -> None:
-        if isinstance(copy.content, StorageError):
-            raise copy.content
-        try:
-            content = msgspec.json.decode(copy.content, type=_Content)
-            topics = {one.name: _topic(one) for one in content.topics}
-            deleting = [_topic(one) for one in content.deleting]
-        except ValueError as error:
-            raise Broken(f"{copy.name} cannot be read: {error}") from error
-        if content.version not in (_WITHOUT_CHECKSUM, _VERSION):
-            raise Broken(f"{copy.name} has version {content.version}, expected {_VERSION}")
-        expected = _checksum(content)
-        if content.version == _VERSION and content.checksum != expected:
-            raise Broken(f"{copy.name} has checksum {content.checksum}, its content {expected}")
+        content, topics, deleting = _decoded(copy)
         self.cluster_id = content.cluster_id
         self._next_producer_id = content.next_producer_id
         self.become(Draft(topics, deleting, content.next_producer_id))
+
+
+def saved_topics(copies: Sequence[Copy]) -> dict[str, TopicId]:
+    """The topics of the first copy that can be read; none where nothing was saved. Raises Broken
+    when no copy can be read.
+    """
+    reasons = []
+    for copy in copies:
+        try:
+            _, topics, _ = _decoded(copy)
+        except (Broken, StorageError) as error:
+            reasons.append(str(error))
+        else:
+            return {name: topic.topic_id for name, topic in topics.items()}
+    if reasons:
+        raise Broken("; ".join(reasons))
+    return {}
+
+
+def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
+    """A copy with its topics, and those that are being deleted. Raises Broken or StorageError."""
+    if isinstance(copy.content, StorageError):
+        raise copy.content
+    try:
+        content = msgspec.json.decode(copy.content, type=_Content)
+        topics = {one.name: _topic(one) for one in content.topics}
+        deleting = [_topic(one) for one in content.deleting]
+    except ValueError as error:
+        raise Broken(f"{copy.name} cannot be read: {error}") from error
+    if content.version not in (_WITHOUT_CHECKSUM, _VERSION):
+        raise Broken(f"{copy.name} has version {content.version}, expected {_VERSION}")
+    expected = _checksum(content)
+    if content.version == _VERSION and content.checksum != expected:
+        raise Broken(f"{copy.name} has checksum {content.checksum}, its content {expected}")
+    return content, topics, deleting
 
 
 def check_topic_name(name: str) -> None:
@@ -335,6 +359,8 @@ def check_topic_name(name: str) -> None:
             f"'{name}' contains one or more characters other than "
             "ASCII alphanumerics, '.', '_' and '-'"
         )
+    elif name == KAFKA_METADATA:
+        reason = f"'{name}' is the log of a Kafka controller"
     else:
         return
     raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")

@@ -24,7 +24,7 @@ LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 _CLEAN_CONTENT = b'{"version":0,"brokerEpoch":-1}'  # as Kafka writes it; it reads ours
-_KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
+KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
 
 Places = Mapping[tuple[str, int], Offset]
 """An offset of partitions: by topic and index."""
@@ -33,7 +33,7 @@ Places = Mapping[tuple[str, int], Offset]
 def is_partition(files: Files, path: str, name: str) -> bool:
     """Whether a name in a directory stands for the folder of a partition. May raise OSError."""
     place = checkpoints.split_name(name)
-    if place is None or place[0] == _KAFKA_METADATA:
+    if place is None or place[0] == KAFKA_METADATA:
         return False
     try:
         inside = files.names(f"{path}/{name}")

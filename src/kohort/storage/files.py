@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Protocol
@@ -60,9 +61,13 @@ class DiskFile:
     """A file descriptor that closes itself with its last user: a sync may outlive its segment."""
 
     def __init__(self, path: str, flags: int = os.O_RDWR | os.O_CREAT) -> None:
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
         self._syncing = Lock()
         self._sync_error: OSError | None = None
+        # Without O_NONBLOCK the opening of a fifo would wait for a writer.
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            self.close()
+            raise OSError(errno.EINVAL, "it is no regular file", path)
 
     def read(self, position: int, count: int) -> bytes:
         data = os.pread(self._descriptor, count, position)

@@ -4,19 +4,26 @@ A log is looked at as its opening would, and further: every batch of every segme
 behind damage. `repair.py` does what is found here to be done.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kohort.errors import Broken, WireError
 from kohort.storage import checkpoints
+from kohort.storage.directory import KAFKA_METADATA, Places
 from kohort.storage.files import Files
 from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
 from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
-from kohort.terms import Offset
+from kohort.terms import Offset, TopicId, uuid_text
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
+
+HERE = "."
+"""The name under which the directory itself is told, beside its partitions."""
+
+Place = tuple[str, int]
 
 
 class Damage(NamedTuple):
@@ -38,7 +45,7 @@ class Damage(NamedTuple):
 @dataclass(slots=True)
 class Inspected:
     """One partition's folder. `kept` has the stretches of bytes that a repair leaves of a segment,
-    `aside` the files that it moves away.
+    `aside` the files that it moves away. `error` says why the folder cannot be looked at.
     """
 
     name: str
@@ -55,13 +62,26 @@ class Inspected:
     aside: list[str] = field(default_factory=list)
     missing: bool = False
     wrong_start: bool = False  # the directory's checkpoint has one that cannot be
+    clean: bool = False
+    error: str = ""
 
 
-def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset) -> Inspected:
-    """Look at the folder of a partition. May raise OSError."""
-    found = Inspected(folder.rpartition("/")[2], synced=promise.synced, start=known_start)
+def inspect_log(
+    files: Files,
+    folder: str,
+    promise: Promise,
+    known_start: Offset,
+    topic_id: TopicId | None = None,
+) -> Inspected:
+    """Look at the folder of a partition, of the topic of that id where one is given. May raise
+    OSError.
+    """
+    found = Inspected(
+        folder.rpartition("/")[2], synced=promise.synced, start=known_start, clean=promise.clean
+    )
     names = files.names(folder)
     holes = _small_files(files, folder, found)
+    _look_at_topic_id(files, folder, found, topic_id)
     for name in names:
         if name.endswith(SWAP_SUFFIX) and segment_bases([name.removesuffix(".swap")]):
             _look_at_swap(files, folder, name, found)
@@ -69,9 +89,11 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
     if len(bases) > 1 and _last_was_never_begun(files, folder, bases):
         bases.pop()
     end: Offset | None = found.start
-    if promise.synced is None or (bases and bases[0] <= found.start):
+    if not bases:
+        end = found.start  # a log without segments would begin there
+    elif promise.synced is None or promise.synced <= found.start or bases[0] <= found.start:
         end = None  # nobody has noted where the log should begin, or it begins before that
-    for base, behind in zip(bases, [*bases[1:], None], strict=True):
+    for base, behind in zip(bases, [*bases[1:], None], strict=False):
         if end is not None and end != base and (end, base) not in holes:
             reason = f"offsets {end} to {base - 1} are missing before this file"
             found.damages.append(Damage(f"{file_stem(base)}.log", 0, 0, end, base, 0, reason))
@@ -86,40 +108,73 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
+    if bases and not found.damages:
+        _look_at_point(found)
     return found
 
 
 def inspect_all(
-    files: Files, path: str, folders: list[str], topics: Container[str]
+    files: Files,
+    path: str,
+    folders: list[str],
+    topics: Container[str],
+    ids: Mapping[str, TopicId] = MappingProxyType({}),
 ) -> Iterator[Inspected]:
     """Look at the folders of partitions, one after the other, and at those of `topics` that should
-    be there: a copy of a part of Kafka's directory speaks of others as well. May raise OSError.
+    be there: a copy of a part of Kafka's directory speaks of others as well. `ids` are those of
+    topics, as far as they are known. One that cannot be read does not stop the others. May raise
+    OSError for the directory itself.
     """
     points = noted_points(files, path)
     clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
-    try:
-        starts = checkpoints.start_offsets(files, path)
-    except Broken:
-        starts = {}
+    starts = _noted(checkpoints.start_offsets, files, path)
     for name in folders:
         place = checkpoints.split_name(name)
+        topic_id = ids.get(place[0]) if place else None
         promise = Promise(points.get(place) if place else None, clean=clean)
         start = starts.get(place, Offset(0)) if place else Offset(0)
-        yield inspect_log(files, f"{path}/{name}", promise, start)
+        try:
+            found = inspect_log(files, f"{path}/{name}", promise, start, topic_id)
+        except OSError as error:
+            found = Inspected(name, synced=promise.synced, error=f"cannot be read: {error}")
+        yield found
     for (topic, index), synced in points.items():
         name = f"{topic}-{index}"
-        if synced and name not in folders and topic in topics:
+        if synced and name not in folders and topic in topics and topic != KAFKA_METADATA:
             reason = f"the folder is missing, offsets before {synced} have been synced"
             damage = Damage(name, 0, 0, Offset(0), synced, 0, reason)
             yield Inspected(name, synced=synced, damages=[damage], missing=True)
 
 
-def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
+def noted_points(files: Files, path: str) -> dict[Place, Offset]:
     """Up to which offset logs have been synced; empty when that cannot be read."""
+    return _noted(checkpoints.recovery_points, files, path)
+
+
+def _noted(read: Callable[[Files, str], Places], files: Files, path: str) -> dict[Place, Offset]:
     try:
-        return checkpoints.recovery_points(files, path)
-    except Broken:
+        return dict(read(files, path))
+    except (Broken, OSError):  # `inspect_directory` tells it
         return {}
+
+
+def inspect_directory(files: Files, path: str) -> Inspected:
+    """Look at the checkpoint files that a data directory has once. A broker does not use one that
+    is damaged.
+    """
+    found = Inspected(HERE)
+    readers: list[tuple[str, Callable[[Files, str], Places]]] = [
+        (checkpoints.RECOVERY_POINTS, checkpoints.recovery_points),
+        (checkpoints.START_OFFSETS, checkpoints.start_offsets),
+    ]
+    for name, read in readers:
+        try:
+            read(files, path)
+        except Broken as error:
+            _set_aside(found, name, str(error))
+        except OSError as error:
+            _set_aside(found, name, f"cannot be read: {error}")
+    return found
 
 
 _ALL = Promise(clean=True)  # of a closed segment: it was synced when the next was begun
@@ -147,10 +202,27 @@ def _small_files(files: Files, folder: str, found: Inspected) -> Holes:
     except Broken as error:
         _set_aside(found, checkpoints.START_OFFSETS, f"{error}; deleted records may come back")
     try:
-        checkpoints.topic_id(files, folder)
+        checkpoints.leader_epochs(files, folder)
+    except Broken as error:
+        reason = f"{error}; the epoch of the last batch will be taken"
+        _set_aside(found, checkpoints.LEADER_EPOCHS, reason)
+    return holes
+
+
+def _look_at_topic_id(
+    files: Files, folder: str, found: Inspected, expected: TopicId | None
+) -> None:
+    try:
+        named = checkpoints.topic_id(files, folder)
     except Broken as error:
         _set_aside(found, checkpoints.PARTITION_METADATA, str(error))
-    return holes
+        return
+    if None not in (named, expected) and named != expected:
+        reason = (
+            f"the folder belongs to topic id {uuid_text(named or b'')}, the catalog's is "
+            f"{uuid_text(expected or b'')}; a repair gives the folder to the latter"
+        )
+        _set_aside(found, checkpoints.PARTITION_METADATA, reason)
 
 
 def _set_aside(found: Inspected, name: str, reason: str) -> None:
@@ -180,6 +252,8 @@ def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: 
     found.batches += len(walk.good)
     found.records += sum(header.count for _, header, _ in walk.good)
     found.damages += walk.damages
+    if walk.torn:
+        return walk.end
     last = walk.damages[-1]
     return last.behind if last.position + last.size_bytes == segment.size else walk.end
 
@@ -205,6 +279,18 @@ def _look_at_end(found: Inspected, promise: Promise) -> None:
     found.damages.append(Damage(found.name, 0, 0, found.end, synced, 0, reason))
 
 
+def _look_at_point(found: Inspected) -> None:
+    """A log that was closed in order ends where its line says, and nowhere else."""
+    if not found.clean or found.synced in (None, found.end):
+        return
+    reason = (
+        f"the log ends at offset {found.end}, its recovery point is {found.synced}, "
+        "though it was closed in order"
+    )
+    name = checkpoints.RECOVERY_POINTS
+    found.damages.append(Damage(name, 0, 0, found.end, max(found.end, found.synced), 0, reason))
+
+
 class _Walk:
     """Goes through a damaged segment and tells the batches that are right from the rest."""
 
@@ -212,6 +298,7 @@ class _Walk:
         self.good: list[tuple[int, BatchHeader, Offset]] = []  # each with the end before it
         self.damages: list[Damage] = []
         self.end = segment.base_offset
+        self.torn = False
         self._name = segment.path.rpartition("/")[2]
         self._data = segment.file.read(0, segment.size)
         self._behind = segment.behind
@@ -232,6 +319,27 @@ class _Walk:
                 self.end = Offset(header.last_offset + 1)
                 at += header.length
                 strict = self._strict
+        self._cut()
+
+    def _cut(self) -> None:
+        """What nobody was promised goes from its first bad byte to the end of the file."""
+        for number, one in enumerate(self.damages):
+            if self._promise.covers(one.first):
+                continue
+            more = self.damages[number:]
+            after = [header for at, header, _ in self.good if at > one.position]
+            self.good = [each for each in self.good if each[0] < one.position]
+            self.damages[number:] = [
+                one._replace(
+                    size_bytes=len(self._data) - one.position,
+                    behind=max(self.end, more[-1].behind),
+                    batches=len(after) + sum(each.batches for each in more),
+                    reason=f"torn: {one.reason}",
+                )
+            ]
+            self.end = one.first
+            self.torn = True
+            return
 
     def kept(self) -> list[tuple[int, int]]:
         """The stretches of bytes that are right, each from its first to behind its last."""
@@ -261,10 +369,9 @@ class _Walk:
         else:
             position = at
             behind = self._next(at)
-        why = self._promise.covers(self.end)
-        if not why:
-            behind = len(self._data)
-            reason = f"torn: {reason}"
+        apart = 1 + len([*whole_batches(self._data[position + 1 : behind], 0, self.end)])
+        if behind == len(self._data):
+            apart = max(apart, self._told(position)[1])
         self.damages.append(
             Damage(
                 file=self._name,
@@ -272,7 +379,7 @@ class _Walk:
                 size_bytes=behind - position,
                 first=self.end,
                 behind=self._offset_at(position, behind),
-                batches=1 + len([*whole_batches(self._data[position + 1 : behind], 0, self.end)]),
+                batches=apart,
                 reason=reason,
             )
         )
@@ -311,9 +418,21 @@ class _Walk:
             return self._behind
         if self._promise.synced is not None and self._promise.synced > self.end:
             return self._promise.synced
-        try:
-            header = batches.peek(self._data, position)
-        except WireError:
-            return self.end
-        known = header.base_offset == self.end
-        return Offset(header.last_offset + 1) if known else self.end
+        return self._told(position)[0]
+
+    def _told(self, position: int) -> tuple[Offset, int]:
+        """Where bad batches end by what their headers say, as long as one follows the other from
+        `position` on, and how many do.
+        """
+        end, number = self.end, 0
+        while position < len(self._data):
+            try:
+                header = batches.peek(self._data, position)
+            except WireError:
+                break
+            if header.base_offset != end:
+                break
+            end = Offset(header.last_offset + 1)
+            position += header.length
+            number += 1
+        return end, number

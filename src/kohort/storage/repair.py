@@ -4,11 +4,13 @@ Nothing is thrown away: a file that changes is copied aside first, as `<name>.da
 are lost are noted as a hole and never given out again.
 """
 
+from collections.abc import Iterable, Mapping
+
 from kohort.storage import checkpoints
 from kohort.storage.files import File, Files, free_name, set_aside
 from kohort.storage.holes import survey
 from kohort.storage.inspection import Inspected, noted_points
-from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_stem
+from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_stem, segment_bases
 from kohort.terms import Offset
 
 _COPY_BYTES = 1 << 20
@@ -35,9 +37,52 @@ def repair(files: Files, path: str, found: Inspected) -> None:
         stem = file_stem(found.synced)
         files.open(f"{folder}/{stem}{LOG_SUFFIX}").close()
         holes.append((end, found.synced))
+        end = found.synced
     if holes:
         checkpoints.write_holes(files, folder, holes)
     files.sync_directory(folder)
+    if found.clean and found.synced not in (None, end):
+        _sync_last(files, folder)
+        _note_points(files, path, {found.name: end})
+
+
+def repair_directory(
+    files: Files, path: str, found: Inspected, partitions: Iterable[Inspected]
+) -> None:
+    """Give up checkpoint files of the directory. What they said is written anew of `partitions`,
+    which are whole by now. May raise OSError: then it can be done again.
+    """
+    for name in found.aside:
+        files.rename(f"{path}/{name}", f"{path}/{free_name(files, path, name)}")
+    files.sync_directory(path)
+    if checkpoints.RECOVERY_POINTS not in found.aside:
+        return
+    points = {}
+    for one in partitions:
+        folder = f"{path}/{one.name}"
+        if segment_bases(files.names(folder)):
+            _sync_last(files, folder)
+            points[one.name] = survey(files, folder, one.expected_start).end
+    _note_points(files, path, points)
+
+
+def _sync_last(files: Files, folder: str) -> None:
+    """Before it is noted up to where a log is on the disk: closed segments have been synced."""
+    last = segment_bases(files.names(folder))[-1]
+    file = files.open(f"{folder}/{file_stem(last)}{LOG_SUFFIX}")
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
+def _note_points(files: Files, path: str, points: Mapping[str, Offset]) -> None:
+    noted = noted_points(files, path)
+    for name, end in points.items():
+        place = checkpoints.split_name(name)
+        if place is not None:
+            noted[place] = end
+    checkpoints.write_recovery_points(files, path, noted)
 
 
 def _keep(files: Files, folder: str, base: Offset, stretches: list[tuple[int, int]]) -> None:
