@@ -83,6 +83,7 @@ class Serve(Command):
             listen = args.listen or _listener(config)
             data_dir = _data_dir(args, config)
             _check_advertised(config)
+            _check_versions(config)
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
             return USAGE
@@ -130,6 +131,12 @@ def _check_advertised(config: "BrokerConfig") -> None:
     from kohort.config.listeners import advertised_address
 
     advertised_address(config)
+
+
+def _check_versions(config: "BrokerConfig") -> None:
+    from kohort.wire.offered import offered_versions
+
+    offered_versions(config.api_versions_max)
 
 
 def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:

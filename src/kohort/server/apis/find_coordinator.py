@@ -43,9 +43,7 @@ def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: s
     try:
         found = _found(node, client, key_type, key)
     except ApiError as error:
-        unsupported.warn_if_not_built(
-            node.cluster.observe, FindCoordinatorRequest.name, client, error
-        )
+        unsupported.warn_if_not_built(node.cluster.observe, "FindCoordinator", client, error)
         return Coordinator(
             key=key,
             node_id=-1,
