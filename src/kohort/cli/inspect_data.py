@@ -20,7 +20,7 @@ class InspectData(Command):
         "Every batch of every log is read. Without --repair nothing is changed, and a broker may "
         "be running, though what it is writing may look torn. With --repair no broker may be "
         "running: what is damaged is given up, after the file was copied to <name>.damaged. "
-        "The exit code is 1 when something is damaged and stays so."
+        "The exit code is 1 when something is damaged and stays so, or when there are no logs."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort inspect data ./data",
@@ -92,6 +92,8 @@ def looked_at(
 
     names = [name for name in files.names(path) if is_partition(files, path, name)]
     found = list(inspect_all(files, path, names, _topics(path)))
+    if not found:
+        raise StorageError(f"{path} holds no logs of partitions")
     failed = {}
     for one in found:
         if mend and one.damages:
@@ -195,19 +197,22 @@ def _print(
 
 
 def _summary(found: "list[Inspected]", *, mended: bool) -> str:
+    total = len(found)
     damages = [damage for one in found for damage in one.damages]
     if not damages:
-        return f"All {len(found)} partitions are whole."
+        return "The one partition is whole." if total == 1 else f"All {total} partitions are whole."
     partitions = sum(1 for one in found if one.damages)
+    which = f"{partitions} of {_many(total, 'partition')} {'is' if partitions == 1 else 'are'}"
     batches = sum(damage.batches for damage in damages)
     offsets = sum(damage.behind - damage.first for damage in damages)
-    what = f"{batches} batches and up to {offsets} records"
+    what = f"{_many(batches, 'batch', 'batches')} and up to {_many(offsets, 'record')}"
     if mended:
-        return f"{partitions} of {len(found)} partitions are repaired; {what} were given up."
-    return (
-        f"{partitions} of {len(found)} partitions are damaged; "
-        f"--repair would give up {what}, and nothing has been changed."
-    )
+        return f"{which} repaired; {what} were given up."
+    return f"{which} damaged; --repair would give up {what}, and nothing has been changed."
+
+
+def _many(number: int, one: str, more: str = "") -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _offsets(damage: "Damage") -> str:
