@@ -23,7 +23,7 @@ from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.standing import Note
 from kohort.spark.tables import arrow_reader
 from kohort.spark.tables.adding import Summary
-from kohort.spark.tables.catalog import known_tables
+from kohort.spark.tables.catalog import SHORT, known_tables
 from kohort.spark.tables.manifest import Gold, Part, Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
@@ -124,13 +124,15 @@ def test_show_holds_no_more_in_memory_than_it_shows(kohort, tmp_path, monkeypatc
 def test_columns_that_are_shown_are_there():
     for name, columns in show.SHOWN.items():
         assert set(columns) <= set(known_tables()[name].names), name
-    assert set(show.SHORT.values()) | set(show.LATEST) <= set(known_tables())
+    assert set(SHORT) | set(show.LATEST) <= set(known_tables())
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [
         (["show", "foo"], 1, "no table is called 'foo', expected one of records, end_offsets, "),
+        (["show", "deletabl"], 1, "no table is called 'deletabl': did you mean deletable?"),
+        (["show", "foo"], 1, ", deletable"),
         (["show", "lagg"], 1, "no table is called 'lagg': did you mean lag?"),
         (["show", "lag", "--group", "c"], 1, "no group is called 'c' in "),
         (["show", "status"], 1, "has no table status yet: the next `kohort pipeline run`"),
