@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kohort.coordinator.deadlines import Deadlines
+from kohort.coordinator.deadlines import Deadlines, Session
 
 
 def due(deadlines, now):
@@ -118,3 +118,14 @@ def test_what_was_met_last_can_be_put_off():
     deadlines.put_off(12)
     assert due(deadlines, 14) == []
     assert due(deadlines, 15) == ["a"]
+
+
+def test_a_sign_of_life_begins_a_session_anew():
+    deadlines = Deadlines()
+    session = Session(("session", "g", "a"), 30)
+    deadlines.renew(session, 100)
+    assert deadlines.at(session.key) == 130
+    deadlines.renew(session, 120)
+    assert deadlines.at(session.key) == 150
+    deadlines.renew(session._replace(timeout_ms=5), 121)
+    assert (deadlines.at(session.key), deadlines.wake_at()) == (126, 126)

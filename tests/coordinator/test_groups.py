@@ -1,8 +1,9 @@
 """The groups of a shard, by id and by kind."""
 
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.group import OtherGroup
 from kohort.coordinator.groups import Groups
-from kohort.terms import GroupType
+from kohort.terms import GroupId, GroupType, Millis
 
 
 def test_groups_by_id_and_by_kind() -> None:
@@ -14,3 +15,11 @@ def test_groups_by_id_and_by_kind() -> None:
     groups.remove("s")
     groups.remove("s")
     assert list(groups) == []
+
+
+def test_a_group_that_only_holds_offsets() -> None:
+    groups = Groups()
+    groups.add_for_offsets(GroupId("g"), Millis(7))
+    group = groups.classic(GroupId("g"))
+    assert isinstance(group, ClassicGroup)
+    assert (group.is_simple, group.state_timestamp) == (True, 7)

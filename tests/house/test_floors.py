@@ -56,6 +56,8 @@ PURE = (
 STRANGERS = [
     ("kohort.coordinator", "kohort.storage", "runtime introduces them"),
     ("kohort.storage", "kohort.coordinator", "runtime introduces them"),
+    ("kohort.coordinator.offsets", "kohort.coordinator.classic", "any kind of group has offsets"),
+    ("kohort.coordinator.offsets", "kohort.coordinator.consumer", "any kind of group has offsets"),
     ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),
     ("kohort.client", "kohort.storage", "a client never reads a broker's files"),
     ("kohort.cli", "kohort.storage", "commands never read a broker's files"),

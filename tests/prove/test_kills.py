@@ -104,6 +104,8 @@ def promised(members: list[Member]) -> dict[tuple[str, int], int]:
     for member in members:
         for commit in member.notes("committed"):
             for partition, offset in commit:
+                if offset < 0:
+                    continue  # librdkafka also tells of partitions that it had nothing to commit for
                 key = ("t", partition)
                 highest[key] = max(highest.get(key, 0), offset)
     return highest

@@ -305,13 +305,12 @@ class Newer(Counter):
         raise WireError("version 99 of a record, expected at most 3")
 
 
-def test_a_log_with_records_of_an_unknown_version_is_not_looked_for_elsewhere() -> None:
-    """NOT_COORDINATOR would send its clients to find the coordinator, which is here, for ever."""
+def test_a_log_with_records_of_an_unknown_version_is_refused_as_upstream_does() -> None:
     log = MemoryLog()
     log.append(batch.build([(b"a", b"1")], 0), 1)
     desk = Desk(log, machine=Newer)
     assert (desk.driver.condition, desk.driver.wake_at()) == (Condition.FAILED, None)
-    assert desk.ask() == "COORDINATOR_NOT_AVAILABLE"
+    assert desk.ask() == "NOT_COORDINATOR"
 
 
 def test_a_failed_sync_refuses_those_who_have_just_arrived() -> None:

@@ -6,12 +6,19 @@ Cancelling, or an earlier time, leaves places behind, which are dropped when the
 """
 
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from kohort.terms import GroupId, Millis
 
 Key = tuple[Any, ...]
 """The kind of a deadline, its group, and whatever distinguishes it from others of its kind."""
+
+
+class Session(NamedTuple):
+    """The deadline that a sign of life of a member moves, and how far."""
+
+    key: Key
+    timeout_ms: int
 
 
 class _Deadline:
@@ -48,6 +55,16 @@ class Deadlines:
             return
         self._deadlines[key] = deadline = _Deadline(at, details)
         self._push(deadline, key)
+
+    def renew(self, session: Session, now: Millis) -> None:
+        """A member has shown that it is alive: begin its session anew."""
+        key, timeout_ms = session
+        at = Millis(now + timeout_ms)
+        known = self._deadlines.get(key)
+        if known is not None and known.at <= at:
+            known.at = at  # as `set` does; nearly every heartbeat ends here
+        else:
+            self.set(key, at)
 
     def cancel(self, key: Key) -> None:
         self._deadlines.pop(key, None)

@@ -1,8 +1,6 @@
 """The questions that every kind of group answers: classic, consumer, and those of other brokers."""
 
-from typing import NamedTuple
-
-from kohort.coordinator.deadlines import Key
+from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
@@ -12,13 +10,6 @@ from kohort.wire.messages import consumer_group_describe
 from kohort.wire.messages import describe_groups as classic_describe
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 from kohort.wire.messages.offset_fetch import OffsetFetchRequestGroup
-
-
-class Session(NamedTuple):
-    """The deadline that a sign of life of a member moves, and how far."""
-
-    key: Key
-    timeout_ms: int
 
 
 class Group:

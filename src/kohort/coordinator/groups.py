@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.group import Group
-from kohort.terms import GroupId
+from kohort.terms import GroupId, Millis
 
 
 class Groups:
@@ -45,6 +45,10 @@ class Groups:
     def add(self, group: Group) -> None:
         """Take in a group, in the place of any other group with its id."""
         self.by_id[group.id] = group
+
+    def add_for_offsets(self, group_id: GroupId, now: Millis) -> None:
+        """Make a group that only holds offsets: a classic one that nobody has joined."""
+        self.add(ClassicGroup(group_id, now))
 
     def remove(self, group_id: GroupId) -> None:
         """Forget a group; one that is not there is forgotten already."""

@@ -194,7 +194,8 @@ class PartitionDriver(Generic[M]):
             self._loading = None
             self.condition = Condition.FAILED
             again = isinstance(error, StorageError)
-            self._unread = not again
+            # Of records in a layout that nobody knows upstream says NOT_COORDINATOR as well.
+            self._unread = not again and not isinstance(error, WireError)
             self._retry_at = Millis(now + RETRY_MS) if again else None
             self._observe.error(
                 f"{self.name} cannot be loaded, its calls are refused"

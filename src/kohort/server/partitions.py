@@ -203,7 +203,7 @@ class Partition:
         if offset > self.log.start:
             try:
                 self.log.truncate_before(Offset(offset))
-            except StorageError as error:
+            except (Broken, StorageError) as error:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self.log.start
 

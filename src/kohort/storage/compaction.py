@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from kohort.errors import StorageError
 from kohort.storage.files import File, Files
 from kohort.storage.segment import Segment, file_stem
-from kohort.storage.segments import CLEANED_SUFFIX, SWAP_SUFFIX, SegmentLog
+from kohort.storage.segments import CLEANED_SUFFIX, SegmentLog
+from kohort.storage.swaps import SWAP_SUFFIX
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import DELETE_HORIZON, BatchHeader, Record

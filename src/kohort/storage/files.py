@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Protocol
 
+DAMAGED_SUFFIX = ".damaged"
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
@@ -266,3 +267,21 @@ def replace_whole(files: Files, directory: str, name: str, content: bytes) -> No
         file.close()
     files.rename(temporary, f"{directory}/{name}")
     files.sync_directory(directory)
+
+
+def set_aside(files: Files, directory: str, name: str) -> str:
+    """Give a damaged file another name beside its own, and return that: nothing is thrown away."""
+    aside = free_name(files, directory, name)
+    files.rename(f"{directory}/{name}", f"{directory}/{aside}")
+    return aside
+
+
+def free_name(files: Files, directory: str, name: str) -> str:
+    """The name for a damaged file that nobody has yet: `<name>.damaged`, `<name>.damaged.2` …"""
+    names = files.names(directory)
+    aside = name + DAMAGED_SUFFIX
+    number = 1
+    while aside in names:
+        number += 1
+        aside = f"{name}{DAMAGED_SUFFIX}.{number}"
+    return aside

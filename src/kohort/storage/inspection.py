@@ -13,7 +13,7 @@ from kohort.storage import checkpoints
 from kohort.storage.files import Files
 from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
-from kohort.storage.segments import SWAP_SUFFIX
+from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
 from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
@@ -54,6 +54,7 @@ class Inspected:
     kept: dict[Offset, list[tuple[int, int]]] = field(default_factory=dict)
     aside: list[str] = field(default_factory=list)
     missing: bool = False
+    wrong_start: bool = False  # the directory's checkpoint has one that cannot be
 
 
 def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset) -> Inspected:
@@ -79,11 +80,9 @@ def inspect_log(files: Files, folder: str, promise: Promise, known_start: Offset
         strict = holes if behind is None and promise != NOTHING else None
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
         segment.file.close()
-    found.end = end or Offset(0)
-    if promise.clean and bases and found.start > max(found.end, known_start):
-        reason = f"the log begins at offset {found.start}, it ends at {found.end}"
-        _set_aside(found, checkpoints.START_OFFSETS, f"{reason} and was closed in order")
-        found.start = known_start
+    found.end = (end or Offset(0)) if bases else Offset(0)
+    if promise.forbids_start(found.start, found.end):
+        _note_wrong_start(files, folder, known_start, found)
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
     _look_at_end(found, promise)
@@ -161,11 +160,9 @@ def _set_aside(found: Inspected, name: str, reason: str) -> None:
 
 def _look_at_swap(files: Files, folder: str, name: str, found: Inspected) -> None:
     base = segment_bases([name.removesuffix(".swap")])[0]
-    segment = Segment(files, folder, base, interval=1 << 30, suffix=SWAP_SUFFIX)
-    segment.scan(check=True)
-    segment.file.close()
-    if segment.damage:
-        _set_aside(found, name, f"a finished cleaning cannot be put in place: {segment.damage}")
+    _, reason = look_at_swap(files, folder, base)
+    if reason:
+        _set_aside(found, name, f"a finished cleaning cannot be put in place: {reason}")
 
 
 def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: Promise) -> Offset:
@@ -185,6 +182,19 @@ def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: 
     found.damages += walk.damages
     last = walk.damages[-1]
     return last.behind if last.position + last.size_bytes == segment.size else walk.end
+
+
+def _note_wrong_start(files: Files, folder: str, known_start: Offset, found: Inspected) -> None:
+    """The log begins behind its end, though something of it was synced: where, is not known."""
+    reason = (
+        f"the log begins at offset {found.start}, and ends at {found.end}; "
+        "deleted records may come back"
+    )
+    found.damages.append(Damage(checkpoints.START_OFFSETS, 0, 0, Offset(0), Offset(0), 0, reason))
+    if checkpoints.START_OFFSETS in files.names(folder):
+        found.aside.append(checkpoints.START_OFFSETS)
+    found.wrong_start = known_start > found.end
+    found.start = Offset(0)
 
 
 def _look_at_end(found: Inspected, promise: Promise) -> None:

@@ -36,6 +36,16 @@ class Promise:
             return f"offsets before {self.synced} have been synced"
         return "the log was closed in order" if self.clean else ""
 
+    def forbids_start(self, start: Offset, end: Offset) -> str:
+        """Why a log that ends at `end` cannot begin at `start`, or "". A start is noted only when
+        everything before it is synced.
+        """
+        if start <= end:
+            return ""
+        if self.synced:
+            return f"offsets before {self.synced} have been synced"
+        return "the log was closed in order" if self.clean and end else ""
+
 
 NOTHING = Promise()
 

@@ -5,13 +5,12 @@ are lost are noted as a hole and never given out again.
 """
 
 from kohort.storage import checkpoints
-from kohort.storage.files import File, Files
+from kohort.storage.files import File, Files, free_name, set_aside
 from kohort.storage.holes import survey
 from kohort.storage.inspection import Inspected, noted_points
 from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_stem
 from kohort.terms import Offset
 
-DAMAGED_SUFFIX = ".damaged"
 _COPY_BYTES = 1 << 20
 
 
@@ -24,7 +23,11 @@ def repair(files: Files, path: str, found: Inspected) -> None:
         return
     folder = f"{path}/{found.name}"
     for name in found.aside:
-        files.rename(f"{folder}/{name}", _free_name(files, folder, name))
+        set_aside(files, folder, name)
+    if found.wrong_start:
+        starts = checkpoints.start_offsets(files, path)
+        kept = {one: at for one, at in starts.items() if one != checkpoints.split_name(found.name)}
+        checkpoints.write_start_offsets(files, path, kept)
     for base, stretches in found.kept.items():
         _keep(files, folder, base, stretches)
     holes, end, _ = survey(files, folder, found.expected_start)
@@ -43,7 +46,7 @@ def _keep(files: Files, folder: str, base: Offset, stretches: list[tuple[int, in
     path = f"{folder}/{name}"
     damaged = files.open(path)
     try:
-        aside = _free_name(files, folder, name)
+        aside = f"{folder}/{free_name(files, folder, name)}"
         _copy(files, damaged, aside, [(0, damaged.size())])
         _copy(files, damaged, f"{path}.tmp", stretches)
     finally:
@@ -67,14 +70,3 @@ def _copy(files: Files, source: File, path: str, stretches: list[tuple[int, int]
         target.sync()
     finally:
         target.close()
-
-
-def _free_name(files: Files, folder: str, name: str) -> str:
-    """A name beside the file that nobody has."""
-    names = files.names(folder)
-    aside = name + DAMAGED_SUFFIX
-    number = 1
-    while aside in names:
-        number += 1
-        aside = f"{name}{DAMAGED_SUFFIX}.{number}"
-    return f"{folder}/{aside}"

@@ -18,7 +18,7 @@ from struct import Struct
 
 from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
-from kohort.storage.files import Files
+from kohort.storage.files import Files, set_aside
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
 from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
 from kohort.storage.segment import (
@@ -28,12 +28,12 @@ from kohort.storage.segment import (
     file_stem,
     segment_bases,
 )
+from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import PREFIX_SIZE, BatchHeader
 
 CLEANED_SUFFIX = ".log.cleaned"
-SWAP_SUFFIX = ".log.swap"
 _DELETED_SUFFIX = ".deleted"
 _OURS = re.compile(r"[0-9]{20}\.")
 _READ_BYTES = 1 << 20
@@ -91,24 +91,25 @@ class SegmentLog:
         names = self._files.names(self.directory)
         ours = [name for name in names if _OURS.match(name)]
         for name in ours:
-            if name.endswith((CLEANED_SUFFIX, _DELETED_SUFFIX)):
-                self._files.unlink(f"{self.directory}/{name}")
-        for name in ours:
             if name.endswith(SWAP_SUFFIX):
                 self._finish_swap(name)
+        for name in ours:
+            if name.endswith((CLEANED_SUFFIX, _DELETED_SUFFIX)):
+                self._files.unlink(f"{self.directory}/{name}")
 
     def _finish_swap(self, name: str) -> None:
-        """Put a finished cleaning in the place of the segments that it covers."""
+        """Put a finished cleaning in the place of the segments that it covers, if it is one."""
         base = Offset(int(name.removesuffix(SWAP_SUFFIX)))
-        swapped = Segment(
-            self._files, self.directory, base, self.config.index_interval_bytes, SWAP_SUFFIX
-        )
-        bad = swapped.scan(check=True)
-        swapped.file.close()
-        if bad is not None:
-            raise Broken(f"{self.directory}/{name} is damaged at byte {bad[0]}: {bad[1]}")
-        covered = [offset for offset in self._segment_bases() if base <= offset < swapped.end]
-        self.put_in_place(base, covered)
+        covered, reason = look_at_swap(self._files, self.directory, base)
+        if not reason:
+            self.put_in_place(base, covered)
+            return
+        path = f"{self.directory}/{name}"
+        if base not in covered:
+            raise Broken(f"{path} cannot be put in place: {reason}; what it replaces is gone")
+        aside = set_aside(self._files, self.directory, name)
+        self._files.sync_directory(self.directory)
+        self.notices.append(f"{path} is set aside as {aside}, the old segments stay: {reason}")
 
     def put_in_place(self, base: Offset, covered: list[Offset]) -> None:
         """The last steps of a cleaning, in an order that a crash at any point can go on from.
@@ -153,34 +154,30 @@ class SegmentLog:
 
     def _load_start(self, known_start: Offset, promise: Promise) -> None:
         folder = checkpoints.split_name(self.directory.rpartition("/")[2])
-        noted = checkpoints.start_offsets(self._files, self.directory)
-        own = noted.get(folder, Offset(0)) if folder else Offset(0)
-        if promise.clean and own > self.end and self._segments:
-            raise Broken(
-                f"{self.directory}/{checkpoints.START_OFFSETS}: the log begins at offset {own}, "
-                f"it ends at {self.end} and was closed in order"
-            )
+        starts = checkpoints.start_offsets(self._files, self.directory)
+        own = starts.get(folder, Offset(0)) if folder else Offset(0)
         start = max(known_start, own)
-        self._check_ends(start, promise)
+        noted = self.directory if own == start else self.directory.rpartition("/")[0]
+        self._check_ends(start, f"{noted}/{checkpoints.START_OFFSETS}", promise)
         if not self._segments:
             self._start_anew(start)
         self.start = max(start, self._segments[0].base_offset)
         if self.start > self.end:
             # What stood before the start was lost unsynced; offsets must not be given out twice.
-            if self.size_bytes:
-                self.notices.append(
-                    f"{self.directory} ends at offset {self.end} and begins at {self.start}: "
-                    f"its {self.size_bytes} bytes are given up"
-                )
-            for segment in self._segments:
-                self._unlink_segment(segment)
-            self._segments, self._bases = [], []
+            self._set_aside(len(self._segments))
             self._start_anew(self.start)
-        self._drop_before_start()
+        self._set_aside(self._count_before_start())
 
-    def _check_ends(self, start: Offset, promise: Promise) -> None:
-        """Raises Broken when the first segments are missing, or the last."""
+    def _check_ends(self, start: Offset, noted: str, promise: Promise) -> None:
+        """Raises Broken when the first segments are missing, or the last, or when the file `noted`
+        lets the log begin where it cannot: a start is noted only when all before it is synced.
+        """
         synced = promise.synced
+        why = promise.forbids_start(start, self.end)
+        if why:
+            raise Broken(
+                f"{noted}: {self.directory} begins at offset {start}, it ends at {self.end}: {why}"
+            )
         if synced is None or synced <= start:
             return
         if self.end < synced:
@@ -191,6 +188,28 @@ class SegmentLog:
         first = self._bases[0]
         if first > start and (start, first) not in self._holes:
             raise Broken(f"{self.directory} begins at offset {first}, expected {start}")
+
+    def _set_aside(self, count: int) -> None:
+        """Take the first segments out of the log while it is opened, for it begins behind them.
+
+        A crash may have interrupted their removal, or the noted start is wrong: so they are kept.
+        """
+        going, behind = self._segments[:count], [*self._bases[1:], self.end]
+        size = sum(segment.size for segment in going)
+        for segment in going:
+            segment.file.close()
+            if segment.size:
+                set_aside(self._files, self.directory, segment.path.rpartition("/")[2])
+                self._unlink_indexes(segment.base_offset)
+            else:
+                self._unlink_segment(segment)
+        if size:
+            self.notices.append(
+                f"{self.directory} begins at offset {self.start}: {count} files of {size} bytes, "
+                f"offsets {going[0].base_offset} to {behind[count - 1] - 1}, are set aside"
+            )
+        del self._segments[:count]
+        del self._bases[:count]
 
     def _start_anew(self, base: Offset) -> None:
         self._add(self._opened(base))
@@ -417,6 +436,8 @@ class SegmentLog:
     def truncate_before(self, offset: Offset) -> None:
         if offset <= self.start:
             return
+        if offset > self.synced:
+            self.sync()  # a start beyond the end of what a crash leaves would be taken for damage
         self._move_start(min(offset, self.end))
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
@@ -464,11 +485,14 @@ class SegmentLog:
             raise StorageError(f"{self.directory}: old segments not removed: {error}") from error
 
     def _drop_before_start(self) -> None:
-        while len(self._segments) > 1 and self._bases[1] <= self.start:
+        for _ in range(self._count_before_start()):
             self._unlink_segment(self._segments[0])
             # Not closed: a sync on another thread may be using it.
             del self._segments[0]
             del self._bases[0]
+
+    def _count_before_start(self) -> int:
+        return max(0, bisect_right(self._bases, self.start) - 1)
 
     def _unlink_segment(self, segment: Segment) -> None:
         self._files.unlink(segment.path)

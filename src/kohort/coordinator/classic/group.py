@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
 from kohort.coordinator.classic.records import tombstone
+from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
-from kohort.coordinator.group import Group, Session
+from kohort.coordinator.group import Group
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.java import hash_order, text_hash

@@ -10,8 +10,9 @@ from collections.abc import Set as AbstractSet
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import tombstones
 from kohort.coordinator.consumer.target import NOTHING, Target
+from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
-from kohort.coordinator.group import Group, Session
+from kohort.coordinator.group import Group
 from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode

@@ -46,7 +46,7 @@ def quiet_answer(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbeat
 class Quiet:
     """What a quiet heartbeat rests on."""
 
-    __slots__ = ("_group", "_key", "_member", "_settings", "_state", "_timeout_ms", "answer")
+    __slots__ = ("_group", "_member", "_session", "_settings", "_state", "answer")
 
     def __init__(self, state: State, group: ConsumerGroup, member: Member) -> None:
         self.answer = quiet_answer(group, member)
@@ -54,7 +54,7 @@ class Quiet:
         self._group = group
         self._member = member
         self._settings = group.settings
-        self._key, self._timeout_ms = timers.session_of(group, member)
+        self._session = timers.session_of(group, member)
 
     def renew(self, state: State, now: Millis) -> bool:
         """Take the heartbeat once more; False when it must take the normal path."""
@@ -67,7 +67,7 @@ class Quiet:
             or not group.at_rest(member)
         ):
             return False
-        state.deadlines.set(self._key, Millis(now + self._timeout_ms))
+        state.deadlines.renew(self._session, now)
         return True
 
 

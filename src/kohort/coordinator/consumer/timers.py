@@ -1,12 +1,12 @@
 """The deadlines of the members of consumer groups: a session for each, and the time it has for
 giving up partitions that go to others.
 
-Only `renew` begins a session anew, whoever has heard from the member.
+Only `Deadlines.renew` begins a session anew, whoever has heard from the member.
 """
 
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member, MemberState
-from kohort.coordinator.group import Session
+from kohort.coordinator.deadlines import Session
 from kohort.coordinator.state import State
 from kohort.terms import MemberId, Millis
 
@@ -15,8 +15,7 @@ SESSION, REVOCATION = "consumer session", "consumer revocation"
 
 def renew(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
     """The member has shown that it is alive: begin its session anew."""
-    session = session_of(group, member)
-    state.deadlines.set(session.key, Millis(now + session.timeout_ms))
+    state.deadlines.renew(session_of(group, member), now)
 
 
 def session_of(group: ConsumerGroup, member: Member) -> Session:

@@ -4,8 +4,9 @@ A refusal of the caller concerns every partition and is raised; a refusal of one
 in the answer.
 """
 
+from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call, Effects, Reply
-from kohort.coordinator.group import Group, Session
+from kohort.coordinator.group import Group
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
@@ -79,7 +80,7 @@ def _check_caller(state: State, call: Call[OffsetCommitRequest], now: Millis) ->
     if group is not None:
         session = _check_member(state, group, call)
         if session is not None:
-            state.deadlines.set(session.key, Millis(now + session.timeout_ms))
+            state.deadlines.renew(session, now)
     elif epoch >= 0:
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION,

@@ -1,6 +1,5 @@
 """Offsets and the log: the record that ends an offset, and the replay of records about offsets."""
 
-from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.effects import Producer
 from kohort.coordinator.state import State
 from kohort.records.codec import Record
@@ -41,7 +40,7 @@ def replay(
             topic_id=NO_TOPIC_ID,
         )
     if state.groups.get(group_id) is None:
-        state.groups.add(ClassicGroup(group_id, Millis(value.commit_timestamp)))
+        state.groups.add_for_offsets(group_id, Millis(value.commit_timestamp))
     partition = key.topic, key.partition
     if producer is None:
         state.offsets.put(group_id, partition, value, offset)

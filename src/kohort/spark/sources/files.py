@@ -16,7 +16,7 @@ import google_crc32c
 
 from kohort.storage.files import DiskFile, DiskFiles
 from kohort.storage.segment import LOG_SUFFIX
-from kohort.storage.segments import SWAP_SUFFIX
+from kohort.storage.swaps import SWAP_SUFFIX
 from kohort.wire.batch import DELETE_HORIZON, HEADER_SIZE, PREFIX_SIZE
 
 INDEX_SUFFIX = ".index"
