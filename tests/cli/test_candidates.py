@@ -137,7 +137,6 @@ def test_a_file_or_names(kohort):
 @pytest.mark.parametrize(
     ("text", "candidates"),
     [
-        (b"", []),
         (b"a\nb\n\na\n", [Candidate("a"), Candidate("b")]),
         ("a\u2028b\x0b\r\nc".encode(), [Candidate("a\u2028b\x0b"), Candidate("c")]),
         (b'["a"]', [Candidate("a")]),
@@ -157,6 +156,7 @@ def test_what_a_file_may_hold(tmp_path, text, candidates):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (b"", "is empty, expected groups to delete"),
         (b"[1", "begins as JSON, but is none"),
         (b"{}", "has no list of groups"),
         (b"[1]", "row 1 of"),
@@ -177,3 +177,30 @@ def test_a_file_that_is_not_there(kohort):
     assert kohort("groups", "delete", "--from", "no/such").complaints == [
         "kohort: cannot read no/such: No such file or directory"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "GROUP    TYPE      STATE  PROTOCOL\nbilling  consumer  Empty  consumer\n",
+            "looks like a",
+        ),
+        ("GROUP  STATE\na      Empty\n", "stdin looks like a printed table, use --format json"),
+        ("GROUP_ID  TYPE  STATE  DELETABLE\na  classic  Empty  yes\n", "a printed table, use"),
+        ("", "stdin is empty, expected groups to delete"),
+        (" \n\n", "stdin is empty, expected groups to delete"),
+    ],
+)
+def test_what_names_no_groups_is_a_wrong_call(kohort, monkeypatch, text, words):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    ran = kohort("groups", "delete", "--from", "-", "--yes", "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.complaints
+    assert words in line
+
+
+def test_a_group_may_be_called_as_a_header_is(tmp_path):
+    file = tmp_path / "ids"
+    file.write_text("GROUP\nSTATE\n")
+    assert [one.group_id for one in read_candidates(str(file))] == ["GROUP", "STATE"]

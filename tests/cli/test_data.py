@@ -183,7 +183,7 @@ def test_nobody_there(kohort, argv, monkeypatch):
     [
         (("produce", "t", "--key-separator", ""), "--key-separator is empty, expected a text"),
         (("produce", "t", "--bootstrap-server", "x:y"), "--bootstrap-server: 'x:y' is not an addr"),
-        (("consume", "t", "--max", "0"), "'0' is not a number, expected one above 0"),
+        (("consume", "t", "--max", "0"), "0 is too small, expected at least 1"),
     ],
 )
 def test_wrong_calls(kohort, argv, words):

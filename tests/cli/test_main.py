@@ -107,6 +107,11 @@ def test_it_runs_as_a_module(program):
     ("argv", "words"),
     [
         (["nonsense"], "invalid choice: 'nonsense'"),
+        (["group", "list"], "did you mean groups? (see kohort --help)"),
+        (
+            ["groups", "list", "--boostrap-server", "x"],
+            "x; did you mean --bootstrap-server? (see kohort groups list --help)",
+        ),
         (["groups", "list", "--state", "foo"], "'foo' is not a group state, expected one of Prep"),
         (["groups", "list", "--state", ""], "'' is not a group state"),
         (["groups", "list", "--type", "a,b"], "'a' is not a group type, expected one of classic, "),

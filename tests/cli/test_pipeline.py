@@ -23,7 +23,7 @@ from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.standing import Note
 from kohort.spark.tables import arrow_reader
 from kohort.spark.tables.adding import Summary
-from kohort.spark.tables.catalog import known_tables
+from kohort.spark.tables.catalog import SHORT, known_tables
 from kohort.spark.tables.manifest import Gold, Part, Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
@@ -124,19 +124,21 @@ def test_show_holds_no_more_in_memory_than_it_shows(kohort, tmp_path, monkeypatc
 def test_columns_that_are_shown_are_there():
     for name, columns in show.SHOWN.items():
         assert set(columns) <= set(known_tables()[name].names), name
-    assert set(show.SHORT.values()) | set(show.LATEST) <= set(known_tables())
+    assert set(SHORT) | set(show.LATEST) <= set(known_tables())
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [
         (["show", "foo"], 1, "no table is called 'foo', expected one of records, end_offsets, "),
+        (["show", "deletabl"], 1, "no table is called 'deletabl': did you mean deletable?"),
+        (["show", "foo"], 1, ", deletable"),
         (["show", "lagg"], 1, "no table is called 'lagg': did you mean lag?"),
         (["show", "lag", "--group", "c"], 1, "no group is called 'c' in "),
         (["show", "status"], 1, "has no table status yet: the next `kohort pipeline run`"),
         (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected of partiti"),
         (["show", "records", "--group", "g"], 2, "table records has no groups, so --group cannot"),
-        (["show", "lag", "--limit", "0"], 2, "'0' is not a number, expected one above 0"),
+        (["show", "lag", "--limit", "0"], 2, "0 is too small, expected at least 1"),
         (["run"], 2, "the following arguments are required: --source"),
         (["run", "--source", "x:y"], 1, "'x:y' is not a source, expected one of log:DIRECTORY, "),
         (["run", "--source", "log:x", "--every", "5s"], 2, "--every is for --stream"),
@@ -289,6 +291,22 @@ def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
     )
     shown = kohort("pipeline", "show", "end_offsets", "--out", str(tmp_path), "--format", "json")
     assert [one["end_offset"] for one in shown.json] == [1, 1]
+
+
+@pytest.mark.parametrize("place", ["first", "noun", "environment"])
+def test_snapshot_takes_the_cluster_from_where_others_do(kohort, tmp_path, monkeypatch, place):
+    asked = []
+    monkeypatch.setattr(snapshots, "snapshot", lambda server, *_, **__: asked.append(server))
+    option = ("--bootstrap-server", "h:7")
+    if place == "environment":
+        monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "h:7")
+    ran = kohort(
+        *(option if place == "first" else ()),
+        "pipeline",
+        *(option if place == "noun" else ()),
+        *("snapshot", "--out", str(tmp_path)),
+    )
+    assert (ran.code, asked) == (0, ["h:7"])
 
 
 def test_progress_is_a_line_every_ten_seconds_in_a_pipe(capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """`kohort serve`: the ready line, the order of settings, a clean end, and every refusal."""
 
 import argparse
+import errno
 import os
 import re
 import select
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.waiting import SOON_S
@@ -198,3 +200,10 @@ def test_listening_beyond_this_machine_is_warned_of(tmp_path):
     assert "listening on 0.0.0.0, beyond this machine, without encryption" in said
     assert "settings that mean nothing here: background.threads" in said
     assert "settings that have no effect yet: log.preallocate" in said
+
+
+def test_a_port_for_root_is_refused_in_a_plain_sentence():
+    error = OSError(errno.EACCES, "error while attempting to bind on address ('127.0.0.1', 80)")
+    told = "cannot listen on 127.0.0.1:80: permission denied, since ports below 1024 are for root"
+    for data_dir in (None, Path("data")):
+        assert serve._os_reason(error, ("127.0.0.1", 80), data_dir) == told

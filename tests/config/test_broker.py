@@ -254,3 +254,11 @@ def test_settings_without_effect_are_known_when_they_were_set_to_something():
     given = {"log.preallocate": "true", "min.insync.replicas": "1", "num.partitions": "3"}
     assert BrokerConfig.of(given).without_effect() == ["log.preallocate"]
     assert BrokerConfig().without_effect() == []
+
+
+def test_values_of_python_stand_for_their_texts():
+    config = BrokerConfig.of({"num.partitions": 3, "auto.create.topics.enable": False})
+    assert config.num_partitions == 3
+    assert config.auto_create_topics_enable is False
+    with pytest.raises(ConfigError, match=r"num.partitions is \[3\], expected a text, a number"):
+        BrokerConfig.of({"num.partitions": [3]})

@@ -159,3 +159,7 @@ async def test_a_timer_of_the_first_life_does_not_stand_for_those_of_the_second(
         else:
             pytest.fail("no timer is set: only housekeeping would wake the broker, seconds later")
         assert (await waiting).error_code == 0
+
+
+def test_settings_may_come_by_their_names():
+    assert Broker({"num.partitions": "3"}).config.num_partitions == 3

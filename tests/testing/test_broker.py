@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 from tests.serve.talk import Talk
@@ -239,3 +240,24 @@ def test_the_admin_client_falls_back(limits):
         assert client.commit("b", "t", 4, index=1) == 0
         found = asyncio.run(_offsets(broker.bootstrap))
     assert found == {"a": {("t", 0): 3}, "b": {("t", 1): 4}, "never": {}}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"versions": {"OffsetFetc": 7}}, "no API is called OffsetFetc; did you mean OffsetFetch"),
+        ({"versions": {"OffsetFetch": 70}}, "a version of OffsetFetch from 0 to 10"),
+        ({"settings": {"num.partition": 3}}, "did you mean num.partitions"),
+        ({"settings": {"num.partitions": None}}, "num.partitions is None, expected a text"),
+        ({"data_dir": Path("d"), "in_memory": True}, "data_dir is d, not allowed with in_memory"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_starts(mistake, words):
+    with pytest.raises(KohortError, match=words):
+        Broker(**mistake)
+
+
+def test_settings_may_be_values_of_python():
+    broker = Broker({"num.partitions": 3, "auto.create.topics.enable": False})
+    assert broker.settings["num.partitions"] == "3"
+    assert broker.settings["auto.create.topics.enable"] == "false"

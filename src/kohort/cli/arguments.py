@@ -41,8 +41,10 @@ def days(text: str) -> float:
 
 
 def count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise ArgumentTypeError(f"{text!r} is not a number, expected one above 0")
+    if not (text.isascii() and text.isdigit()):
+        raise ArgumentTypeError(f"{text!r} is not a number, expected at least 1")
+    if not int(text):
+        raise ArgumentTypeError(f"{text} is too small, expected at least 1")
     return int(text)
 
 

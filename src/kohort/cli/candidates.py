@@ -5,12 +5,13 @@ be empty, and must not have committed since.
 """
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kohort.cli.command import reason
+from kohort.cli.command import WrongCallError, reason
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import GroupState
 
@@ -19,11 +20,16 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int]
 STDIN = "-"
+_TABLE = re.compile(r"\s*(GROUP|GROUP_ID) +[A-Z_]+( +[A-Z_]+)*\s*(\n|$)")  # its headers
 _LISTS = ("rows", "groups")  # where an object keeps its groups
 
 
 class CandidatesError(KohortError):
     """The file does not say which groups are meant; the text says what is wrong with it."""
+
+
+class NoGroupsError(CandidatesError, WrongCallError):
+    """What was given is empty, or is a table for people: no list of groups was meant."""
 
 
 class Candidate(NamedTuple):
@@ -55,8 +61,19 @@ def read_candidates(file: str) -> list[Candidate]:
         raise CandidatesError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise CandidatesError(f"{file} is not text in UTF-8: byte {error.start}") from None
-    found = _rows(file, text) if text.lstrip()[:1] in ("[", "{") else _lines(text)
+    if not text.strip():
+        raise NoGroupsError(f"{_shown(file)} is empty, expected groups to delete")
+    if text.lstrip()[:1] in ("[", "{"):
+        found = _rows(file, text)
+    elif _TABLE.match(text):
+        raise NoGroupsError(f"{_shown(file)} looks like a printed table, use --format json")
+    else:
+        found = _lines(text)
     return list({one.group_id: one for one in found}.values())
+
+
+def _shown(file: str) -> str:
+    return "stdin" if file == STDIN else file
 
 
 def _lines(text: str) -> list[Candidate]:

@@ -38,6 +38,10 @@ class Command:
         raise NotImplementedError
 
 
+class WrongCallError(KohortError):
+    """The command was called wrongly, which showed only when it was under way."""
+
+
 def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
     """Let a command write to stdout, and turn whatever happens meanwhile into an exit code.
 
@@ -53,7 +57,7 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
             complain(reason(error))
             if as_json and not output.has_json:
                 output.json(error_fields(error))
-            code = FAILED
+            code = USAGE if isinstance(error, WrongCallError) else FAILED
         output.end()
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has ended

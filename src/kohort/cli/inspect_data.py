@@ -24,7 +24,7 @@ class InspectData(Command):
         "Every batch of every log is read. Without --repair nothing is changed, and a broker may "
         "be running, though what it is writing may look torn. With --repair no broker may be "
         "running: what is damaged is given up, after the file was copied to <name>.damaged. "
-        "The exit code is 1 when something is damaged and stays so."
+        "The exit code is 1 when something is damaged and stays so, or when there are no logs."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort inspect data ./data",
@@ -96,6 +96,8 @@ def looked_at(
     here = inspect_directory(files, path)
     ids, lost = _topics(files, path)
     found = list(inspect_all(files, path, _folders(files, path, ids), ids, ids))
+    if not found and not here.damages and not lost:
+        raise StorageError(f"{path} holds no logs of partitions")
     failed = {one.name: one.error for one in found if one.error}
     for one in found:
         if mend and one.damages:
@@ -254,21 +256,23 @@ def _summary(found: "list[Inspected]", *, mended: bool) -> str:
     total = len(_partitions(found))
     unreadable = sum(1 for one in found if one.error)
     if not damages and unreadable:
-        return f"{unreadable} of {total} partitions cannot be read, the others are whole."
+        return f"{unreadable} of {_many(total, 'partition')} cannot be read, the others are whole."
     if not damages:
-        return f"All {total} partitions are whole."
+        return "The one partition is whole." if total == 1 else f"All {total} partitions are whole."
     partitions = sum(1 for one in _partitions(found) if one.damages)
+    which = f"{partitions} of {_many(total, 'partition')} {'is' if partitions == 1 else 'are'}"
     batches = sum(damage.batches for _, damage in damages)
     offsets = sum(
         max(0, damage.behind - max(damage.first, one.expected_start)) for one, damage in damages
     )
-    what = f"{batches} batches and up to {offsets} records"
+    what = f"{_many(batches, 'batch', 'batches')} and up to {_many(offsets, 'record')}"
     if mended:
-        return f"{partitions} of {total} partitions are repaired; {what} were given up."
-    return (
-        f"{partitions} of {total} partitions are damaged; "
-        f"--repair would give up {what}, and nothing has been changed."
-    )
+        return f"{which} repaired; {what} were given up."
+    return f"{which} damaged; --repair would give up {what}, and nothing has been changed."
+
+
+def _many(number: int, one: str, more: str = "") -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _offsets(damage: "Damage") -> str:

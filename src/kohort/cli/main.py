@@ -4,8 +4,9 @@ Only modules whose word is among the arguments are imported, so `kohort --help` 
 """
 
 import sys
-from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
@@ -35,6 +36,30 @@ FIRST = (
 
 class Parser(ArgumentParser):
     """Reports what is wrong with the arguments in one line, like every other failure."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Complains of what it does not know itself; an outer parser does not know its options."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}{self._nearest(rest)}")
+        return found, rest
+
+    def _nearest(self, given: Sequence[str]) -> str:
+        options = [one for one in self._option_string_actions if one.startswith("--")]
+        for one in given:
+            near = get_close_matches(one.partition("=")[0], options, 1)
+            if one.startswith("--") and near:
+                return f"; did you mean {near[0]}?"
+        return ""
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except ArgumentError as error:
+            near = get_close_matches(str(value), [str(one) for one in action.choices or ()], 1)
+            if not near:
+                raise
+            raise ArgumentError(action, f"{error.message}; did you mean {near[0]}?") from None
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")

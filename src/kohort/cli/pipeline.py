@@ -22,6 +22,7 @@ from kohort.cli.arguments import (
     pair,
     require,
 )
+from kohort.cli.asking import add_server, server_of
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
@@ -227,14 +228,10 @@ class Snapshot(Command):
     help: ClassVar[str] = (
         "record where the topics of a cluster end now, so that lag in seconds is exact"
     )
+    asks_a_cluster: ClassVar[bool] = True
 
     def configure(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            required=True,
-            help="a broker of the cluster, or several separated by commas",
-        )
+        add_server(parser)
         add_out(parser)
         parser.add_argument(
             "--every",
@@ -259,7 +256,7 @@ def _snapshot(args: Namespace, output: Output) -> int:
 
     every_s = None if args.every is None else args.every / 1000
     snapshot(
-        args.bootstrap_server,
+        server_of(args).text,
         args.out,
         every_s=every_s,
         count=args.count,

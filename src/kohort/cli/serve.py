@@ -83,6 +83,7 @@ class Serve(Command):
             listen = args.listen or _listener(config)
             data_dir = _data_dir(args, config)
             _check_advertised(config)
+            _check_versions(config)
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
             return USAGE
@@ -130,6 +131,12 @@ def _check_advertised(config: "BrokerConfig") -> None:
     from kohort.config.listeners import advertised_address
 
     advertised_address(config)
+
+
+def _check_versions(config: "BrokerConfig") -> None:
+    from kohort.wire.offered import offered_versions
+
+    offered_versions(config.api_versions_max)
 
 
 def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
@@ -247,9 +254,14 @@ def _os_reason(error: OSError, listen: tuple[str, int], data_dir: Path | None) -
             return f"cannot listen on {address}: the port is taken"
         case errno.EADDRNOTAVAIL:
             return f"cannot listen on {address}: no such address on this machine"
+        case errno.EACCES | errno.EPERM if error.filename is None and 0 < listen[1] < 1024:
+            why = "permission denied, since ports below 1024 are for root"
+            return f"cannot listen on {address}: {why}"
         case errno.EACCES | errno.EPERM | errno.EROFS if error.filename is not None or data_dir:
             return f"cannot write to {error.filename or data_dir}: {error.strerror}"
-    return f"cannot start on {address}: {error}"
+        case errno.EACCES | errno.EPERM:
+            return f"cannot listen on {address}: permission denied"
+    return f"cannot start on {address}: {error.strerror or error}"
 
 
 def _is_loopback(host: str) -> bool:

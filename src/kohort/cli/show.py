@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from kohort.spark.tables.arrow_reader import Rows
 
-SHORT = {"deletable": "deletable_groups"}
 LATEST = {"lag": "at"}
 """Tables that show their newest moment, unless the history is asked for."""
 _WHERE = ("group_id", "topic", "topic_partition")
@@ -87,7 +86,7 @@ def _show(args: Namespace, output: Output) -> int:
     from kohort.spark.tables.catalog import table_of
 
     tables = Tables(args.out)
-    table = table_of(args.out, tables.manifest, SHORT.get(args.table, args.table))
+    table = table_of(args.out, tables.manifest, args.table)
     names = _columns(args, table.name, table.names, as_json=output.as_json)
     if names is None:
         return USAGE

@@ -20,6 +20,7 @@ from kohort.config.settings import (
     integer,
     listing,
     long,
+    plain,
     short,
     string,
 )
@@ -276,9 +277,14 @@ class BrokerConfig:
     ignored: tuple[str, ...] = ()  # upstream's names that have no effect here
 
     @classmethod
-    def of(cls, texts: Mapping[str, str]) -> "BrokerConfig":
-        """The configuration with these settings. Raises ConfigError for the first bad one."""
-        texts = {_ALIASES.get(name, name): text for name, text in texts.items()}
+    def of(cls, texts: Mapping[str, str | float]) -> "BrokerConfig":
+        """The configuration with these settings: texts, or numbers and booleans for their texts.
+        Raises ConfigError for the first bad one.
+        """
+        return cls._of({_ALIASES.get(name, name): text for name, text in plain(texts).items()})
+
+    @classmethod
+    def _of(cls, texts: Mapping[str, str]) -> "BrokerConfig":
         values: dict[str, Value] = {}
         ignored = []
         for name, text in texts.items():

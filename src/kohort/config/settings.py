@@ -3,6 +3,7 @@
 A refusal names the setting, the value and the valid range: its reader may have nothing else.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import isnan
@@ -109,6 +110,17 @@ class Setting:
         if self.most is not None and value > self.most:
             raise self.refusal(text)
         return value
+
+
+def plain(settings: Mapping[str, str | float]) -> dict[str, str]:
+    """The texts of settings that may have numbers and booleans. Raises ConfigError for others."""
+    for name, value in settings.items():
+        if not isinstance(value, str | bool | int | float):
+            raise ConfigError(f"{name} is {value!r}, expected a text, a number or a boolean")
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in settings.items()
+    }
 
 
 def text_of(value: Value) -> str | None:

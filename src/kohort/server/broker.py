@@ -8,7 +8,7 @@ and every connection gets its answers in one write. No request has a task, futur
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ class Broker:
     """A broker, or several nodes of one cluster in this process.
 
     Args:
-        config: the settings, under upstream's names.
+        config: the settings; a mapping is taken as by `BrokerConfig.of`.
         listen: host and port of the first node; port 0 picks a free one. Further nodes take the
         ports behind it.
         data_dir: where logs are kept; None keeps everything in memory.
@@ -55,13 +55,13 @@ class Broker:
 
     def __init__(
         self,
-        config: BrokerConfig | None = None,
+        config: BrokerConfig | Mapping[str, str | float] | None = None,
         *,
         listen: tuple[str, int] = ("127.0.0.1", 0),
         data_dir: Path | None = None,
         nodes: int = 1,
     ) -> None:
-        self.config = config or BrokerConfig()
+        self.config = config if isinstance(config, BrokerConfig) else BrokerConfig.of(config or {})
         self.listen = listen
         self.data_dir = data_dir
         self.node_count = nodes

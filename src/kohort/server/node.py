@@ -10,8 +10,7 @@ from kohort.server.access import GROUP, Operation, refusal
 from kohort.server.cluster import Cluster
 from kohort.server.hosted import Driver
 from kohort.terms import GroupId
-from kohort.wire.apis import APIS
-from kohort.wire.schema import Versions
+from kohort.wire.offered import offered_versions
 
 
 class Node:
@@ -20,7 +19,7 @@ class Node:
     def __init__(self, cluster: Cluster, node_id: int) -> None:
         self.cluster = cluster
         self.id = node_id
-        self.served = served_versions(cluster.config.api_versions_max)
+        self.served = offered_versions(cluster.config.api_versions_max)
 
     def driver_for(self, client: Client, operation: Operation, group_id: GroupId) -> Driver:
         """The shard of a group, for somebody who wants something of it. Raises ApiError as
@@ -55,13 +54,3 @@ class Node:
             for index, driver in sorted(cluster.drivers.items())
             if cluster.placement.leader(topic, index) == self.id
         ]
-
-
-def served_versions(highest: tuple[str, ...]) -> dict[int, Versions]:
-    """The versions of each API to offer: those of APIS, capped by `api.versions.max`."""
-    limits = dict(one.split(":") for one in highest)
-    return {
-        api.key: Versions(api.versions.first, min(api.versions.last, int(limits.get(api.name, 99))))
-        for api in APIS.values()
-        if int(limits.get(api.name, 99)) >= api.versions.first
-    }

@@ -13,7 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kohort.config.broker import BrokerConfig
+from kohort.config.settings import plain
 from kohort.errors import KohortError
+from kohort.wire.offered import offered_versions
 
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
@@ -40,30 +43,34 @@ class Broker:
     or of the interpreter, closes the broker.
 
     Args:
-        settings: Kafka's configuration names to texts, on top of some that suit tests (sessions may
-            be short, the first rebalance does not wait).
+        settings: Kafka's configuration names to values, on top of some that suit tests (sessions
+            may be short, the first rebalance does not wait).
         data_dir: the directory of the log, which is kept; None makes one that `close` removes.
         in_memory: keep nothing on the disk. A restart then starts empty.
         nodes: how many nodes of one cluster, each on a port of its own.
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
 
-    After `start`, `bootstrap` is what clients connect to. Raises KohortError, with what the process
-    wrote, when it does not come up.
+    Raises ConfigError for settings and versions that do not exist, KohortError for a data_dir in
+    memory. After `start`, `bootstrap` is what clients connect to. `start` raises KohortError, with
+    what the process wrote, when it does not come up.
     """
 
     def __init__(
         self,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | float] | None = None,
         *,
         data_dir: Path | None = None,
         in_memory: bool = False,
         nodes: int = 1,
         versions: Mapping[str, int] | None = None,
     ) -> None:
-        self.settings = {**_SETTINGS, **(settings or {})}
+        if data_dir is not None and in_memory:
+            raise KohortError(f"data_dir is {data_dir}, not allowed with in_memory")
+        self.settings = {**_SETTINGS, **plain(settings or {})}
         if versions:
             text = ",".join(f"{name}:{version}" for name, version in versions.items())
             self.settings["api.versions.max"] = text
+        offered_versions(BrokerConfig.of(self.settings).api_versions_max)
         self.nodes = nodes
         self.in_memory = in_memory
         self.bootstrap = ""

@@ -7,6 +7,8 @@ from pathlib import Path
 from kohort.spark.schemas import END_OFFSETS, GOLD, RECORDS_TABLE, SILVER, Table
 from kohort.spark.tables.manifest import Manifest, TablesError, load, local
 
+SHORT = {"deletable_groups": "deletable"}  # what people type
+
 
 def known_tables() -> dict[str, Table]:
     """Every table that there can be, by name."""
@@ -25,12 +27,14 @@ def tables(directory: str | Path) -> dict[str, Table]:
 
 def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
     """A table of a directory, by name. Raises TablesError when there is none such."""
-    found = known_tables().get(name)
+    long = {short: name for name, short in SHORT.items()}
+    found = known_tables().get(long.get(name, name))
     if found is None:
-        near = did_you_mean(name, list(known_tables()))
-        there = near or f", expected one of {', '.join(known_tables())}"
+        known = [SHORT.get(one, one) for one in known_tables()]
+        near = did_you_mean(name, known)
+        there = near or f", expected one of {', '.join(known)}"
         raise TablesError(f"no table is called {name!r}{there}")
-    if found.layer == "gold" and name not in manifest.gold:
+    if found.layer == "gold" and found.name not in manifest.gold:
         raise TablesError(
             f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
         )

@@ -1,0 +1,36 @@
+"""`api.versions.max`: an older broker, and what is no API or no version of one."""
+
+import pytest
+
+from kohort.config.settings import ConfigError
+from kohort.wire.apis import APIS
+from kohort.wire.offered import offered_versions
+
+OFFSET_FETCH, PRODUCE = 9, 0
+
+
+def test_without_limits_all_is_offered():
+    assert offered_versions(()) == {key: api.versions for key, api in APIS.items()}
+
+
+def test_a_limit_caps_one_api_and_takes_away_what_is_too_old():
+    offered = offered_versions(("OffsetFetch:7", "Produce:2"))
+    assert offered[OFFSET_FETCH] == (1, 7)
+    assert PRODUCE not in offered
+    assert len(offered) == len(APIS) - 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("OffsetFetc:7", "no API is called OffsetFetc; did you mean OffsetFetch?"),
+        ("Zzz:7", "no API is called Zzz$"),
+        ("OffsetFetch:11", "'OffsetFetch:11', expected a version of OffsetFetch from 0 to 10"),
+        ("OffsetFetch:-1", "'OffsetFetch:-1', expected a version"),
+        ("OffsetFetch", "'OffsetFetch', expected a version of OffsetFetch from 0 to 10"),
+        ("OffsetFetch:x", "'OffsetFetch:x', expected a version"),
+    ],
+)
+def test_what_is_no_limit_is_refused(entry, words):
+    with pytest.raises(ConfigError, match=words):
+        offered_versions((entry,))
