@@ -6,7 +6,6 @@ Only modules whose word is among the arguments are imported, so `kohort --help` 
 import sys
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
@@ -47,22 +46,29 @@ class Parser(ArgumentParser):
     def _nearest(self, given: Sequence[str]) -> str:
         options = [one for one in self._option_string_actions if one.startswith("--")]
         for one in given:
-            near = get_close_matches(one.partition("=")[0], options, 1)
+            near = _near(one.partition("=")[0], options)
             if one.startswith("--") and near:
-                return f"; did you mean {near[0]}?"
+                return f"; did you mean {near}?"
         return ""
 
     def _check_value(self, action: Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
-            near = get_close_matches(str(value), [str(one) for one in action.choices or ()], 1)
+            near = _near(str(value), [str(one) for one in action.choices or ()])
             if not near:
                 raise
-            raise ArgumentError(action, f"{error.message}; did you mean {near[0]}?") from None
+            raise ArgumentError(action, f"{error.message}; did you mean {near}?") from None
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """The one of these that was meant, if one is near enough."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, 1)), "")
 
 
 class _Version(Action):

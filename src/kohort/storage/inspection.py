@@ -23,8 +23,6 @@ from kohort.wire.batch import BatchHeader
 HERE = "."
 """The name under which the directory itself is told, beside its partitions."""
 
-Place = tuple[str, int]
-
 
 class Damage(NamedTuple):
     """One place that is not as it should be, and what a repair gives up there.
@@ -146,12 +144,14 @@ def inspect_all(
             yield Inspected(name, synced=synced, damages=[damage], missing=True)
 
 
-def noted_points(files: Files, path: str) -> dict[Place, Offset]:
+def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
     """Up to which offset logs have been synced; empty when that cannot be read."""
     return _noted(checkpoints.recovery_points, files, path)
 
 
-def _noted(read: Callable[[Files, str], Places], files: Files, path: str) -> dict[Place, Offset]:
+def _noted(
+    read: Callable[[Files, str], Places], files: Files, path: str
+) -> dict[tuple[str, int], Offset]:
     try:
         return dict(read(files, path))
     except (Broken, OSError):  # `inspect_directory` tells it
