@@ -1,5 +1,6 @@
 """One member, one step: revoke, wait for others, receive (KIP-848)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -144,9 +145,12 @@ def test_a_member_that_moves_remembers_the_epoch_it_comes_from() -> None:
     assert step(has(5, a=[0]), to(7), owned=None, held={}).previous_epoch == 5
 
 
-def test_nothing_new_is_the_very_same_member() -> None:
-    waiting = has(6, UNRELEASED, a=[2])
-    assert step(waiting, to(6, a=[2, 5]), owned={A: [2]}, held={A: {5: "y"}}) is waiting
+def test_who_comes_again_at_its_epoch_has_had_the_answer() -> None:
+    """The epoch before counts no more then, as upstream has it; after that nothing is new."""
+    waiting = replace(has(6, UNRELEASED, a=[2]), previous_epoch=5)
+    again = step(waiting, to(6, a=[2, 5]), owned={A: [2]}, held={A: {5: "y"}})
+    assert again == replace(waiting, previous_epoch=6)
+    assert step(again, to(6, a=[2, 5]), owned={A: [2]}, held={A: {5: "y"}}) is again
 
 
 def test_a_partition_keeps_the_epoch_at_which_it_was_given() -> None:

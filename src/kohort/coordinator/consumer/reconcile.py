@@ -121,15 +121,10 @@ def _unsubscribe(member: Member, goal: Goal, owned: Owned | None) -> Member:
 def _moved(
     member: Member, epoch: int, state: MemberState, assigned: Held, revoking: Held
 ) -> Member:
-    """The epoch before is kept too: the answer that tells the new one may get lost."""
-    if (epoch, state, assigned, revoking) == (
-        member.epoch,
-        member.state,
-        member.assigned,
-        member.revoking,
-    ):
-        return member
-    return replace(
+    """The epoch before is kept too: the answer that tells the new one may get lost. Who comes again
+    at the new one has had that answer, and the epoch before counts no more.
+    """
+    moved = replace(
         member,
         epoch=epoch,
         previous_epoch=member.epoch,
@@ -137,6 +132,7 @@ def _moved(
         assigned=assigned,
         revoking=revoking,
     )
+    return member if moved == member else moved
 
 
 def _split(assigned: Held, target: Mapping[TopicId, Collection[int]]) -> tuple[Held, Held]:
