@@ -21,7 +21,7 @@ from kohort.storage.inspection import inspect_all, inspect_log
 from kohort.storage.recovery import Promise
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
-from kohort.wire.batch import header_at, walk
+from kohort.wire.batch import build, header_at, walk
 
 SYNCED = Promise(synced=END, clean=True)
 PROMISES = [
@@ -41,7 +41,8 @@ def mended(disk):
 
 def served(disk):
     log = SegmentLog(FOLDER, disk, CONFIG)
-    return [header_at(data).base_offset for data in log.read(log.start, ALL)], log.end
+    headers = [header_at(data) for data in log.read(log.start, ALL)]
+    return [header.base_offset for header in headers if header.count], log.end
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -67,6 +68,7 @@ def offsets(disk, known_start=0):
         offset
         for data in log.read(log.start, ALL)
         for _, header in walk(data)
+        if header.count
         for offset in range(header.base_offset, header.last_offset + 1)
     }
 
@@ -116,7 +118,23 @@ def test_offsets_of_a_lost_tail_are_not_given_out_again():
     disk.unlink(segment(18))
     mended(disk)
     assert served(disk) == (list(range(0, 18, 3)), END)
-    assert list(checkpoints.holes(disk, FOLDER)) == [(18, END)]
+    assert list(checkpoints.holes(disk, FOLDER)) == []
+
+
+@pytest.mark.parametrize("lost", [[18], [9, 18], BASES])
+def test_consumers_pass_over_a_lost_tail(lost):
+    """A position in front of a hole at the end of a log would stay there for ever."""
+    disk = three_segments()
+    for base in lost:
+        disk.unlink(segment(base))
+    mended(disk)
+    log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+    position = lost[0]
+    while position < END:
+        position = header_at(log.fetch(position, ALL)).last_offset + 1
+    assert position == log.end == END
+    log.append(build([(b"k", b"v")], 0), 1)
+    assert header_at(log.fetch(END, ALL)).base_offset == END
 
 
 def test_a_log_without_segments_goes_on_behind_what_was_synced():
@@ -125,7 +143,8 @@ def test_a_log_without_segments_goes_on_behind_what_was_synced():
         disk.unlink(segment(base))
     mended(disk)
     log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
-    assert (list(log.read(log.start, ALL)), log.end) == ([], END)
+    assert [header_at(data).count for data in log.read(log.start, ALL)] == [0]
+    assert log.end == END
 
 
 def test_a_second_repair_has_a_name_of_its_own_for_what_it_moves():

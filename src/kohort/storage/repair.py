@@ -10,10 +10,13 @@ from kohort.storage import checkpoints
 from kohort.storage.files import File, Files, free_name, set_aside
 from kohort.storage.holes import survey
 from kohort.storage.inspection import Inspected, noted_points
+from kohort.storage.log import NO_TIMESTAMP
 from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_stem, segment_bases
 from kohort.terms import Offset
+from kohort.wire import batch
 
 _COPY_BYTES = 1 << 20
+_LONGEST_BATCH = (1 << 31) - 1  # the largest delta of its last offset
 
 
 def repair(files: Files, path: str, found: Inspected) -> None:
@@ -34,9 +37,7 @@ def repair(files: Files, path: str, found: Inspected) -> None:
         _keep(files, folder, base, stretches)
     holes, end, _ = survey(files, folder, found.expected_start)
     if found.synced is not None and end < found.synced:
-        stem = file_stem(found.synced)
-        files.open(f"{folder}/{stem}{LOG_SUFFIX}").close()
-        holes.append((end, found.synced))
+        _fill(files, folder, end, found.synced)
         end = found.synced
     if holes:
         checkpoints.write_holes(files, folder, holes)
@@ -64,6 +65,33 @@ def repair_directory(
             _sync_last(files, folder)
             points[one.name] = survey(files, folder, one.expected_start).end
     _note_points(files, path, points)
+
+
+def _fill(files: Files, folder: str, end: Offset, behind: Offset) -> None:
+    """Let a log that ends too early go on to where it ended, by batches without records such as a
+    cleaner leaves: consumers pass over them, where they would wait at a hole for ever.
+    """
+    epochs = checkpoints.leader_epochs(files, folder)
+    file = files.open(f"{folder}/{file_stem(end)}{LOG_SUFFIX}")
+    try:
+        size = 0  # a segment that begins where the log ends has nothing in it
+        file.truncate(size)
+        while end < behind:
+            last = min(behind - 1, end + _LONGEST_BATCH)
+            data = batch.build_records(
+                [],
+                base_offset=end,
+                last_offset=last,
+                base_timestamp=NO_TIMESTAMP,
+                max_timestamp=NO_TIMESTAMP,
+                leader_epoch=epochs[-1][0] if epochs else 0,
+            )
+            file.write(size, data)
+            size += len(data)
+            end = Offset(last + 1)
+        file.sync()
+    finally:
+        file.close()
 
 
 def _sync_last(files: Files, folder: str) -> None:
