@@ -283,3 +283,41 @@ def test_a_torn_tail_of_groups_loses_nothing_acknowledged(files):
     files = files.after_power_loss(kept=0.5)
     again = Desk(files=files)
     assert {committed(again, one) for one in GROUPS} == {100}
+
+
+def test_writes_that_a_full_disk_refuses_are_counted_and_told(files):
+    """Once in a while, however many there are; and never again when there is room."""
+    desk = written(files)
+    files.faults["write", LOG] = errno.ENOSPC
+    answers = [desk.produce().error_code for _ in range(3)]
+    assert answers == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+    assert desk.produce("payments").error_code == 0
+    desk.housekeep()
+    (told,) = [one for one in desk.told.warnings if "refused" in one]
+    assert told.startswith("3 writes to 1 partitions were refused, the last to orders-0: ")
+    files.faults.clear()
+    assert desk.produce().error_code == 0
+    desk.housekeep()
+    assert len([one for one in desk.told.warnings if "refused" in one]) == 1
+
+
+@pytest.mark.parametrize("name", [POINTS, f"/data/{checkpoints.START_OFFSETS}"])
+def test_a_checkpoint_that_cannot_be_read_stops_nobody(files, name):
+    desk = written(files)
+    desk.cluster.close()
+    files.faults["open", name] = errno.EIO
+    files.faults["read", name] = errno.EIO
+    desk = Desk(files=files)
+    assert (end(desk), end(desk, "payments")) == (5, 5)
+    if name == POINTS:
+        assert any(f"{POINTS}" in one and "not used" in one for one in desk.told.warnings)
+
+
+def test_a_file_that_is_named_beyond_all_offsets_is_not_ours(files):
+    desk = written(files)
+    desk.cluster.close()
+    files.unlink(f"/data/{CLEAN}")
+    files.open("/data/orders-0/99999999999999999999.log").close()
+    desk = Desk(files=files)
+    assert end(desk) == 5
+    assert fetch(desk, 0).error_code == 0

@@ -217,15 +217,33 @@ class Cluster:
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
             for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
-                if partition.damage and partition.damage not in self._told:
-                    self._told.add(partition.damage)
-                    self.observe.warning(
-                        f"{partition} is damaged and cannot be read there: {partition.damage}"
-                    )
+            self._tell_of_logs()
         if now >= self._note_synced_at:
             self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
             self.table.note_synced()
         return self._housekeeping.step(self._kept, now)
+
+    def _tell_of_logs(self) -> None:
+        """What requests have come across: damage once, and refused writes as often as there are
+        new ones. Clients could fill the log of a broker if each of them had a line.
+        """
+        refusing = []
+        for partition in self.table.open.values():
+            if partition.damage and partition.damage not in self._told:
+                self._told.add(partition.damage)
+                self.observe.warning(
+                    f"{partition} is damaged and cannot be read there: {partition.damage}"
+                )
+            if partition.refused_writes:
+                refusing.append(partition)
+        if refusing:
+            writes = sum(partition.refused_writes for partition in refusing)
+            self.observe.warning(
+                f"{writes} writes to {len(refusing)} partitions were refused,"
+                f" the last to {refusing[-1]}: {refusing[-1].refusal}"
+            )
+        for partition in refusing:
+            partition.refused_writes = 0
 
     def _kept(self) -> Iterator[KeptLog]:
         """The logs that housekeeping may touch: not those that are being loaded or are lost."""

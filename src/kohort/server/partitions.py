@@ -55,6 +55,8 @@ class Partition:
         "high_watermark",
         "index",
         "log",
+        "refusal",
+        "refused_writes",
         "topic",
         "unread_bytes",
     )
@@ -68,6 +70,8 @@ class Partition:
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
         self.damage = ""  # that a reader has come across
+        self.refused_writes = 0  # since that was last told
+        self.refusal = ""  # of the last of them
         self._producers: Producers | None = None
         self._producer_expiration_ms = broker.producer_id_expiration_ms
 
@@ -137,7 +141,9 @@ class Partition:
             self.failed = True
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         except StorageError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            self.refused_writes += 1
+            self.refusal = str(error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.refusal) from error
         if producers is not None:
             producers.written(header, base_offset, now)
         return Appended(base_offset, append_time, len(records))

@@ -117,7 +117,11 @@ class LogDirectory:
         names = self._files.names(self.path)
         self._clean = CLEAN_SHUTDOWN in names
         if self._clean:
-            self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN}")
+            try:
+                self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN}")
+            except IsADirectoryError as error:  # no broker has made that
+                self._clean = False
+                self.notices.append(f"{self.path}/{CLEAN_SHUTDOWN} is not used: {error}")
             self._files.sync_directory(self.path)
         for name in names:
             if _DELETED.fullmatch(name):
@@ -132,7 +136,7 @@ class LogDirectory:
         """
         try:
             return read(self._files, self.path)
-        except Broken as error:
+        except (Broken, OSError) as error:
             self.notices.append(f"{error}; it is not used")
             return {}
 

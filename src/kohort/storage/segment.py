@@ -20,6 +20,7 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 _SCAN_BYTES = 1 << 20
 _PEEK_BYTES = 8192
+_OFFSET_MAX = (1 << 63) - 1  # a file that is named beyond is not ours
 Holes = Container[tuple[Offset, Offset]]
 """Offsets that are missing and may be: the first, and the one behind."""
 
@@ -34,9 +35,8 @@ def file_stem(base_offset: int) -> str:
 def segment_bases(names: Iterable[str]) -> list[Offset]:
     """The first offsets of the segments among the files of a folder, in order."""
     stems = [name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)]
-    return sorted(
-        Offset(int(stem)) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdigit()
-    )
+    numbers = [int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdigit()]
+    return sorted(Offset(number) for number in numbers if number <= _OFFSET_MAX)
 
 
 class Segment:
