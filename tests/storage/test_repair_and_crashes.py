@@ -13,6 +13,7 @@ from kohort.storage.log import LogConfig
 from kohort.storage.recovery import Promise
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
+from kohort.wire.batch import header_at
 
 FOLDER = "/data/topic-0"
 
@@ -47,7 +48,7 @@ def test_one_batch_of_nine_is_given_up(number):
     assert disk.files[segment.path + ".damaged"].now == before
     again = opened(disk, promise)
     left = written[:number] + written[number + 1 :]
-    assert list(again.read(0, ALL)) == left
+    assert [data for data in again.read(0, ALL) if header_at(data).count] == left
     assert again.end == log.end, "no offset is given out twice"
 
 
