@@ -19,6 +19,7 @@ from tests.peers.kafka import run_tool, tool_command
 from tests.peers.maven import PeerError
 
 CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+TRIES = 3  # the producer never sends again, and a topic that it asks for may lack a leader yet
 PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 TopicPartition = tuple[str, int]
 
@@ -152,13 +153,16 @@ def produce(
     bootstrap: str, topic: str, count: int, *, seconds: float = 60.0
 ) -> list[dict[str, Any]]:
     """Let the Java producer send the values "0" … to `topic`; what was acknowledged, and where."""
-    done = run_tool(
-        PRODUCER,
-        *("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", str(count)),
-        seconds=seconds,
-    )
-    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    sent = [event for event in events if event["name"] == "producer_send_success"]
+    for _ in range(TRIES):
+        done = run_tool(
+            PRODUCER,
+            *("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", str(count)),
+            seconds=seconds,
+        )
+        events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        sent = [event for event in events if event["name"] == "producer_send_success"]
+        if sent:
+            break
     if len(sent) != count:
         raise PeerError(f"the Java producer sent {len(sent)} of {count}: {done.stderr[-800:]}")
     return sent
