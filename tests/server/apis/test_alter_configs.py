@@ -1,10 +1,10 @@
 """IncrementalAlterConfigs: what changes, and in which order it is checked."""
 
 import pytest
+from tests.server.apis.asking import value
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kohort.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -23,14 +23,6 @@ def desk():
     return desk
 
 
-def describe(desk, kind, name, keys=None, **more):
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=keys
-    )
-    (result,) = desk.ask(DescribeConfigsRequest(resources=[resource], **more), 4).results
-    return result
-
-
 def alter(desk, *changes, kind=TOPIC, name="orders", **more):
     resource = AlterConfigsResource(
         resource_type=kind,
@@ -44,11 +36,6 @@ def alter(desk, *changes, kind=TOPIC, name="orders", **more):
         resources=[resource], **{"validate_only": False, **more}
     )
     return desk.ask(request, 1).responses[0].error_code
-
-
-def value(desk, key):
-    (one,) = describe(desk, TOPIC, "orders", [key]).configs
-    return one.value, one.config_source
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,6 @@ from kohort.wire.apis import APIS
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 
 
-@pytest.fixture
-def desk():
-    return Desk()
-
-
 def versions(desk, version, name="a", number="1"):
     request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
     return desk.ask(request, version)

@@ -1,33 +1,9 @@
 """CreatePartitions: a topic grows."""
 
 import pytest
-from tests.server.desk import Desk
+from tests.server.apis.topics import grow
 
 from kohort.errors import ErrorCode
-from kohort.wire.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def grow(desk, name, count, assignments=None, **more):
-    wanted = CreatePartitionsTopic(
-        name=name,
-        count=count,
-        assignments=None
-        if assignments is None
-        else [CreatePartitionsAssignment(broker_ids=one) for one in assignments],
-    )
-    request = CreatePartitionsRequest(
-        topics=[wanted], **{"timeout_ms": 1, "validate_only": False, **more}
-    )
-    return desk.ask(request, 3).results[0].error_code
 
 
 def test_a_topic_grows_and_keeps_its_records(desk):

@@ -1,7 +1,7 @@
 """DeleteRecords: a partition begins later."""
 
 import pytest
-from tests.server.desk import Desk
+from tests.server.apis.asking import list_offsets
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.delete_records import (
@@ -9,24 +9,6 @@ from kohort.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from kohort.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def list_offsets(desk, timestamp, *, version=11, partition=0, **more):
-    wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
-    topics = [ListOffsetsTopic(name="orders", partitions=[wanted])]
-    (answer,) = desk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
-    (one,) = answer.partitions
-    return one
 
 
 def test_records_of_one_topic_in_several_entries_are_deleted(desk):

@@ -1,56 +1,11 @@
 """DeleteTopics: a topic goes with its records, or says why not."""
 
 import pytest
+from tests.server.apis.topics import create, delete, grow, named, topic
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.wire.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from kohort.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def topic(name="orders", partitions=1, replicas=1, assignments=(), **configs):
-    return CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=replicas,
-        assignments=[
-            CreatableReplicaAssignment(partition_index=index, broker_ids=list(nodes))
-            for index, nodes in assignments
-        ],
-        configs=[
-            CreatableTopicConfig(name=key.replace("_", "."), value=value)
-            for key, value in configs.items()
-        ],
-    )
-
-
-def create(desk, *topics, **more):
-    answers = desk.ask(CreateTopicsRequest(topics=list(topics), **more), 7).topics
-    return [one.error_code for one in answers]
-
-
-def delete(desk, *topics, version=6):
-    answers = desk.ask(DeleteTopicsRequest(topics=list(topics), timeout_ms=1), version).responses
-    return [one.error_code for one in answers]
-
-
-def named(name):
-    return DeleteTopicState(name=name)
 
 
 def test_a_topic_goes_with_its_records_and_may_come_again(desk):
@@ -147,17 +102,3 @@ def test_deletion_can_be_switched_off(version, code):
     request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1)
 
     assert desk.ask(request, version).responses[0].error_code == code
-
-
-def grow(desk, name, count, assignments=None, **more):
-    wanted = CreatePartitionsTopic(
-        name=name,
-        count=count,
-        assignments=None
-        if assignments is None
-        else [CreatePartitionsAssignment(broker_ids=one) for one in assignments],
-    )
-    request = CreatePartitionsRequest(
-        topics=[wanted], **{"timeout_ms": 1, "validate_only": False, **more}
-    )
-    return desk.ask(request, 3).results[0].error_code

@@ -7,11 +7,6 @@ from kohort.errors import ErrorCode
 from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 
 
-@pytest.fixture
-def desk():
-    return Desk()
-
-
 def test_the_cluster():
     desk = Desk(nodes=2)
     answer = desk.ask(DescribeClusterRequest(include_cluster_authorized_operations=False), 2)

@@ -1,11 +1,11 @@
 """DescribeConfigs: every value, and where it comes from."""
 
 import pytest
+from tests.server.apis.asking import describe, value
 from tests.server.desk import Desk
 
 from kohort.config import BROKER_SETTINGS, TOPIC_SETTINGS
 from kohort.errors import ErrorCode
-from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -17,19 +17,6 @@ def desk():
     desk = Desk(node_id="1", log_retention_ms="5000")
     desk.create(retention_bytes="77")
     return desk
-
-
-def describe(desk, kind, name, keys=None, **more):
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=keys
-    )
-    (result,) = desk.ask(DescribeConfigsRequest(resources=[resource], **more), 4).results
-    return result
-
-
-def value(desk, key):
-    (one,) = describe(desk, TOPIC, "orders", [key]).configs
-    return one.value, one.config_source
 
 
 def test_everything_about_a_topic(desk):

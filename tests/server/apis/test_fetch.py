@@ -14,11 +14,6 @@ from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicS
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 
-@pytest.fixture
-def desk():
-    return Desk()
-
-
 def request(*wanted, wait=0, least=1, most=1 << 20, each=1 << 20, isolation=0, **more):
     """A fetch of (topic, partition, offset)."""
     topics = {}

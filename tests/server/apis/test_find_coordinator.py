@@ -1,24 +1,14 @@
 """FindCoordinator: which node to ask about a group."""
 
 import pytest
+from tests.server.apis.asking import metadata
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.server.placement import coordinator_partition
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
-from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 OFFSETS = "__consumer_offsets"
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def metadata(desk, *names, version=12, **more):
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    return desk.ask(MetadataRequest(topics=topics, **more), version)
 
 
 def test_groups_are_coordinated_by_the_leader_of_their_partition():

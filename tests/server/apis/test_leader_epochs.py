@@ -1,7 +1,6 @@
 """OffsetForLeaderEpoch: where an epoch ended."""
 
 import pytest
-from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.offset_for_leader_epoch import (
@@ -9,11 +8,6 @@ from kohort.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-
-
-@pytest.fixture
-def desk():
-    return Desk()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """ListOffsets: by time, and at special points."""
 
 import pytest
-from tests.server.desk import START, Desk
+from tests.server.apis.asking import list_offsets
+from tests.server.desk import START
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.list_offsets import (
@@ -9,19 +10,6 @@ from kohort.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def list_offsets(desk, timestamp, *, version=11, partition=0, **more):
-    wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
-    topics = [ListOffsetsTopic(name="orders", partitions=[wanted])]
-    (answer,) = desk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
-    (one,) = answer.partitions
-    return one
 
 
 def test_offsets_by_time_and_by_special_point(desk):

@@ -1,22 +1,13 @@
 """Metadata: who is there, which topics there are, and who leads what."""
 
 import pytest
+from tests.server.apis.asking import metadata
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 OFFSETS = "__consumer_offsets"
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def metadata(desk, *names, version=12, **more):
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    return desk.ask(MetadataRequest(topics=topics, **more), version)
 
 
 def test_nodes_topics_and_leaders():

@@ -1,50 +1,16 @@
 """OffsetFetch in every version, and of groups of several nodes."""
 
 import pytest
+from tests.server.apis.offsets import commit
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-
-
-@pytest.fixture
-def desk():
-    return Desk()
-
-
-def commit(desk, wanted, version=9):
-    """Answers by topic, in order. `wanted` names topics, or ids from version 10 on."""
-    topics = [
-        OffsetCommitRequestTopic(
-            name="" if version >= 10 else topic,
-            topic_id=topic if version >= 10 else bytes(16),
-            partitions=[
-                OffsetCommitRequestPartition(
-                    partition_index=index, committed_offset=1, committed_metadata=""
-                )
-                for index in indexes
-            ],
-        )
-        for topic, indexes in wanted
-    ]
-    answer = desk.ask(OffsetCommitRequest(group_id="g", member_id="", topics=topics), version)
-    return [
-        (
-            topic.topic_id if version >= 10 else topic.name,
-            [(one.partition_index, one.error_code) for one in topic.partitions],
-        )
-        for topic in answer.topics
-    ]
 
 
 def fetched(desk, version, group_id="g", node=0, topics=("orders",)):

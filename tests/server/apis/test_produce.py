@@ -9,11 +9,6 @@ from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
-@pytest.fixture
-def desk():
-    return Desk()
-
-
 def produce_by_id(topic_id, **more):
     data = PartitionProduceData(index=0, records=build([(b"k", b"v")], START))
     return ProduceRequest(

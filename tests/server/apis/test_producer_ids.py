@@ -1,15 +1,9 @@
 """InitProducerId: a producer that may repeat itself."""
 
 import pytest
-from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
-
-
-@pytest.fixture
-def desk():
-    return Desk()
 
 
 def test_an_idempotent_producer(desk):

@@ -13,11 +13,6 @@ from kohort.wire.messages.describe_topic_partitions import (
 OFFSETS = "__consumer_offsets"
 
 
-@pytest.fixture
-def desk():
-    return Desk()
-
-
 def pages(desk, *names, limit, cursor=None):
     seen = []
     while True:
