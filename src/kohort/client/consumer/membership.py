@@ -271,8 +271,6 @@ class Membership:
             self._assigned = assigned
         if self.stage is Stage.JOINING:
             self.stage = Stage.MEMBER
-        if self.stage is Stage.PARTING:
-            return []
         events: Events = []
         revoked = self.owned - self._assigned - self.revoking
         if revoked:
@@ -283,7 +281,7 @@ class Membership:
         return events + self._take()
 
     def _take(self) -> Events:
-        """Take what is new, once nothing is left to release."""
+        """Take what is new, once nothing is left to release. Who parts releases all that it has."""
         new = self._assigned - self.owned
         if self.revoking or not new:
             return []
