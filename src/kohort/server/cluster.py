@@ -239,7 +239,7 @@ class Cluster:
         if refusing:
             writes = sum(partition.refused_writes for partition in refusing)
             self.observe.warning(
-                f"{writes} writes to {len(refusing)} partitions were refused,"
+                f"writes were refused: {writes}, to partitions: {len(refusing)},"
                 f" the last to {refusing[-1]}: {refusing[-1].refusal}"
             )
         for partition in refusing:
