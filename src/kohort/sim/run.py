@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from kohort.sim.actors.auditor import Auditor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.draw import draw
 from kohort.sim.events import MICROS
@@ -66,6 +67,11 @@ def simulate(seed: int, minutes: float, without: frozenset[str] = frozenset()) -
     if not world.alarms:
         world.stage.over = True
         _run(world, END_SECONDS)
+    if not world.alarms:
+        world.loop.begin(Auditor(world.stage, 0).live())
+        _run(world, END_SECONDS)
+    for checker in world.checkers:
+        checker.at_the_end()
     return Outcome(
         seed,
         world.alarms[0] if world.alarms else "",

@@ -13,11 +13,12 @@ from kohort.config import BrokerConfig
 from kohort.errors import KohortError
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS
+from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.sim.draw import Draw
 from kohort.sim.events import MICROS, Events, virtual_loop
-from kohort.sim.facts import Fact
+from kohort.sim.facts import BitFlipped, Fact
 from kohort.sim.network import Network, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
 from kohort.sim.stage import Stage
@@ -63,9 +64,14 @@ class World:
         self.lives = 0
         self.process: Process | None = None
         self.config = BrokerConfig.of(
-            {**draw.settings, "offsets.topic.num.partitions": str(draw.shards)}
+            {
+                **draw.settings,
+                "offsets.topic.num.partitions": str(draw.shards),
+                "max.partitions": "60",
+            }
         )
         self.checkers = [one(self.alarm) for one in CHECKERS]
+        self.network.watchers += [one for one in self.checkers if isinstance(one, Fencing)]
         self.stage = Stage(
             self.loop,
             self.network,
@@ -78,7 +84,6 @@ class World:
         self._random: Random = draw.stream("world")
         self._refused = 0
         self.happened: list[tuple[int, str]] = []  # faults, with their time
-        self.flipped: set[str] = set()  # folders in which a bit was flipped
 
     @property
     def now(self) -> int:
@@ -111,12 +116,15 @@ class World:
         for node in range(self.draw.nodes):
             self.network.reach_again((HOST, PORT + node))
         self.mend_disk()
-        self.start_if_down()
+        if self.process is None:
+            self.start()
+        else:  # logs whose sync has failed are out of service until then
+            self.crash()
 
     def flip(self, path: str, position: int, bit: int) -> None:
         """A bit of a file is another one now."""
         self.disk.flip(path, position, bit)
-        self.flipped.add(path.split("/")[2])
+        self.tell(BitFlipped(path.split("/")[2]))
 
     # The broker's process.
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import CommitAcknowledged, CommitLost, CommitRead, CommitSent
+from kohort.sim.facts import CommitLost, CommitRead, CommitSent
 from kohort.sim.stage import Stage
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -78,7 +78,6 @@ class Committer(Actor):
             if not place.error_code:
                 index = place.partition_index
                 self.acknowledged[index] = max(self.acknowledged[index], offset)
-                self.tell(CommitAcknowledged(self.group, index, offset))
 
     async def look(self) -> bool:
         """Ask how far the group has come; whether there was an answer."""

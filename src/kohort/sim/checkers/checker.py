@@ -26,6 +26,9 @@ class Checker:
         """The property does not hold."""
         self._alarm(f"{self.name}: {text}")
 
+    def at_the_end(self) -> None:
+        """Judge what can be judged only when everything is over."""
+
     def hear(self, fact: Fact) -> None:
         method = self.hears.get(type(fact))
         if method is not None:

@@ -4,14 +4,19 @@ from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import CommitLost, CommitRead, CommitSent
+from kohort.sim.facts import CommitLost, CommitRead, CommitsDeleted, CommitSent
 
 
 class Commits(Checker):
     """A commit is never older, not after a crash either; and nobody reads what nobody sent."""
 
     name: ClassVar[str] = "commits"
-    hears: ClassVar = {CommitSent: "sent", CommitLost: "lost", CommitRead: "read"}
+    hears: ClassVar = {
+        CommitSent: "sent",
+        CommitLost: "lost",
+        CommitsDeleted: "deleted",
+        CommitRead: "read",
+    }
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
@@ -23,6 +28,10 @@ class Commits(Checker):
 
     def lost(self, fact: CommitLost) -> None:
         self._lost[fact.group, fact.partition].add(fact.offset)
+
+    def deleted(self, fact: CommitsDeleted) -> None:
+        place = fact.group, fact.partition
+        self._sent[place] = set(self._lost[place])
 
     def read(self, fact: CommitRead) -> None:
         place = f"{fact.group} partition {fact.partition}"
