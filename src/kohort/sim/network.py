@@ -236,6 +236,8 @@ class ServerEnd(asyncio.Transport):
     def write(self, data: Any) -> None:
         if self._closing or not data:
             return
+        for tell in self.line.network.leaving:
+            tell(self.line, bytes(data))
         self._unsent.append(bytes(data))
         self._unsent_bytes += len(data)
         self._send_some()
@@ -333,6 +335,7 @@ class Network:
         self.random = random
         self.weather = Weather()
         self.watchers: list[Watcher] = []
+        self.leaving: list[Callable[[Line, bytes], None]] = []  # told what the broker writes
         self._cut_off: set[Address] = set()
         self._servers: dict[Address, Server] = {}
         self._lines: dict[Line, None] = {}
@@ -377,6 +380,11 @@ class Network:
     def lines(self) -> Iterator[Line]:
         """The connections that are not broken, in the order in which they were opened."""
         yield from list(self._lines)
+
+    @property
+    def open_lines(self) -> int:
+        """How many connections are not broken."""
+        return len(self._lines)
 
     def is_cut_off(self, line: Line) -> bool:
         return line.address in self._cut_off

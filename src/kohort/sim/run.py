@@ -1,6 +1,7 @@
 """One seed from its begin to its end, and what is to be said of it."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -10,11 +11,14 @@ from kohort.sim.draw import draw
 from kohort.sim.events import MICROS
 from kohort.sim.faults import keep_happening
 from kohort.sim.network import Line
+from kohort.sim.plants import planted
 from kohort.sim.world import World
 
-CALM_SECONDS = 120
-END_SECONDS = 60
+CALM_SECONDS = 100  # the longest session, and the rounds of a rebalance after it
+END_SECONDS = 30
+AUDIT_SECONDS = 300
 SLICE = MICROS // 2
+REPLAY_EVERY = 20 * MICROS
 
 
 class Digest:
@@ -52,8 +56,15 @@ class Outcome:
         return f"seed {self.seed}: ok (digest {self.digest})"
 
 
-def simulate(seed: int, minutes: float, without: frozenset[str] = frozenset()) -> Outcome:
+def simulate(
+    seed: int, minutes: float, *, without: frozenset[str] = frozenset(), plant: str | None = None
+) -> Outcome:
     """Play a seed: faults for so many minutes, then calm, then a last look at everything."""
+    with planted(plant):
+        return _simulate(seed, minutes, without)
+
+
+def _simulate(seed: int, minutes: float, without: frozenset[str]) -> Outcome:
     logging.getLogger("kohort").setLevel(logging.CRITICAL + 1)
     most = {name: number for name, (_, number) in KINDS.items()}
     world = World(draw(seed, minutes, most, without))
@@ -68,10 +79,13 @@ def simulate(seed: int, minutes: float, without: frozenset[str] = frozenset()) -
         world.stage.over = True
         _run(world, END_SECONDS)
     if not world.alarms:
-        world.loop.begin(Auditor(world.stage, 0).live())
-        _run(world, END_SECONDS)
-    for checker in world.checkers:
-        checker.at_the_end()
+        audit = world.loop.begin(Auditor(world.stage, 0).live())
+        _run(world, AUDIT_SECONDS, audit.done)
+        _run(world, 1)
+    if not world.alarms:
+        world.look_inside(at_rest=True, replay=True)
+        for checker in world.checkers:
+            checker.at_the_end()
     return Outcome(
         seed,
         world.alarms[0] if world.alarms else "",
@@ -87,8 +101,9 @@ def _begin_faults(world: World) -> None:
         world.loop.begin(keep_happening(world, name, pause_s))
 
 
-def _run(world: World, seconds: float) -> None:
-    """Let time pass, until something is wrong."""
+def _run(world: World, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
+    """Let time pass, until it is enough or something is wrong."""
     end = world.now + round(seconds * MICROS)
-    while world.now < end and not world.alarms:
+    while world.now < end and not world.alarms and not done():
         world.events.run(min(world.now + SLICE, end))
+        world.look_inside(replay=world.now // REPLAY_EVERY != (world.now - SLICE) // REPLAY_EVERY)

@@ -8,12 +8,16 @@ who does nothing but look whether it runs.
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS
+from kohort.sim.checkers.bounds import Bounds
+from kohort.sim.checkers.durable import Durable
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.replayed import Replayed
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.sim.draw import Draw
@@ -22,6 +26,7 @@ from kohort.sim.facts import BitFlipped, Fact
 from kohort.sim.network import Network, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
 from kohort.sim.stage import Stage
+from kohort.terms import TopicId
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 TOPICS = {"home": 2}  # that exist from the begin on, and that nobody deletes
@@ -71,7 +76,16 @@ class World:
             }
         )
         self.checkers = [one(self.alarm) for one in CHECKERS]
+        durable = Durable(self.alarm, lambda: self.disk, self._name_of)
         self.network.watchers += [one for one in self.checkers if isinstance(one, Fencing)]
+        self.network.watchers.append(durable)
+        self.network.leaving.append(durable.leaves)
+        self._ears: dict[type[Any], list[Callable[[Any], None]]] = {}
+        for checker in self.checkers:
+            for kind, hear in checker.ears():
+                self._ears.setdefault(kind, []).append(hear)
+        self._bounds = Bounds(self.alarm)
+        self._replayed = Replayed(self.alarm)
         self.stage = Stage(
             self.loop,
             self.network,
@@ -93,8 +107,8 @@ class World:
         self.alarms.append(text)
 
     def tell(self, fact: Fact) -> None:
-        for checker in self.checkers:
-            checker.hear(fact)
+        for hear in self._ears.get(type(fact), ()):
+            hear(fact)
 
     def _client_failed(self, error: BaseException) -> None:
         raise error
@@ -125,6 +139,23 @@ class World:
         """A bit of a file is another one now."""
         self.disk.flip(path, position, bit)
         self.tell(BitFlipped(path.split("/")[2]))
+
+    def _name_of(self, topic_id: bytes) -> str | None:
+        """The name of a topic, as the broker that runs knows it."""
+        cluster = self.process.broker.cluster if self.process is not None else None
+        topic = cluster.catalog.by_id.get(TopicId(topic_id)) if cluster is not None else None
+        return None if topic is None else topic.name
+
+    def look_inside(self, *, at_rest: bool = False, replay: bool = False) -> None:
+        """Have those checkers look that look into the broker; `at_rest` when nobody is there."""
+        process = self.process
+        if process is None or not self.running or process.broker.cluster is None:
+            return
+        self._bounds.look(process.broker, self.network.open_lines)
+        if at_rest:
+            self._bounds.look_at_rest(process.broker)
+        if replay:
+            self._replayed.look(process.broker.cluster)
 
     # The broker's process.
 

@@ -40,7 +40,7 @@ class Reader(Actor):
 
     async def _read(self, place: Place, node: int) -> None:
         offset = self.positions.get(place, 0)
-        if self.random.random() < 0.05:
+        if self.random.random() < 0.02:
             offset = 0
         sent = self.stage.loop.now
         wait_ms = self.random.choice([0, 100, 3000])

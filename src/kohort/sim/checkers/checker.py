@@ -4,10 +4,8 @@ A checker judges only what clients could see, unless its module says otherwise. 
 broker, and cannot be wrong about the broker's inside.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
-
-from kohort.sim.facts import Fact
 
 Alarm = Callable[[str], None]
 """Takes what is wrong, in words; its first word is the name of the checker."""
@@ -29,7 +27,7 @@ class Checker:
     def at_the_end(self) -> None:
         """Judge what can be judged only when everything is over."""
 
-    def hear(self, fact: Fact) -> None:
-        method = self.hears.get(type(fact))
-        if method is not None:
-            getattr(self, method)(fact)
+    def ears(self) -> Iterator[tuple[type[Any], Callable[[Any], None]]]:
+        """The kinds of facts that it wants, and what takes them."""
+        for kind, method in self.hears.items():
+            yield kind, getattr(self, method)
