@@ -12,7 +12,7 @@ from kohort.sim.events import MICROS
 from kohort.sim.faults import keep_happening
 from kohort.sim.network import Line
 from kohort.sim.plants import planted
-from kohort.sim.world import World
+from kohort.sim.world import Witness, World
 
 CALM_SECONDS = 100  # the longest session, and the rounds of a rebalance after it
 END_SECONDS = 30
@@ -57,19 +57,30 @@ class Outcome:
 
 
 def simulate(
-    seed: int, minutes: float, *, without: frozenset[str] = frozenset(), plant: str | None = None
+    seed: int,
+    minutes: float,
+    *,
+    without: frozenset[str] = frozenset(),
+    plant: str | None = None,
+    witness: Witness | None = None,
 ) -> Outcome:
-    """Play a seed: faults for so many minutes, then calm, then a last look at everything."""
+    """Play a seed: faults for so many minutes, then calm, then a last look at everything. A witness
+    is told what happens, and changes nothing.
+    """
     with planted(plant):
-        return _simulate(seed, minutes, without)
+        return _simulate(seed, minutes, without, witness)
 
 
-def _simulate(seed: int, minutes: float, without: frozenset[str]) -> Outcome:
+def _simulate(
+    seed: int, minutes: float, without: frozenset[str], witness: Witness | None
+) -> Outcome:
     logging.getLogger("kohort").setLevel(logging.CRITICAL + 1)
     most = {name: number for name, (_, number) in KINDS.items()}
     world = World(draw(seed, minutes, most, without))
     digest = Digest()
     world.network.watchers.append(digest)
+    if witness is not None:
+        world.call_witness(witness)
     world.begin(lambda: _begin_faults(world))
     _run(world, minutes * 60)
     if not world.alarms:

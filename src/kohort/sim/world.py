@@ -8,7 +8,7 @@ who does nothing but look whether it runs.
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
@@ -22,8 +22,8 @@ from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.sim.draw import Draw
 from kohort.sim.events import MICROS, Events, virtual_loop
-from kohort.sim.facts import BitFlipped, Fact
-from kohort.sim.network import Network, Weather
+from kohort.sim.facts import BitFlipped, Fact, TopicsSeen
+from kohort.sim.network import Network, Watcher, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
 from kohort.sim.stage import Stage
 from kohort.terms import TopicId
@@ -32,6 +32,13 @@ from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsReque
 TOPICS = {"home": 2}  # that exist from the begin on, and that nobody deletes
 PAGES = (16, 64, 512, 4096)
 STARTS_MAX = 50  # of a broker that refuses, one after the other
+
+
+class Witness(Watcher, Protocol):
+    """Somebody who remembers a run, to tell of it."""
+
+    def happens(self, now: int, what: str) -> None: ...
+    def topics_seen(self, fact: TopicsSeen) -> None: ...
 
 
 class Setup(Actor):
@@ -97,7 +104,7 @@ class World:
         )
         self._random: Random = draw.stream("world")
         self._refused = 0
-        self.happened: list[tuple[int, str]] = []  # faults, with their time
+        self._witnesses: list[Witness] = []
 
     @property
     def now(self) -> int:
@@ -113,9 +120,16 @@ class World:
     def _client_failed(self, error: BaseException) -> None:
         raise error
 
+    def call_witness(self, witness: Witness) -> None:
+        """Have somebody told what happens."""
+        self._witnesses.append(witness)
+        self.network.watchers.append(witness)
+        self._ears.setdefault(TopicsSeen, []).append(witness.topics_seen)
+
     def happens(self, what: str) -> None:
         """Note a fault, for the story."""
-        self.happened.append((self.now, what))
+        for witness in self._witnesses:
+            witness.happens(self.now, what)
 
     async def pause(self, ms: float) -> None:
         """Wait, as a fault does."""
@@ -162,6 +176,7 @@ class World:
     def start(self) -> None:
         """Begin the next life of the broker."""
         self.lives += 1
+        self.happens("restart")
         # replace() because bounds that protect people from slow brokers do not hold here
         process = self.process = Process(
             self.events,

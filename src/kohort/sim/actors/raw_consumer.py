@@ -1,4 +1,4 @@
-"""A member of a KIP-848 group that does no more than the protocol asks of it."""
+"""A member of a KIP-848 group that does what the protocol asks of it, and no more."""
 
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ START_OVER = frozenset(
 
 
 class RawConsumer(Actor):
-    """Lets go of a partition as soon as it is told to, and says so with its next heartbeat."""
+    """Takes its time to let go of a partition, and then says so with its next heartbeat."""
 
     kind: ClassVar[str] = "raw consumer"
 
@@ -39,6 +39,7 @@ class RawConsumer(Actor):
         self.said: set[Place] = set()  # what its last heartbeat said that it owns
         self.tells_all = True
         self.interval_ms = 1000
+        self.let_go_at = 0  # what it is to give up it still works on until then
         self.lives = 0
 
     async def live(self) -> None:
@@ -60,7 +61,7 @@ class RawConsumer(Actor):
                 self.tells_all = True
             await self.heartbeat()
             if self.owned.keys() != self.assigned:
-                await self.pause(random.randrange(200))
+                await self.pause(random.randrange(100, 600))
             else:
                 await self.pause(self.interval_ms * random.uniform(0.9, 1.0))
         self.tell(
@@ -79,7 +80,8 @@ class RawConsumer(Actor):
     async def heartbeat(self) -> None:
         now = self.stage.loop.now
         for place in [one for one in self.owned if one not in self.assigned]:
-            del self.owned[place]
+            if now >= self.let_go_at:
+                del self.owned[place]
         owned = dict(self.owned)
         request = self._request(owned)
         joins = self.epoch == 0
@@ -121,12 +123,14 @@ class RawConsumer(Actor):
         self.start_over()
 
     def _take(self, assignment: Any, at: int) -> None:
-        """Adopt an assignment. What is missing in it is let go before the next heartbeat; what is
-        new is owned at once, because nobody else has it.
+        """Adopt an assignment. What is missing in it is let go after a while, when its records are
+        done with; what is new is owned at once, because nobody else has it.
         """
         self.assigned = frozenset(
             (one.topic_id, index) for one in assignment.topic_partitions for index in one.partitions
         )
+        if self.let_go_at < at and not self.owned.keys() <= self.assigned:
+            self.let_go_at = at + self.random.choice([0, 0, 2_000_000, 9_000_000])
         for place in sorted(self.assigned):
             self.owned.setdefault(place, at)
 

@@ -12,6 +12,7 @@ from kohort.errors import WireError
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.facts import Accepted, Expelled, Joined, Left
 from kohort.sim.network import Line
+from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
 from kohort.wire.frames import FrameReader, decode_request_header, peek
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -47,9 +48,9 @@ class Fencing(Checker):
             reader = self._readers[line] = FrameReader(1 << 20)
         try:
             for frame in reader.feed(data):
-                if len(frame) >= 8 and peek(frame).api_key == HEARTBEAT:
+                key, version, _ = peek(frame)
+                if key == HEARTBEAT and version in APIS[HEARTBEAT].request.versions:
                     start = decode_request_header(frame, flexible=True)[1]
-                    version = peek(frame).api_version
                     request = decode(ConsumerGroupHeartbeatRequest, version, frame, start)
                     self.heartbeat(request.group_id, request.member_id, line.arrived_at)
         except (WireError, UnicodeDecodeError):
