@@ -106,23 +106,26 @@ class World:
         """Take turns until there is nothing to do at this moment. Without `sync` the disk is still
         busy when this returns.
         """
+        while self.step(sync=sync):
+            pass
+
+    def step(self, *, sync: bool = True) -> bool:
+        """Take one turn; whether another one has something to do at this moment."""
         cluster = self.cluster
-        while True:
-            cluster.turn(self.now)
-            moved = bool(self.ready)
-            while self.ready:
-                self.ready.pop(0).flush(self.now)
-            if sync:
-                moved = self._sync() or moved
-            work = cluster.begin_work()
-            if work is not None:
-                work.run()
-                cluster.end_work(work, self.now)
-                moved = True
-            moved = moved or bool(self.ready)
-            wake = cluster.wake_at()
-            if not moved and (wake is None or wake > self.now):
-                return
+        cluster.turn(self.now)
+        moved = bool(self.ready)
+        while self.ready:
+            self.ready.pop(0).flush(self.now)
+        if sync:
+            moved = self._sync() or moved
+        work = cluster.begin_work()
+        if work is not None:
+            work.run()
+            cluster.end_work(work, self.now)
+            moved = True
+        wake = cluster.wake_at()
+        due = wake is not None and wake <= self.now
+        return moved or bool(self.ready) or cluster.has_more or due
 
     def _sync(self) -> bool:
         """Sync what has been written; whether there was anything."""

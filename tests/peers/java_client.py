@@ -19,7 +19,10 @@ from tests.peers.kafka import run_tool, tool_command
 from tests.peers.maven import PeerError
 
 CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
-TRIES = 3  # the producer never sends again, and a topic that it asks for may lack a leader yet
+PRODUCER_PROPERTIES = {
+    # VerifiableProducer sends nothing again by default, and a new topic may lack a leader yet.
+    "retries": 100,
+}
 PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 TopicPartition = tuple[str, int]
 
@@ -45,7 +48,7 @@ class JavaConsumer:
         self.name = f"{protocol} Java consumer of group {group}"
         self.directory = tempfile.TemporaryDirectory(prefix="kohort-java-")
         config = Path(self.directory.name) / "client.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in (properties or {}).items()))
+        config.write_text(properties_text(properties or {}))
         self.complaints = Path(self.directory.name) / "stderr.txt"
         self.command = tool_command(
             CONSUMER,
@@ -152,17 +155,31 @@ def partitions(event: dict[str, Any]) -> set[TopicPartition]:
 def produce(
     bootstrap: str, topic: str, count: int, *, seconds: float = 60.0
 ) -> list[dict[str, Any]]:
-    """Let the Java producer send the values "0" … to `topic`; what was acknowledged, and where."""
-    for _ in range(TRIES):
+    """Let the Java producer send the values "0" … to `topic`; what was acknowledged, and where.
+
+    Raises PeerError unless all of them were, with what it told of the others.
+    """
+    with tempfile.TemporaryDirectory(prefix="kohort-java-") as directory:
+        config = Path(directory) / "client.properties"
+        config.write_text(properties_text(PRODUCER_PROPERTIES))
         done = run_tool(
             PRODUCER,
             *("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", str(count)),
+            *("--command-config", str(config)),
             seconds=seconds,
         )
-        events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        sent = [event for event in events if event["name"] == "producer_send_success"]
-        if sent:
-            break
+    lines = done.stdout.splitlines()
+    events = [json.loads(line) for line in lines if line.startswith("{")]
+    sent = [event for event in events if event["name"] == "producer_send_success"]
     if len(sent) != count:
-        raise PeerError(f"the Java producer sent {len(sent)} of {count}: {done.stderr[-800:]}")
+        others = [line for line in lines if "producer_send_success" not in line]
+        raise PeerError(
+            f"the Java producer sent {len(sent)} of {count}, and told {others[-8:]}: "
+            f"{done.stderr[-800:]}"
+        )
     return sent
+
+
+def properties_text(properties: Mapping[str, object]) -> str:
+    """A client's configuration file."""
+    return "".join(f"{key}={value}\n" for key, value in properties.items())

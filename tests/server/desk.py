@@ -94,6 +94,10 @@ class Desk(World):
 
     def settle(self, *, sync: bool = True) -> None:
         super().settle(sync=sync)
+        self.take()
+
+    def take(self) -> None:
+        """Read the answers that have come."""
         for client in getattr(self, "clients", ()):
             self._take(client)
 

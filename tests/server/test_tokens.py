@@ -66,6 +66,13 @@ def test_parts_are_asked_for_one_after_the_other(count):
     assert (waiting, asked.told) == ([], [tuple(range(0, count * 10, 10))])
 
 
+def test_very_many_parts_may_be_answered_at_once():
+    asked = Asked()
+    one_after_the_other(asked, 5_000, lambda part, number: part.answer(number), sum)
+
+    assert asked.told == [sum(range(5_000))]
+
+
 def test_a_part_that_cannot_be_asked_for_fails_the_whole():
     asked = Asked()
 

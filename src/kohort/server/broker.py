@@ -280,6 +280,8 @@ class Broker:
             self._look_for_stall(wanted, now)
         cluster.turn(now, due=self._held_at if now < self._hold_until else now)
         self._flush(now)
+        if cluster.has_more:
+            self.schedule_turn()
         if self.sockets.starved:
             self.sockets.feed_starved()
         self._sync(cluster)

@@ -258,7 +258,7 @@ class Cluster:
         if refusing:
             writes = sum(partition.refused_writes for partition in refusing)
             self.observe.warning(
-                f"{writes} writes to {len(refusing)} partitions were refused,"
+                f"writes were refused: {writes}, to partitions: {len(refusing)},"
                 f" the last to {refusing[-1]}: {refusing[-1].refusal}"
             )
         for partition in refusing:
@@ -274,16 +274,23 @@ class Cluster:
     def turn(self, now: Millis, due: Millis | None = None) -> None:
         """Handle everything that has arrived, and everything that is due at `due`: after a stall in
         which no client could be heard, that is an earlier time.
+
+        What follows from the answers of this turn waits for the next one, so that a long request,
+        which is answered part by part, lets others in. `has_more` tells of it.
         """
         self._now = now
         due = now if due is None else due
         if self._wake is not None and self._wake <= due:
             self._wake_up(due)
-        while self._submitted:
-            drivers, self._submitted = list(self._submitted), {}
-            for driver in drivers:
-                driver.turn(now, due)
-                self._after_turn(driver)
+        drivers, self._submitted = self._submitted, {}
+        for driver in drivers:
+            driver.turn(now, due)
+            self._after_turn(driver)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another turn has something to do at once."""
+        return bool(self._submitted)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The wall clock has jumped while time went on as ever: the deadlines move with it."""

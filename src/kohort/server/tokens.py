@@ -106,15 +106,23 @@ def one_after_the_other(
     answered, so that other requests come in between.
     """
     parts: list[Any] = []
+    asked = 0
+    asking = False
 
     def go_on() -> None:
+        # A part may be answered at once. A loop, since very many of those would nest too deep.
+        nonlocal asked, asking
+        asking = True
+        while asked == len(parts) < count:
+            asked += 1
+            ask(_Next(token, take), asked - 1)
+        asking = False
         if len(parts) == count:
             token.answer(merge(parts))
-        else:
-            ask(_Next(token, take), len(parts))
 
     def take(response: Any) -> None:
         parts.append(response)
-        go_on()
+        if not asking:
+            go_on()
 
     go_on()

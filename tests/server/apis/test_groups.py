@@ -7,7 +7,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
-from kohort.server.apis.groups import DELETED_AT_ONCE
+from kohort.server.apis.groups import DELETED_AT_ONCE, DESCRIBED_AT_ONCE
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
@@ -167,14 +167,9 @@ def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk
     asked = desk.send(DeleteGroupsRequest(groups_names=[*ids, "none", ids[0]]), 2)
     left = []
     while asked.answer is None:
-        desk.cluster.turn(desk.now)
+        desk.step()
+        desk.take()
         left.append(sum(len(one.machine.groups) for one in desk.cluster.drivers.values()))
-        for one in desk.cluster.begin_sync():
-            desk.cluster.end_sync(one, one.log.sync())
-        for client in list(desk.ready):
-            client.flush(desk.now)
-        desk.ready.clear()
-        desk._take(desk.clients[0])
 
     assert DELETED_AT_ONCE < 100, "each may have thousands of offsets"
     assert all(before - after <= DELETED_AT_ONCE for before, after in pairwise(left))
@@ -183,3 +178,20 @@ def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk
         "none": ErrorCode.GROUP_ID_NOT_FOUND,
     }
     assert listed(desk) == (0, sorted(IDS))
+
+
+@pytest.mark.parametrize("api", [DescribeGroupsRequest, ConsumerGroupDescribeRequest])
+def test_many_groups_are_described_some_at_a_time_and_others_come_in_between(desk, api):
+    ids = [f"many-{number}" for number in range(4 * DESCRIBED_AT_ONCE)]
+    field = "groups" if api is DescribeGroupsRequest else "group_ids"
+    asked = desk.send(api(**{field: [IDS[0], *ids]}), 1 if field == "group_ids" else 5)
+    desk.another()
+    desk.step()
+    short = desk.send(DescribeGroupsRequest(groups=[IDS[1]]), 5, node=1)
+    desk.step()
+    desk.take()
+    assert (short.answer.groups[0].group_id, asked.answer) == (IDS[1], None)
+    desk.settle()
+
+    assert DESCRIBED_AT_ONCE <= 1000, "others wait for them"
+    assert {one.group_id for one in asked.answer.groups} == {IDS[0], *ids}

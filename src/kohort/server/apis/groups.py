@@ -24,7 +24,7 @@ from kohort.server.access import (
 from kohort.server.apis import unsupported
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
-from kohort.server.tokens import Gather, Token, one_after_the_other
+from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages import describe_groups as describe_wire
@@ -34,7 +34,8 @@ from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroups
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-DELETED_AT_ONCE = 8
+DELETED_AT_ONCE = 8  # each may have very many offsets
+DESCRIBED_AT_ONCE = 500
 
 
 def one_group(node: Node, call: Call[Any]) -> None:
@@ -109,11 +110,14 @@ def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
 
     def merge(parts: list[Any]) -> Any:
         groups = [group for part in parts for group in part.groups]
-        if request.include_authorized_operations:
-            _add_operations(node, call.client, groups)
         return describe_wire.DescribeGroupsResponse(groups=groups)
 
-    _split(node, call, DESCRIBE, request.groups, narrowed, merge)
+    def shown(part: Any) -> Any:
+        if request.include_authorized_operations:
+            _add_operations(node, call.client, part.groups)
+        return part
+
+    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, merge, shown)
 
 
 def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
@@ -125,12 +129,16 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
         return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)
 
     def merge(parts: list[Any]) -> Any:
-        groups = [_shown(node, call.client, group) for part in parts for group in part.groups]
-        if request.include_authorized_operations:
-            _add_operations(node, call.client, groups)
+        groups = [group for part in parts for group in part.groups]
         return consumer_wire.ConsumerGroupDescribeResponse(groups=groups)
 
-    _split(node, call, DESCRIBE, request.group_ids, narrowed, merge)
+    def shown(part: Any) -> Any:
+        part.groups = [_shown(node, call.client, group) for group in part.groups]
+        if request.include_authorized_operations:
+            _add_operations(node, call.client, part.groups)
+        return part
+
+    _split(node, call, DESCRIBE, request.group_ids, DESCRIBED_AT_ONCE, narrowed, merge, shown)
 
 
 def _shown(
@@ -154,9 +162,7 @@ def _shown(
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
-    """Delete groups; one named twice is deleted, and answered, once. Each may have very many
-    offsets, so a few groups are deleted at a time and other requests are served in between.
-    """
+    """Delete groups; one named twice is deleted, and answered, once."""
 
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
         return DeleteGroupsRequest(groups_names=ids)
@@ -165,13 +171,7 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
         return DeleteGroupsResponse(results=[one for part in parts for one in part.results])
 
     ids = list(dict.fromkeys(call.request.groups_names))
-    slices = [ids[at : at + DELETED_AT_ONCE] for at in range(0, len(ids), DELETED_AT_ONCE)]
-
-    def ask(part: Token, number: int) -> None:
-        own = Call(part, call.request, call.version, call.client)
-        _split(node, own, DELETE, slices[number], narrowed, merge)
-
-    one_after_the_other(call.token, len(slices), ask, merge)
+    _split(node, call, DELETE, ids, DELETED_AT_ONCE, narrowed, merge)
 
 
 def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
@@ -188,24 +188,32 @@ def _split(
     call: Call[Any],
     operation: Operation,
     ids: list[str],
+    at_once: int,
     narrowed: Callable[[list[str]], Any],
     merge: Callable[[list[Any]], Any],
+    shown: Callable[[Any], Any] = lambda part: part,
 ) -> None:
-    """One call per shard, with its groups. A group of another node is refused by itself."""
-    by_driver: dict[Driver, list[str]] = {}
-    refused: list[tuple[str, ApiError]] = []
-    for group_id in ids:
-        try:
-            driver = node.driver_for(call.client, operation, GroupId(group_id))
-            by_driver.setdefault(driver, []).append(group_id)
-        except ApiError as error:
-            refused.append((group_id, error))
-    if not by_driver and not refused:
-        call.token.answer(merge([]))
-        return
-    gather = Gather(call.token, len(by_driver) + len(refused), merge)
-    for index, (driver, own) in enumerate(by_driver.items()):
-        part = Call(gather.part(index), narrowed(own), call.version, call.client)
-        node.cluster.submit(driver, part)
-    for index, (group_id, reason) in enumerate(refused, len(by_driver)):
-        gather.part(index).answer(narrowed([group_id]).refused(reason))
+    """Ask each group's shard, a slice of the groups at a time, so that others are served in
+    between. `shown` changes a shard's answer; `merge` makes one answer of several.
+
+    A group of another node, or one that the client may not ask about, is refused by itself.
+    """
+    slices = [ids[at : at + at_once] for at in range(0, len(ids), at_once)]
+
+    def ask(token: Token, number: int) -> None:
+        by_driver: dict[Driver, list[str]] = {}
+        refused: list[tuple[str, ApiError]] = []
+        for group_id in slices[number]:
+            try:
+                driver = node.driver_for(call.client, operation, GroupId(group_id))
+                by_driver.setdefault(driver, []).append(group_id)
+            except ApiError as error:
+                refused.append((group_id, error))
+        gather = Gather(token, len(by_driver) + len(refused), merge)
+        for index, (driver, own) in enumerate(by_driver.items()):
+            part = Mapped(gather.part(index), shown)
+            node.cluster.submit(driver, Call(part, narrowed(own), call.version, call.client))
+        for index, (group_id, reason) in enumerate(refused, len(by_driver)):
+            gather.part(index).answer(narrowed([group_id]).refused(reason))
+
+    one_after_the_other(call.token, len(slices), ask, merge)
