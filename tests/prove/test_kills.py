@@ -121,7 +121,7 @@ def killed_again_and_again(
     size: int = 0,
 ) -> None:
     random = Random(seed)
-    with Broker(SETTINGS | (settings or {})) as broker:
+    with Broker(SETTINGS | (settings or {}), process=True) as broker:
         create_topic(broker.bootstrap, "t", PARTITIONS)
         groups = {
             group: [crew.join(kind, broker.bootstrap, "t", group) for _ in range(2)]
