@@ -294,7 +294,7 @@ def test_writes_that_a_full_disk_refuses_are_counted_and_told(files):
     assert desk.produce("payments").error_code == 0
     desk.housekeep()
     (told,) = [one for one in desk.told.warnings if "refused" in one]
-    assert told.startswith("3 writes to 1 partitions were refused, the last to orders-0: ")
+    assert told.startswith("writes were refused: 3, to partitions: 1, the last to orders-0: ")
     files.faults.clear()
     assert desk.produce().error_code == 0
     desk.housekeep()

@@ -17,10 +17,6 @@ FRAMES = [frame for frame in all_frames() if frame["api_key"] in APIS]
 BY_API = sorted({frame["api"] for frame in FRAMES})
 
 
-def upstream_name(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
-
-
 def plain(message: Any, version: int) -> dict[str, Any]:
     """A message in the form of the corpus: upstream's names, ids as text, bytes as hex."""
     out = {}

@@ -157,8 +157,14 @@ class Broker:
                 return
 
     async def _bind(self, index: int, host: str, port: int) -> None:
+        server = await self._server(index, host, port)
+        self._servers.append(server)
+        name = server.sockets[0].getsockname()
+        self.addresses.append((name[0], name[1]))
+
+    async def _server(self, index: int, host: str, port: int) -> asyncio.Server:
         assert self._loop is not None
-        server = await self._loop.create_server(
+        return await self._loop.create_server(
             lambda: ClientProtocol(self, index),
             host,
             port,
@@ -166,9 +172,18 @@ class Broker:
             reuse_address=True,
             backlog=1024,
         )
-        self._servers.append(server)
-        name = server.sockets[0].getsockname()
-        self.addresses.append((name[0], name[1]))
+
+    def close_node(self, index: int) -> None:
+        """Close the port of a node and cut its connections. Who serves what in its place is the
+        cluster's matter (`rearrange`).
+        """
+        self._servers[index].close()
+        self.sockets.drop_all(index)
+
+    async def open_node(self, index: int) -> None:
+        """Open the port of a node again, where it was. Raises OSError when it is taken."""
+        self._servers[index] = await self._server(index, *self.addresses[index])
+        await self._servers[index].start_serving()
 
     def _in_force(self) -> BrokerConfig:
         """The settings, with those that the command line and the system have overridden."""
@@ -232,6 +247,21 @@ class Broker:
     def door(self, node: int) -> Door:
         """The way in to the node with this number, counted from 0."""
         return self._doors[node]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing happens any more until a client asks for something or time passes."""
+        busy = self.cluster is not None and self.cluster.busy
+        return not (busy or self._ready or self._turn_wanted is not None)
+
+    def time_moved(self) -> None:
+        """The clock was set forward on purpose, which is no stall: what is due is met at once."""
+        self._turn_wanted = None
+        self._hold_until = Millis(0)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._turn()
 
     def schedule_turn(self) -> None:
         """Have a turn taken at the end of this iteration of the loop."""

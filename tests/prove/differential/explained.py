@@ -146,11 +146,19 @@ def _mixed_uniform(one: Occasion) -> bool:
     return len(groups) > len(set(groups)) and "range" not in assignors
 
 
+def _other_picks(one: Occasion) -> bool:
+    """An epoch differs only together with the partitions that are given."""
+    return (
+        one.difference.path != "member_epoch" or one.kafka["assignment"] != one.kohort["assignment"]
+    )
+
+
 UNKNOWN_SERVER_ERROR = -1
 OFFSET_METADATA_TOO_LARGE = 12
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 INVALID_CONFIG, INVALID_REQUEST = 40, 42
+GROUP_ID_NOT_FOUND = 69
 UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD = 76, 87
 _PRODUCED = "responses[].partition_responses[].error_code"
 
@@ -178,7 +186,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "effective assignor",
         "a change of the effective assignor raises the epoch (KAFKA-20434, later than 4.3.1)",
         ("ConsumerGroupHeartbeat",),
-        ("member_epoch",),
+        ("member_epoch", "assignment", *_PICKS),
         lambda one: (
             one.request.get("server_assignor") is not None
             and one.kohort["member_epoch"] == one.kafka["member_epoch"] + 1
@@ -254,10 +262,11 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         "uniform over mixed subscriptions",
         "where subscriptions differ, uniform fills whole topics at once, and so its picks are"
-        " others; loads are the same",
+        " others, and what members must give up before they come to the next epoch; loads are the"
+        " same",
         ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
-        _PICKS,
-        _mixed_uniform,
+        ("member_epoch", "assignment", *_PICKS),
+        lambda one: _mixed_uniform(one) and _other_picks(one),
     ),
     Explanation(
         "tied assignors",
@@ -289,6 +298,15 @@ EXPLANATIONS: tuple[Explanation, ...] = (
             *("results[].error_code", "error_code", "topics[]"),
         ),
         _lost,
+    ),
+    Explanation(
+        "commit to a group lost by a refused join",
+        "to a group that Kafka hides (see above) nobody can commit without being a member; in"
+        " Kohort the group is there, and does not know the member",
+        ("OffsetCommit",),
+        ("topics[].partitions[].error_code",),
+        lambda one: _lost(one) and _codes(one) == (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID),
+        goes_on=True,
     ),
     Explanation(
         "leader epoch after a restart",

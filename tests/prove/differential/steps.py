@@ -8,7 +8,7 @@ not depend on a run: it can be played again, and steps can be left out of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from kohort.wire.apis import APIS
@@ -287,10 +287,6 @@ def plain(message: Any, version: int) -> dict[str, Any]:
 
 def without(steps: list[Step], start: int, stop: int) -> list[Step]:
     return [*steps[:start], *steps[stop:]]
-
-
-def at_version(step: Step, version: int) -> Step:
-    return replace(step, version=version)
 
 
 # --- learning

@@ -13,6 +13,8 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 SHOWN_BY: dict[str, tuple[str, int]] = {
     "code of an unknown operation": ("admin", 9002),
     "code of unreadable records": ("records", 9001),
+    "commit to a group lost by a refused join": ("mixed", 1795352450),
+    "effective assignor": ("consumer", 1795352413),
     "emptied group": ("mixed", 9069),
     "group lost by a refused join": ("mixed", 9040),
     "group of nothing": ("mixed", 9124),
@@ -22,7 +24,6 @@ SHOWN_BY: dict[str, tuple[str, int]] = {
     "white space of settings": ("mixed", 9053),
 }
 NOT_PINNED = {
-    "effective assignor": "too rare to be pinned",
     "leader by hash": "drawn by chance in each run",
     "leader epoch after a restart": "a restart would take half of the time",
     "member without topics": "too rare to be pinned",
