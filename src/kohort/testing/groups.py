@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from kohort.client.admin.views import GroupDescription, MemberDescription, TopicPartition
+from kohort.client.admin.views import GroupDescription, MemberDescription
 from kohort.errors import ApiError, KohortError
-from kohort.terms import GroupState
+from kohort.terms import GroupState, TopicPartition
 from kohort.testing.history import (
     Commit,
     GroupRecord,
