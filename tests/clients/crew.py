@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from confluent_kafka import Producer
@@ -24,13 +25,22 @@ class Member:
     def __init__(self, kind: str, bootstrap: str, topic: str, group: str, journal: Path) -> None:
         self.journal = journal
         journal.touch()
+        self._notes: list[dict[str, Any]] = []
+        self._read_bytes = 0
+        self._reading = Lock()
         self.errors = journal.with_suffix(".err").open("w")
         arguments = [sys.executable, str(MEMBER), kind, bootstrap, topic, group, str(journal)]
         self.process = subprocess.Popen(arguments, stderr=self.errors)
 
     def notes(self, kind: str) -> list[Any]:
-        lines = self.journal.read_text(encoding="utf-8").split("\n")[:-1]
-        return [note[kind] for note in map(json.loads, lines) if kind in note]
+        with self._reading:
+            with self.journal.open("rb") as journal:
+                journal.seek(self._read_bytes)
+                whole, _, _ = journal.read().rpartition(b"\n")
+            if whole:
+                self._read_bytes += len(whole) + 1
+                self._notes += map(json.loads, whole.split(b"\n"))
+            return [note[kind] for note in self._notes if kind in note]
 
     @property
     def owns(self) -> list[int]:

@@ -40,6 +40,7 @@ def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 100,
+        "reconnect.backoff.max.ms": 300,
     }
     if protocol == "classic":
         settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
@@ -96,15 +97,26 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.errors import KafkaError
 
-    consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap,
-        group_id=group,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        session_timeout_ms=6000,
-        heartbeat_interval_ms=500,
-        fetch_max_wait_ms=100,
-    )
+    def new_consumer() -> Any:
+        return KafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+            fetch_max_wait_ms=100,
+            reconnect_backoff_max_ms=300,
+        )
+
+    consumer = None
+    while consumer is None and not journal.ending:
+        try:
+            consumer = new_consumer()
+        except KafkaError as error:  # no broker was there for half a minute
+            journal.note(failed=str(error))
+    if consumer is None:
+        return
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked: Any) -> None:
@@ -138,17 +150,20 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
 
 async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
-    from aiokafka.errors import KafkaError
+    from aiokafka.errors import KafkaConnectionError, KafkaError
 
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
-        group_id=group,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        session_timeout_ms=6000,
-        heartbeat_interval_ms=500,
-        fetch_max_wait_ms=100,
-    )
+    def new_consumer() -> Any:
+        return AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+            fetch_max_wait_ms=100,
+        )
+
+    consumer = new_consumer()
 
     class Listener(ConsumerRebalanceListener):
         async def on_partitions_revoked(self, revoked: Any) -> None:
@@ -157,8 +172,16 @@ async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
         async def on_partitions_assigned(self, assigned: Any) -> None:
             journal.note(owns=sorted(one.partition for one in assigned))
 
-    consumer.subscribe([topic], listener=Listener())
-    await consumer.start()
+    while not journal.ending:
+        consumer.subscribe([topic], listener=Listener())
+        try:
+            await consumer.start()
+            break
+        except KafkaConnectionError as error:  # it knocks once only, and cannot be started again
+            journal.note(failed=str(error))
+            await consumer.stop()
+            await asyncio.sleep(0.2)
+            consumer = new_consumer()
     while not journal.ending:
         try:
             batches = await consumer.getmany(timeout_ms=200, max_records=500)

@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
+from tests.observer import Told
 
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
 from kohort.server.surroundings import Surroundings
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import DiskFiles
 from kohort.terms import Millis
 
@@ -56,3 +59,23 @@ def test_a_broker_takes_what_it_is_given(kept, tmp_path):
 
     asyncio.run(life())
     assert bool(files.made) == kept
+
+
+def test_a_broker_needs_no_machine():
+    disk, told = MemoryFiles(), Told()
+    around = Surroundings(
+        clock=lambda: Clock(lambda: 1000.0, lambda: 5.0),
+        files=disk,
+        new_id=lambda: bytes(15) + b"\x07",
+        observe=told,
+    )
+    broker = Broker(data_dir=Path("/data"), surroundings=around)
+
+    async def life():
+        async with broker:
+            assert broker.now() == 1_000_000
+            return broker.cluster.offsets_topic().topic_id
+
+    assert asyncio.run(life()) == bytes(15) + b"\x07"
+    assert "/data/kohort.catalog.json" in disk.files
+    assert not told.errors

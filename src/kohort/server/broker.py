@@ -405,12 +405,23 @@ class Broker:
                         f"the clock of this machine has jumped by {jump_ms} ms"
                     )
                     self.cluster.clock_jumped(jump_ms)
+                    self._clock_jumped(jump_ms)
                 more = self.cluster.housekeep(self._clock())
                 self.schedule_turn()
         finally:
             self._sweeper = self._loop.call_later(
                 BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
             )
+
+    def _clock_jumped(self, by_ms: int) -> None:
+        """The times that were noted move with the clock. Otherwise a jump forward would look like a
+        stall, and after a jump back the time of the stall would lie ahead: everybody would be late.
+        """
+        self._held_at = Millis(self._held_at + by_ms)
+        self._hold_until = Millis(self._hold_until + by_ms)
+        self._timer_at = Millis(self._timer_at + by_ms)
+        if self._turn_wanted is not None:
+            self._turn_wanted = Millis(self._turn_wanted + by_ms)
 
     def _sweep_pause(self) -> float:
         """Seconds between two sweeps: a quarter of the time after which silence ends."""

@@ -1,0 +1,68 @@
+"""Somebody who works with a broker that dies again and again, and knows what it has promised."""
+
+import threading
+import traceback
+from random import Random
+
+from confluent_kafka import KafkaException
+from tests.prove.killing.journal import Journal
+
+LOST = (KafkaException, OSError, EOFError)
+"""What a client is told when the broker is away."""
+
+END_SECONDS = 180.0
+
+
+class Actor:
+    """Does one thing after the other, on a thread of its own, until `end`.
+
+    `act` raises AssertionError when a promise is broken, and anything of `LOST` when the broker is
+    away. What was under way then is in doubt.
+    """
+
+    def __init__(self, name: str, seed: int, journal: Journal) -> None:
+        self.name = name
+        self.random = Random(f"{seed}/{name}")
+        self.failure = ""
+        self.ending = threading.Event()
+        self._journal = journal
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def act(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+    def say(self, what: str) -> None:
+        self._journal.say(self.name, what)
+
+    def done(self, what: str) -> None:
+        """Something was acknowledged."""
+        self._journal.count(what)
+        self._journal.say(self.name, f"{what}: acknowledged")
+
+    def _run(self) -> None:
+        while not self.ending.is_set():
+            try:
+                self.act()
+            except LOST as error:
+                self.say(f"{error}")
+                self.ending.wait(0.05)
+            except BaseException:  # noqa: BLE001  (told by the test's own thread)
+                self.failure = traceback.format_exc()
+                self.say(self.failure)
+                return
+
+    def check(self) -> None:
+        assert not self.failure, f"{self.name}: {self.failure}"
+
+    def end(self) -> None:
+        self.ending.set()
+        self._thread.join(END_SECONDS)
+        assert not self._thread.is_alive(), f"{self.name} hangs in its client"
+        self.close()
+        self.check()

@@ -1,0 +1,173 @@
+"""Groups that stock clients join under both protocols, commit for, leave, delete and make anew."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.prove.killing.actor import LOST, Actor
+from tests.prove.killing.journal import Journal
+from tests.serve.talk import Talk
+
+from kohort.wire.messages.list_groups import ListGroupsRequest
+
+PROTOCOLS = ("classic", "consumer")
+Offsets = dict[tuple[str, int], int]
+
+
+def consumer(bootstrap: str, group: str, protocol: str, **more: Any) -> Consumer:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 100,
+        "reconnect.backoff.max.ms": 200,
+        "log_level": 0,
+    }
+    if protocol == "classic":
+        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+    return Consumer(settings | more)
+
+
+class Groups(Actor):
+    """Knows what each of its groups may hold: one state, or two while a change is in doubt."""
+
+    def __init__(self, name: str, seed: int, bootstrap: str, journal: Journal) -> None:
+        super().__init__(name, seed, journal)
+        self.bootstrap = bootstrap
+        self.possible: dict[str, list[Offsets]] = {f"{name} {one}": [{}] for one in range(3)}
+        self._admin = AdminClient(
+            {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200, "log_level": 0}
+        )
+
+    def compare(self, group: str) -> Offsets:
+        """Ask for the offsets of a group. What has been read once is no longer in doubt."""
+        with Talk(self.bootstrap) as client:
+            found = client.committed(group)
+        possible = self.possible[group]
+        assert found in possible, f"{group} holds {found}, expected one of {possible}"
+        self.possible[group] = [found]
+        return found
+
+    def commit(self, group: str, by: Consumer, changes: Offsets) -> None:
+        old = self.compare(group)
+        new = old | changes
+        self.possible[group] = [old, new]
+        self.say(f"{group} commits {changes}")
+        wanted = [TopicPartition(topic, index, at) for (topic, index), at in changes.items()]
+        for one in by.commit(offsets=wanted, asynchronous=False) or ():
+            if one.error is not None:
+                raise KafkaException(one.error)
+        self.possible[group] = [new]
+        self.done(f"commits by {self.name.split()[0]}")
+
+    def delete(self, group: str) -> None:
+        old = self.compare(group)
+        self.possible[group] = [old, {}]
+        self.say(f"delete {group}")
+        try:
+            self._admin.delete_consumer_groups([group], request_timeout=60)[group].result(90)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.NON_EMPTY_GROUP:
+                self.possible[group] = [old]
+            raise
+        self.possible[group] = [{}]
+        self.done("groups deleted")
+        with Talk(self.bootstrap) as client:
+            listed = client.ask(ListGroupsRequest())
+        assert listed.error_code or group not in [one.group_id for one in listed.groups], group
+
+
+class Keepers(Groups):
+    """Groups without members: commits from outside, and deletions."""
+
+    def __init__(
+        self, seed: int, bootstrap: str, journal: Journal, topic: str, partitions: int
+    ) -> None:
+        super().__init__("keeper", seed, bootstrap, journal)
+        self._topic, self._partitions = topic, partitions
+        self._clients = {one: consumer(bootstrap, one, "classic") for one in self.possible}
+
+    def act(self) -> None:
+        group = self.random.choice(list(self.possible))
+        if self.random.random() < 0.3:
+            self.delete(group)
+            return
+        indexes = self.random.sample(range(self._partitions), self.random.randint(1, 3))
+        changes = {(self._topic, index): self.random.randrange(1 << 40) for index in indexes}
+        self.commit(group, self._clients[group], changes)
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+
+class Lives(Groups):
+    """Groups that begin under one protocol, end, and begin anew, perhaps under the other one. Some
+    members leave, some are gone without a word.
+    """
+
+    def __init__(
+        self, number: int, seed: int, bootstrap: str, journal: Journal, topics: Sequence[str]
+    ) -> None:
+        super().__init__(f"life {number}", seed, bootstrap, journal)
+        self._topics = topics  # the first one is there for ever
+
+    def act(self) -> None:
+        random = self.random
+        group = random.choice(list(self.possible))
+        protocol = random.choice(PROTOCOLS)
+        topics = [self._topics[0], *random.sample(self._topics[1:], random.randint(0, 1))]
+        self.say(f"{group} is joined, {protocol}, for {topics}")
+        member = consumer(self.bootstrap, group, protocol)
+        try:
+            member.subscribe(topics)
+            self._live(group, member, random.uniform(0.3, 7))
+        finally:
+            if random.random() < 0.8:
+                self.say(f"{group} is left")
+                member.close()
+            else:
+                self.say(f"{group} is abandoned")
+                del member
+        if random.random() < 0.4:
+            self.delete(group)
+
+    def _live(self, group: str, member: Consumer, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        joined = False
+        while time.monotonic() < end and not self.ending.is_set():
+            changes: Offsets = {}
+            for one in member.consume(100, 0.2):
+                assert one.error() is None or not one.error().fatal(), (
+                    f"{group}: a member is told for good that {one.error()}"
+                )
+                if one.error() is None and one.topic() == self._topics[0]:
+                    changes[one.topic(), one.partition()] = one.offset() + 1
+            if not joined and member.assignment():
+                joined = True
+                self.done("joins")
+            if changes:
+                self.commit(group, member, changes)
+
+    def join_all(self, partitions: int, eventually: Callable[..., Any]) -> None:
+        """Every group has room for a new member, which gets all partitions."""
+        for group in self.possible:
+            protocol = self.random.choice(PROTOCOLS)
+            self.say(f"{group} is joined for the last time, {protocol}")
+            member = consumer(self.bootstrap, group, protocol)
+            member.subscribe([self._topics[0]])
+
+            def owned(member: Consumer = member) -> int:
+                try:
+                    member.poll(0.1)
+                except LOST:
+                    return 0
+                return len(member.assignment())
+
+            what = f"{group} gives {partitions} partitions to a new {protocol} member"
+            eventually(lambda owned=owned: owned() == partitions, what, 90)
+            member.close()
