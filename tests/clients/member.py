@@ -40,6 +40,7 @@ def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 100,
+        "reconnect.backoff.max.ms": 300,
     }
     if protocol == "classic":
         settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
@@ -94,7 +95,7 @@ def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol
 
 def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
     from kafka import ConsumerRebalanceListener, KafkaConsumer
-    from kafka.errors import KafkaError, NoBrokersAvailable
+    from kafka.errors import KafkaError
 
     def new_consumer() -> Any:
         return KafkaConsumer(
@@ -105,13 +106,14 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
             session_timeout_ms=6000,
             heartbeat_interval_ms=500,
             fetch_max_wait_ms=100,
+            reconnect_backoff_max_ms=300,
         )
 
     consumer = None
     while consumer is None and not journal.ending:
         try:
             consumer = new_consumer()
-        except NoBrokersAvailable as error:
+        except KafkaError as error:  # no broker was there for half a minute
             journal.note(failed=str(error))
     if consumer is None:
         return

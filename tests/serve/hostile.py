@@ -1,6 +1,7 @@
 """Requests that no client should send: cut short, changed, well-formed nonsense, or mere noise."""
 
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -27,7 +28,7 @@ def requests() -> list[bytes]:
     ]
 
 
-def twist(random: Random, message: Any) -> None:
+def twist(random: Random, message: Any, texts: Sequence[str] = TEXTS) -> None:
     """Change a few fields to what they should not be, but may well be on the wire."""
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
@@ -39,7 +40,7 @@ def twist(random: Random, message: Any) -> None:
             else []
         )
         for one in inside:
-            twist(random, one)
+            twist(random, one, texts)
         if random.random() > 0.15:
             continue
         match value:
@@ -48,7 +49,7 @@ def twist(random: Random, message: Any) -> None:
             case int():
                 setattr(message, field.name, random.choice(NUMBERS))
             case str():
-                setattr(message, field.name, random.choice(TEXTS))
+                setattr(message, field.name, random.choice(texts))
             case bytes() if len(value) != 16:
                 setattr(message, field.name, random.randbytes(random.randrange(80)))
             case bytes():
@@ -57,14 +58,14 @@ def twist(random: Random, message: Any) -> None:
                 setattr(message, field.name, random.choice([[], value * 2, value[:1] * 5]))
 
 
-def nonsense(random: Random, frame: bytes) -> bytes:
+def nonsense(random: Random, frame: bytes, texts: Sequence[str] = TEXTS) -> bytes:
     """A request that decodes, with fields changed; the frame as it was when that has no bytes."""
     key, version = struct.unpack_from(">hh", frame)
     api = APIS[key]
     with suppress(WireError, struct.error, ValueError, TypeError, AttributeError, OverflowError):
         _, start = decode_request_header(frame, flexible=api.flexible(version))
         message = decode(api.request, version, frame, start)
-        twist(random, message)
+        twist(random, message, texts)
         return frame[:start] + encode(message, version)
     return frame
 
@@ -89,14 +90,16 @@ def spoil(random: Random, frame: bytes) -> bytes:
     return struct.pack(">hhi", key, version, 1) + frame[8:]
 
 
-def stream(random: Random, frames: list[bytes], count: int) -> bytes:
+def stream(
+    random: Random, frames: Sequence[bytes], count: int, texts: Sequence[str] = TEXTS
+) -> bytes:
     """What a client sends: mostly nonsense that can be read, and at some point what cannot."""
     out = bytearray()
     for _ in range(count):
         frame = random.choice(frames)
         chance = random.random()
         if chance < 0.75:
-            frame = nonsense(random, frame)
+            frame = nonsense(random, frame, texts)
         elif chance < 0.85:
             frame = spoil(random, frame)
         size = len(frame)

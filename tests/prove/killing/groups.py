@@ -142,6 +142,9 @@ class Lives(Groups):
         while time.monotonic() < end and not self.ending.is_set():
             changes: Offsets = {}
             for one in member.consume(100, 0.2):
+                assert one.error() is None or not one.error().fatal(), (
+                    f"{group}: a member is told for good that {one.error()}"
+                )
                 if one.error() is None and one.topic() == self._topics[0]:
                     changes[one.topic(), one.partition()] = one.offset() + 1
             if not joined and member.assignment():
