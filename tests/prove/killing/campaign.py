@@ -29,7 +29,7 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "500",
-    "group.initial.rebalance.delay.ms": "300",
+    "group.initial.rebalance.delay.ms": "100",
     "offsets.topic.num.partitions": "2",
     # A segment is closed every half second, and cleaned at once; the broker looks after its logs
     # four times within the time after which it closes a silent connection.

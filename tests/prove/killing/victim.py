@@ -166,7 +166,7 @@ def free_port() -> int:
 
 def strike(random: Random, victim: Victim) -> str:
     """Wait for an instant, kill; what kind of instant it was. The broker is ready at first."""
-    kind = random.choices(["any", "work", "ready", "long"], [50, 35, 10, 5])[0]
+    kind = random.choices(["any", "work", "ready", "long"], [45, 35, 10, 10])[0]
     match kind:
         case "any":
             time.sleep(random.uniform(0.0, 1.2))
@@ -178,7 +178,7 @@ def strike(random: Random, victim: Victim) -> str:
         case "ready":
             time.sleep(random.uniform(0.0, 0.03))
         case "long":
-            time.sleep(random.uniform(2, 5))
+            time.sleep(random.uniform(1.5, 4))
     victim.kill()
     return kind
 
