@@ -4,7 +4,7 @@ from confluent_kafka import Consumer, Producer
 
 from kohort.testing import Broker
 
-with Broker() as broker:
+with Broker(process=True) as broker:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce("greetings", "hello")
     producer.flush(10)

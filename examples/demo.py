@@ -89,7 +89,7 @@ class Stage:
         self.directory = directory
         self.errors = (directory / "clients.log").open("w", encoding="utf-8")
         self.parts: list[Part] = []
-        self.broker = Broker(SETTINGS)
+        self.broker = Broker(SETTINGS, process=True)
         atexit.register(self.clear)
 
     def clear(self) -> None:

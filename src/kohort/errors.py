@@ -200,6 +200,14 @@ class ApiError(KohortError):
         self.message = message
 
 
+def api_error(code: int, message: str | None = None) -> ApiError:
+    """The error for a code in an answer, also for an unknown code."""
+    try:
+        return ApiError(ErrorCode(code), message or "")
+    except ValueError:
+        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error code {code}")
+
+
 class WireError(KohortError):
     """Bytes that are no message. The connection that they came from is closed."""
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
-from kohort.client.cluster import Backoff, Cluster, Node, api_error
+from kohort.client.cluster import Backoff, Cluster, Node
 from kohort.client.connection import Address, ConnectionFailedError
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,

@@ -14,13 +14,13 @@ SETTINGS = {
 
 @pytest.fixture
 def broker():
-    with Broker(SETTINGS) as running:
+    with Broker(SETTINGS, process=True) as running:
         yield running
 
 
 @pytest.fixture
 def cluster():
-    with Broker(SETTINGS, nodes=3) as running:
+    with Broker(SETTINGS, nodes=3, process=True) as running:
         yield running
 
 

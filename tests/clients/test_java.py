@@ -24,7 +24,7 @@ SETTINGS = {
 def broker():
     if reason := unavailable():
         pytest.skip(reason)
-    with Broker(SETTINGS) as running:
+    with Broker(SETTINGS, process=True) as running:
         yield running
 
 

@@ -13,6 +13,7 @@ SOURCE = ROOT / "src" / "kohort"
 TESTS = ROOT / "tests"
 
 FOLDERS = {  # as a whole, and why
+    "sim": "a world is tested by playing seeds in it, and what judges it by forged histories",
     "spark": "a test there starts Spark and is of a table or a source: modules are parts of these",
     "wire/codegen": "one compiler: what it makes of each message is in wire/test_codec.py",
     "wire/messages": "each is a table, held against upstream's by wire/test_conformance.py",

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import settings
 from tests.coordinator.classic.test_machine import ClassicGroups
 from tests.properties.test_consumer_groups import GroupMachine
+from tests.properties.test_members import MembersMachine
 
-OF_MACHINES = [one.TestCase.settings for one in (ClassicGroups, GroupMachine)]
+OF_MACHINES = [one.TestCase.settings for one in (ClassicGroups, GroupMachine, MembersMachine)]
 
 
 @pytest.mark.parametrize("used", [settings(), *OF_MACHINES])

@@ -100,7 +100,7 @@ def written(kafka, tmp_path_factory):
     for folder in kafka.data.glob(f"{TOPIC}-*"):
         (directory / folder.name).mkdir(parents=True)
         shutil.copy(folder / "partition.metadata", directory / folder.name)
-    with Broker(SETTINGS, data_dir=directory) as broker:
+    with Broker(SETTINGS, data_dir=directory, process=True) as broker:
         produce(broker.bootstrap, TOPIC, 30)
         for group, protocol in GROUPS.items():
             with JavaConsumer(broker.bootstrap, group, TOPIC, protocol=protocol) as reader:
@@ -151,7 +151,8 @@ def test_a_real_broker_serves_the_same_groups_from_our_files_and_we_from_its(
     theirs = answers(kafka.address, names)
     kafka.stop()
     shutil.copytree(kafka.data, tmp_path / "theirs")
-    with Broker(SETTINGS | {"node.id": "1"}, data_dir=tmp_path / "theirs") as broker:
+    settings = SETTINGS | {"node.id": "1"}
+    with Broker(settings, data_dir=tmp_path / "theirs", process=True) as broker:
         assert answers(broker.bootstrap, names) == theirs
         broker.kill()
         broker.restart()

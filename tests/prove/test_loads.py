@@ -20,7 +20,7 @@ ASK = ApiVersionsRequest(client_software_name="talk", client_software_version="1
 def groups_live_on(count: int) -> None:
     """Groups with a member each and a commit each, before and after a kill."""
     names = [f"group-{number}" for number in range(count)]
-    with Broker({"group.consumer.session.timeout.ms": "60000"}) as broker:
+    with Broker({"group.consumer.session.timeout.ms": "60000"}, process=True) as broker:
         with Talk(broker.bootstrap) as client:
             client.create_topic("t", 2)
             epochs = {}
@@ -66,7 +66,7 @@ def connections_at_once(count: int) -> None:
 def records_through_two_consumers(count: int) -> None:
     """Each record is seen by one of the two, none is missing."""
     seen = bytearray(count)
-    with Broker() as broker:
+    with Broker(process=True) as broker:
         create_topic(broker.bootstrap, "t", 6)
         begin = time.monotonic()
         producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20})

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.observer import Told
 from tests.runtime.counter import Add, Ask, Counter, call
-from tests.storage.disk import MemoryFiles
 
 from kohort.coordinator.effects import Call, Effects, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode, StorageError, WireError
 from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
 from kohort.terms import GroupId, Millis, Offset

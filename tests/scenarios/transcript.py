@@ -60,9 +60,9 @@ STATES = {
 }
 
 
-def replayed(text: str) -> str:
-    """The same story with what comes of it now."""
-    story = Story()
+def replayed(text: str, story: "Story | None" = None) -> str:
+    """The same story with what comes of it now, by whoever understands its commands."""
+    story = story or Story()
     lines = iter(text.splitlines())
     told: list[str] = []
     for line in lines:

@@ -1,11 +1,11 @@
 """The same as on a full disk, without one: a world whose disk fills up, empties and crashes."""
 
 from tests.serve.talk import frame
-from tests.storage.disk import MemoryFiles
 from tests.world import World
 
 from kohort.errors import ErrorCode
 from kohort.server.catalog import Topic
+from kohort.sim.disk import MemoryFiles
 from kohort.terms import TopicId
 from kohort.wire.batch import build
 from kohort.wire.codec import decode

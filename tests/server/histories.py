@@ -9,9 +9,9 @@ import errno
 from random import Random
 
 from tests.server.desk import START, Desk
-from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import Broken, KohortError
+from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 from tests.client.members import commit, coordinator
@@ -9,6 +10,8 @@ from tests.client.scripted import asynchronous
 
 from kohort import AdminClient, Broker, BrokerConfig, NewTopic
 from kohort.errors import Broken, KohortError
+from kohort.server.clock import Clock
+from kohort.server.surroundings import Surroundings
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 CONFIG = BrokerConfig(group_initial_rebalance_delay_ms=0)
@@ -163,3 +166,27 @@ async def test_a_timer_of_the_first_life_does_not_stand_for_those_of_the_second(
 
 def test_settings_may_come_by_their_names():
     assert Broker({"num.partitions": "3"}).config.num_partitions == 3
+
+
+@asynchronous
+async def test_a_clock_that_is_set_back_after_a_stall_makes_nobody_late():
+    """Found by the simulator: the time of the stall lay ahead of the clock then, and every member
+    was thrown out at once.
+    """
+    ahead = [0.0]
+    steady = time.monotonic
+    around = Surroundings(clock=lambda: Clock(lambda: steady() + ahead[0], steady))
+    async with Broker(CONFIG, surroundings=around) as broker:
+        turn, asked = broker.cluster.turn, []
+        broker.cluster.turn = lambda now, due: asked.append((now, due)) or turn(now, due)
+
+        broker._look_for_stall(broker.now() - 1000, broker.now())
+        ahead[0] = -200.0
+        broker._sweep()
+        broker._turn()
+        ahead[0] = 0.0
+        broker._sweep()
+        broker._turn()
+
+    assert asked
+    assert all(now - 60_000 < due <= now for now, due in asked)

@@ -2,11 +2,11 @@
 
 import pytest
 from tests.observer import Told
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server.catalog import Catalog, MemoryStore, Topic, check_topic_name
 from kohort.server.logs import CATALOG_COPY, CATALOG_FILE, DirectoryStore
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import replace_whole
 from kohort.terms import TopicId
 

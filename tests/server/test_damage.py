@@ -5,9 +5,9 @@ import errno
 import pytest
 from tests.server.desk import Desk
 from tests.server.test_cluster import GROUPS, commit, committed
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import ErrorCode
+from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

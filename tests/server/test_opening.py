@@ -3,10 +3,10 @@
 import pytest
 from tests import golden_logs
 from tests.server.desk import Desk
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import Broken, ErrorCode
 from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import DiskFiles, replace_whole
 from kohort.wire.batch import header_at
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

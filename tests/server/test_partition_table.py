@@ -4,9 +4,9 @@ import errno
 
 import pytest
 from tests.server.desk import Desk
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import ErrorCode
+from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 

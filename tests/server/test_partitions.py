@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import google_crc32c
 import pytest
-from tests.storage.disk import MemoryFiles
 
 from kohort.config import BrokerConfig
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server.catalog import Topic
 from kohort.server.partitions import Partition
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.log import LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog

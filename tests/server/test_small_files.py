@@ -4,11 +4,11 @@ an error that names the file; everybody else is served.
 
 import pytest
 from tests.server.desk import Desk
-from tests.storage.disk import MemoryFiles
 
 from kohort.cli.inspect_data import looked_at
 from kohort.errors import Broken, KohortError
 from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
+from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import META_PROPERTIES
 from kohort.storage.files import replace_whole

@@ -1,8 +1,8 @@
 """A log of three segments on a disk in memory, with three batches of three records in each."""
 
 from tests.storage.contract import batch
-from tests.storage.disk import MemoryFiles
 
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import make_durable_directory
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import golden_logs
 from tests.storage.contract import ALL
-from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import StorageError
+from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.files import DiskFiles, make_durable_directory
 from kohort.storage.log import LogConfig

@@ -4,9 +4,9 @@ import itertools
 import pytest
 from tests import golden_logs
 from tests.storage.contract import batch, values
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import StorageError
+from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, replace_whole

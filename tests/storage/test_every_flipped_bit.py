@@ -1,8 +1,8 @@
 """What an inspection finds: each flipped bit, each lost file, nothing in a whole log."""
 
 from tests.storage.contract import filled
-from tests.storage.disk import MemoryFiles
 
+from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
 from kohort.storage.inspection import inspect_all, inspect_log

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.storage.contract import ALL, batch, filled, values
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import Broken
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import make_durable_directory
 from kohort.storage.log import LogConfig
 from kohort.storage.recovery import Promise

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 from tests.storage.contract import ALL, filled
-from tests.storage.disk import Crashed, MemoryFiles
 
+from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import make_durable_directory
 from kohort.storage.inspection import inspect_log

@@ -3,9 +3,9 @@
 import pytest
 from tests import golden_logs
 from tests.storage.contract import ALL, batch, filled, values
-from tests.storage.disk import Crashed, MemoryFiles
 
 from kohort.errors import Broken, StorageError
+from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import DiskFiles, make_durable_directory, replace_whole
 from kohort.storage.log import Log, LogConfig

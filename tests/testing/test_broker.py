@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 
 from kohort import AdminClient
-from kohort.errors import KohortError
-from kohort.testing import Broker
+from kohort.errors import ApiError, KohortError
+from kohort.testing import Broker, WaitTimeoutError
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -29,57 +30,93 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_from_start_to_close():
-    broker = Broker()
+both = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+
+
+@both
+def test_from_start_to_close(process):
+    broker = Broker(process=process)
     with pytest.raises(KohortError, match="does not run"):
         _ = broker.pid
     broker.start()
-    pid, directory, said = broker.pid, broker.data_dir, broker._errors
+    directory = broker.data_dir
     with Talk(broker.bootstrap) as client:
         assert client.ask(ASK).error_code == 0
     assert directory.is_dir()
     broker.stop()
     assert not broker.is_running
-    assert not alive(pid)
     assert directory.is_dir()
     broker.stop()  # twice is fine
     broker.close()
     assert not directory.exists()
-    assert not said.exists()
     assert (broker.bootstrap, broker.data_dir, broker.log()) == ("", None, "")
     broker.close()
 
 
-def test_it_runs_once():
-    with Broker(in_memory=True) as broker:
-        pid = broker.pid
-        with pytest.raises(KohortError, match=f"already runs as process {pid}"):
+def test_its_process_and_its_file_of_lines_are_gone_at_the_end():
+    broker = Broker(process=True).start()
+    pid, said = broker.pid, broker._host._errors
+    broker.stop()
+    assert not alive(pid)
+    broker.close()
+    assert not said.exists()
+
+
+def test_its_thread_is_gone_at_the_end():
+    before = threading.active_count()
+    with Broker() as broker:
+        assert threading.active_count() > before
+        with pytest.raises(KohortError, match=r"is a thread of this process"):
+            _ = broker.pid
+        with pytest.raises(KohortError, match=r"cannot be killed, use Broker\(process=True\)"):
+            broker.kill()
+        assert broker.is_running
+    assert threading.active_count() == before
+
+
+@both
+def test_it_runs_once(process):
+    with Broker(in_memory=True, process=process) as broker:
+        with pytest.raises(KohortError, match="already runs as"):
             broker.start()
-        assert broker.pid == pid
         with Talk(broker.bootstrap) as client:
             assert client.ask(ASK).error_code == 0
 
 
 def test_one_that_died_by_itself_may_be_started_again():
-    with Broker(in_memory=True) as broker:
+    with Broker(in_memory=True, process=True) as broker:
         before, pid = broker.bootstrap, broker.pid
         os.kill(pid, signal.SIGKILL)
-        broker._process.wait(SOON_S)
+        broker._host._process.wait(SOON_S)
         with pytest.raises(KohortError, match="does not run"):
             _ = broker.pid
+        with pytest.raises(KohortError, match="does not run"):
+            broker.clock.advance(1)
         assert broker.start().bootstrap == before
         assert broker.pid != pid
 
 
-def test_nothing_is_left_behind_when_it_does_not_come_up(monkeypatch, tmp_path):
+@both
+def test_nothing_is_left_behind_when_it_does_not_come_up(process, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(KohortError, match=r"num\.partitions"), Broker({"num.partitions": "0"}):
-        pass
+    with Broker(process=process) as other:
+        port = _port(other.bootstrap)
+        broker = Broker(process=process)
+        broker._port = port
+        before = threading.active_count()
+        with pytest.raises(KohortError, match=f"port {port} is taken"), broker:
+            pass
+        assert threading.active_count() == before
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_left_behind_when_nobody_closes_it(tmp_path):
-    program = "from kohort.testing import Broker; print(Broker().start().pid)"
+@both
+def test_nothing_is_left_behind_when_nobody_closes_it(process, tmp_path):
+    program = f"""
+from kohort.testing import Broker
+broker = Broker(process={process}).start()
+print(broker.pid if broker.process else 0)
+"""
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -87,27 +124,31 @@ def test_nothing_is_left_behind_when_nobody_closes_it(tmp_path):
         check=True,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
-    assert not alive(int(done.stdout))
+    assert done.stderr == ""
+    assert done.stdout == "0\n" or not alive(int(done.stdout))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_ends_with_its_block_whatever_happens_in_it():
-    pids = []
+@both
+def test_it_ends_with_its_block_whatever_happens_in_it(process):
+    ended = []
 
     def fail() -> None:
-        with Broker(in_memory=True) as broker:
-            pids.append(broker.pid)
+        with Broker(in_memory=True, process=process) as broker:
+            ended.append(broker)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    (pid,) = pids
-    assert not alive(pid)
+    assert not ended[0].is_running
 
 
-@pytest.mark.parametrize("how", ["kill", "stop", "restart alone"])
-def test_a_restart_keeps_address_and_data(how):
-    with Broker() as broker:
+@pytest.mark.parametrize(
+    ("how", "process"),
+    [("kill", True), ("stop", True), ("restart alone", True), ("stop", False), ("again", False)],
+)
+def test_a_restart_keeps_address_and_data(how, process):
+    with Broker(process=process) as broker:
         before = broker.bootstrap
         with Talk(before) as client:
             client.create_topic("t")
@@ -130,13 +171,13 @@ def _port(bootstrap: str) -> int:
     return int(bootstrap.rpartition(":")[2])
 
 
-def test_all_nodes_keep_their_addresses():
-    with Broker(nodes=3) as broker:
+@both
+def test_all_nodes_keep_their_addresses(process):
+    with Broker(nodes=3, process=process) as broker:
         before = broker.bootstrap
         assert len(before.split(",")) == 3
         first = _port(before.split(",")[0])
         assert [_port(one) for one in before.split(",")] == [first, first + 1, first + 2]
-        broker.kill()
         broker.restart()
         assert broker.bootstrap == before
 
@@ -158,17 +199,23 @@ def test_a_directory_of_the_caller_is_kept(tmp_path):
     assert (tmp_path / "mine" / "t-0").is_dir()
 
 
-def test_what_it_says_when_it_does_not_come_up(tmp_path):
+@both
+def test_what_it_says_when_it_does_not_come_up(process, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(KohortError, match="was not ready within") as raised:
-        Broker(data_dir=tmp_path / "file").start()
-    assert str(tmp_path / "file") in str(raised.value)
+    with Broker(data_dir=tmp_path / "mine", process=process) as broker:
+        broker.stop()
+        broker.data_dir = tmp_path / "file"
+        with pytest.raises(KohortError, match="the broker did not start: ") as raised:
+            broker.start()
+        assert str(tmp_path / "file") in str(raised.value)
+        assert not broker.is_running
     with pytest.raises(KohortError, match=r"num\.partitions"):
         Broker({"num.partitions": "0"}, in_memory=True).start()
 
 
-def test_its_log_has_a_line_per_change_of_a_groups_state():
-    with Broker(in_memory=True) as broker, Talk(broker.bootstrap) as client:
+@both
+def test_its_log_has_a_line_per_change_of_a_groups_state(process):
+    with Broker(in_memory=True, process=process) as broker, Talk(broker.bootstrap) as client:
         client.create_topic("t")
         joining = {
             "member_id": "m",
@@ -191,8 +238,9 @@ def test_its_log_has_a_line_per_change_of_a_groups_state():
     assert all(" INFO " in line for line in lines)
 
 
-def test_a_name_with_a_line_break_stays_in_its_line():
-    with Broker(in_memory=True) as broker, Talk(broker.bootstrap) as client:
+@both
+def test_a_name_with_a_line_break_stays_in_its_line(process):
+    with Broker(in_memory=True, process=process) as broker, Talk(broker.bootstrap) as client:
         assert client.commit("a\nb", "no-such-topic", 1) == 3
         join = ConsumerGroupHeartbeatRequest(
             group_id="a\n2026-01-01 CRITICAL all is lost",
@@ -250,6 +298,7 @@ def test_the_admin_client_falls_back(limits):
         ({"settings": {"num.partition": 3}}, "did you mean num.partitions"),
         ({"settings": {"num.partitions": None}}, "num.partitions is None, expected a text"),
         ({"data_dir": Path("d"), "in_memory": True}, "data_dir is d, not allowed with in_memory"),
+        ({"clock": "fast"}, "clock is 'fast', expected 'real' or 'manual'"),
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(mistake, words):
@@ -261,3 +310,83 @@ def test_settings_may_be_values_of_python():
     broker = Broker({"num.partitions": 3, "auto.create.topics.enable": False})
     assert broker.settings["num.partitions"] == "3"
     assert broker.settings["auto.create.topics.enable"] == "false"
+
+
+@both
+def test_records_go_in_and_come_out_as_objects(process):
+    with Broker(in_memory=True, process=process) as broker:
+        assert broker.create_topic("orders", 3, configs={"retention.ms": 1000}) == "orders"
+        first, second = broker.produce("orders", "one", {"id": 2}, headers=[("trace", b"7")])
+        (keyed,) = broker.produce("orders", None, key="customer-1")
+        (placed,) = broker.produce("orders", b"\xff", partition=2, timestamp_ms=7)
+
+        assert (first.partition, first.offset, first.text) == (0, 0, "one")
+        assert (second.offset, second.json, second.headers) == (1, {"id": 2}, (("trace", b"7"),))
+        assert (keyed.key, keyed.value) == (b"customer-1", None)
+        assert (placed.partition, placed.timestamp_ms, placed.value) == (2, 7, b"\xff")
+        found = broker.read("orders", 4)
+        assert sorted(found, key=str) == sorted([first, second, keyed, placed], key=str)
+        assert broker.read("orders", partition=2)[-1] == placed
+        with pytest.raises(WaitTimeoutError, match=r"5 records of orders, it has .*one"):
+            broker.read("orders", 5, timeout=0)
+        assert broker.topics == ["orders"]
+        broker.delete_topic("orders")
+        assert broker.topics == []
+        with pytest.raises(ApiError, match="topic orders does not exist"):
+            broker.read("orders")
+
+
+def test_what_is_read_may_take_several_fetches(monkeypatch):
+    monkeypatch.setattr("kohort.testing.asking.FETCH_BYTES", 1000)
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        for number in range(10):
+            broker.produce("t", *[f"{number}-{index}" * 20 for index in range(10)])
+        assert [one.offset for one in broker.read("t")] == list(range(100))
+
+
+def test_a_node_leaves_and_comes_back():
+    with Broker(nodes=3) as broker:
+        broker.create_topic("t", 6, replication_factor=3)
+        addresses = broker.bootstrap.split(",")
+        leaders = _leaders(addresses[0])
+        assert set(leaders.values()) == {0, 1, 2}
+        broker.node(1).stop()
+        with pytest.raises(OSError), Talk(broker.node(1).address):
+            pass
+        without = _leaders(addresses[0])
+        assert set(without.values()) == {0, 2}
+        assert {
+            one: without[one] for one in leaders if leaders[one] != 1
+        }.items() <= leaders.items()
+        assert len(broker.produce("t", *range(5))) == 5
+        with pytest.raises(KohortError, match="node 1 does not run, start it first"):
+            broker.node(1).stop()
+        broker.node(0).kill()
+        with pytest.raises(KohortError, match="node 2 is the last one that serves"):
+            broker.node(2).kill()
+        broker.node(0).start()
+        broker.node(1).start()
+        with pytest.raises(KohortError, match="node 1 is running, stop it first"):
+            broker.node(1).start()
+        broker.node(1).restart()
+        assert _leaders(addresses[1]) == leaders
+        with pytest.raises(KohortError, match="there is no node 3, expected 0 to 2"):
+            broker.node(3)
+
+
+def _leaders(address):
+    with Talk(address) as client:
+        return {
+            one.partition_index: one.leader_id for one in client.metadata("t").topics[0].partitions
+        }
+
+
+def test_nobody_can_wait_for_it_in_its_own_thread():
+    with Broker() as broker:
+
+        async def wrong():
+            return broker.topics
+
+        with pytest.raises(RuntimeError, match="called in the thread of the broker"):
+            broker._loop.run(wrong())

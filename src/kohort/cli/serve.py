@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 2.0
 OPEN_FILES = 100_000
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -93,15 +92,10 @@ class Serve(Command):
 def _log_to_stderr(level: str) -> None:
     import logging
 
-    class OneLine(logging.Formatter):
-        """Escapes line breaks: a name that a client chose must not begin a line of the log."""
-
-        def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
-            record.message = record.message.translate(CONTROLS)
-            return super().formatMessage(record)
+    from kohort.server.lines import OneLine
 
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(OneLine())
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 

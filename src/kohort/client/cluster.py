@@ -16,7 +16,7 @@ from kohort.client.connection import (
     Need,
     RequestTimeoutError,
 )
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -214,14 +214,6 @@ def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
     return {
         one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in metadata.brokers
     }
-
-
-def api_error(code: int, message: str | None = None) -> ApiError:
-    """The error for a code in an answer, also for an unknown code."""
-    try:
-        return ApiError(ErrorCode(code), message or "")
-    except ValueError:
-        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error code {code}")
 
 
 def unanswered(thing: str, name: object) -> ApiError:

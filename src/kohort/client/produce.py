@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
 from kohort.client.admin.views import Outcomes, TopicPartition
-from kohort.client.cluster import Cluster, Node, api_error
-from kohort.errors import ApiError
+from kohort.client.cluster import Cluster, Node
+from kohort.errors import ApiError, api_error
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import (
     PartitionProduceData,

@@ -163,6 +163,15 @@ class PartitionDriver(Generic[M]):
         self._fail(calls, ErrorCode.NOT_COORDINATOR, error, Millis(0))
         return lost
 
+    def resign(self, why: str) -> None:
+        """Let go of everything that only the machine knows, as a coordinator does whose partition
+        another node takes over: calls that wait are refused, and the log is read anew.
+        """
+        calls = list(self._inbox)
+        self._inbox.clear()
+        self._refuse_all(calls, ErrorCode.NOT_COORDINATOR, why)
+        self.start_loading()
+
     def start_loading(self) -> None:
         """Begin to load the machine from its log; `load_some` goes on with it. A lost log is not
         loaded again.
@@ -330,17 +339,22 @@ class PartitionDriver(Generic[M]):
         self._parked.append((self.log.end, Reply(call.token, response)))
 
     def _fail(self, calls: list[Call[Any]], code: ErrorCode, error: Exception, now: Millis) -> None:
-        waiting = {id(call.token): call for call in calls} | self._unanswered
+        refused = self._refuse_all(calls, code, str(error))
         self._observe.error(
-            f"{self.name} has failed, {len(waiting)} calls are refused"
+            f"{self.name} has failed, {refused} calls are refused"
             f"{'' if self._lost else ' and it is loaded again'}: {type(error).__name__}: {error}"
         )
-        self._unanswered.clear()
         self._loading = None
-        for call in waiting.values():
-            self._refuse(call, code, str(error))
         self.condition = Condition.FAILED
         self._retry_at = None if self._lost else Millis(now + RETRY_MS)
+
+    def _refuse_all(self, calls: list[Call[Any]], code: ErrorCode, text: str) -> int:
+        """Refuse these calls and all that wait for another one; how many they were."""
+        waiting = {id(call.token): call for call in calls} | self._unanswered
+        self._unanswered.clear()
+        for call in waiting.values():
+            self._refuse(call, code, text)
+        return len(waiting)
 
     def _tell_failure(self, what: str, error: Exception) -> None:
         """Report a fault of ours, with the traceback for whoever repairs it."""

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -17,7 +17,6 @@ from typing import Self
 from kohort.config import BrokerConfig
 from kohort.config.listeners import advertised_address, listener_text
 from kohort.errors import Broken, KohortError
-from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
@@ -26,6 +25,7 @@ from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
 from kohort.server.sockets import ClientProtocol, Sockets
+from kohort.server.surroundings import Surroundings
 from kohort.terms import Millis, Offset
 
 log = logging.getLogger("kohort")
@@ -48,6 +48,7 @@ class Broker:
         ports behind it.
         data_dir: where logs are kept; None keeps everything in memory.
         nodes: how many nodes. Their ids follow `node.id`.
+        surroundings: the clock, the disk and the threads, where they are not the real ones.
 
     After `start` the addresses are in `addresses`. You must call `stop`; then it may be started
     again.
@@ -60,6 +61,7 @@ class Broker:
         listen: tuple[str, int] = ("127.0.0.1", 0),
         data_dir: Path | None = None,
         nodes: int = 1,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self.config = config if isinstance(config, BrokerConfig) else BrokerConfig.of(config or {})
         self.listen = listen
@@ -71,8 +73,9 @@ class Broker:
         self.sockets = Sockets(self.config)
         self._doors: list[Door] = []
         self._servers: list[asyncio.Server] = []
-        self._clock = Clock()
-        self._threads: list[ThreadPoolExecutor] = []
+        self.surroundings = surroundings or Surroundings()
+        self._clock = self.surroundings.clock()
+        self._threads: list[Executor] = []
         self._synced: deque[tuple[Durable, Offset | Broken]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
@@ -106,7 +109,14 @@ class Broker:
         try:
             await self._bind_all(host, port)  # first: a port that is taken leaves no directory
             path = None if self.data_dir is None else str(self.data_dir)
-            self.cluster = open_cluster(self._in_force(), log, data_dir=path)
+            around = self.surroundings
+            self.cluster = open_cluster(
+                self._in_force(),
+                around.observe,
+                data_dir=path,
+                files=around.files,
+                new_id=around.new_id,
+            )
             brokers = self._advertised()
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(brokers, self._clock())
@@ -119,8 +129,8 @@ class Broker:
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
 
-    def _thread_pool(self, threads: int, name: str) -> ThreadPoolExecutor:
-        pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    def _thread_pool(self, threads: int, name: str) -> Executor:
+        pool = self.surroundings.threads(threads, name)
         self._threads.append(pool)
         return pool
 
@@ -147,8 +157,14 @@ class Broker:
                 return
 
     async def _bind(self, index: int, host: str, port: int) -> None:
+        server = await self._server(index, host, port)
+        self._servers.append(server)
+        name = server.sockets[0].getsockname()
+        self.addresses.append((name[0], name[1]))
+
+    async def _server(self, index: int, host: str, port: int) -> asyncio.Server:
         assert self._loop is not None
-        server = await self._loop.create_server(
+        return await self._loop.create_server(
             lambda: ClientProtocol(self, index),
             host,
             port,
@@ -156,9 +172,18 @@ class Broker:
             reuse_address=True,
             backlog=1024,
         )
-        self._servers.append(server)
-        name = server.sockets[0].getsockname()
-        self.addresses.append((name[0], name[1]))
+
+    def close_node(self, index: int) -> None:
+        """Close the port of a node and cut its connections. Who serves what in its place is the
+        cluster's matter (`rearrange`).
+        """
+        self._servers[index].close()
+        self.sockets.drop_all(index)
+
+    async def open_node(self, index: int) -> None:
+        """Open the port of a node again, where it was. Raises OSError when it is taken."""
+        self._servers[index] = await self._server(index, *self.addresses[index])
+        await self._servers[index].start_serving()
 
     def _in_force(self) -> BrokerConfig:
         """The settings, with those that the command line and the system have overridden."""
@@ -222,6 +247,21 @@ class Broker:
     def door(self, node: int) -> Door:
         """The way in to the node with this number, counted from 0."""
         return self._doors[node]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing happens any more until a client asks for something or time passes."""
+        busy = self.cluster is not None and self.cluster.busy
+        return not (busy or self._ready or self._turn_wanted is not None)
+
+    def time_moved(self) -> None:
+        """The clock was set forward on purpose, which is no stall: what is due is met at once."""
+        self._turn_wanted = None
+        self._hold_until = Millis(0)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._turn()
 
     def schedule_turn(self) -> None:
         """Have a turn taken at the end of this iteration of the loop."""
@@ -361,14 +401,27 @@ class Broker:
             if self.cluster is not None:
                 jump_ms = self._clock.look()
                 if jump_ms:
-                    log.warning("the clock of this machine has jumped by %s ms", jump_ms)
+                    self.surroundings.observe.warning(
+                        f"the clock of this machine has jumped by {jump_ms} ms"
+                    )
                     self.cluster.clock_jumped(jump_ms)
+                    self._clock_jumped(jump_ms)
                 more = self.cluster.housekeep(self._clock())
                 self.schedule_turn()
         finally:
             self._sweeper = self._loop.call_later(
                 BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
             )
+
+    def _clock_jumped(self, by_ms: int) -> None:
+        """The times that were noted move with the clock. Otherwise a jump forward would look like a
+        stall, and after a jump back the time of the stall would lie ahead: everybody would be late.
+        """
+        self._held_at = Millis(self._held_at + by_ms)
+        self._hold_until = Millis(self._hold_until + by_ms)
+        self._timer_at = Millis(self._timer_at + by_ms)
+        if self._turn_wanted is not None:
+            self._turn_wanted = Millis(self._turn_wanted + by_ms)
 
     def _sweep_pause(self) -> float:
         """Seconds between two sweeps: a quarter of the time after which silence ends."""

@@ -122,6 +122,11 @@ class Cluster:
         self.logs.close(clean=clean)
 
     @property
+    def busy(self) -> bool:
+        """Whether something is under way that ends by itself, without time and without requests."""
+        return bool(self._loading or self._submitted or self.durability.busy or self.table.busy)
+
+    @property
     def topics(self) -> Topics:
         return self.catalog.image()
 
@@ -167,6 +172,20 @@ class Cluster:
             driver.load_some(now)
         else:
             self._loading.append(driver)
+
+    def rearrange(self, change: Callable[[Placement], None]) -> None:
+        """Change which node serves what. Groups that get another coordinator are read anew from the
+        log, since a coordinator knows of another one's groups what the log says.
+        """
+        topic = self.offsets_topic()
+        before = {index: self.placement.leader(topic, index) for index in self.drivers}
+        change(self.placement)
+        for index, leader in before.items():
+            if self.placement.leader(topic, index) != leader:
+                driver = self.drivers[index]
+                driver.resign(f"node {leader} does not coordinate {driver.name} any more")
+                self._turn_next(driver)
+                self._loading.append(driver)
 
     def offsets_topic(self) -> Topic:
         return self.catalog.by_name[OFFSETS_TOPIC]

@@ -3,7 +3,9 @@
 A client that is not authenticated may use few APIs: see `BEFORE_AUTHENTICATION`.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,6 +29,18 @@ LONGEST_STRING = 32767
 DECODED_AT_MOST = 2  # times the elements allowed: a refusal repeats what it refuses
 
 BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
+
+Go = Callable[[Call[Any], Millis], None]
+"""Handles a request as if nothing had been in its way."""
+
+
+class Gate(Protocol):
+    """Is asked about each request before it is handled: a test may want it to fail."""
+
+    def take(self, node: Node, connection: Connection, call: Call[Any], go: Go) -> None:
+        """Call `go` with the call, now or later, or answer or fail the call's token, or leave it.
+        Raises what `go` raises.
+        """
 
 
 class _Entry(NamedTuple):
@@ -62,6 +76,7 @@ class Door:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.gate: Gate | None = None
         self._entries: dict[tuple[int, int], _Entry | None] = {}
         self._heartbeats = Heartbeats(node)
         self._most_elements = node.cluster.config.request_max_elements
@@ -71,6 +86,7 @@ class Door:
         key, version, correlation_id = peek(frame)
         if (
             key == HEARTBEAT
+            and self.gate is None
             and not connection.slots
             and self._heartbeats.answer(connection, frame, version, correlation_id, now)
         ):
@@ -93,8 +109,12 @@ class Door:
         connection.busy = entry.route.waits
         if key == HEARTBEAT:
             self._heartbeats.remember(connection, frame, version, request)
+        call = Call(slot, request, version, connection.client)
         try:
-            entry.route.handle(self.node, Call(slot, request, version, connection.client), now)
+            if self.gate is None:
+                entry.route.handle(self.node, call, now)
+            else:
+                self.gate.take(self.node, connection, call, partial(entry.route.handle, self.node))
         except WireError:
             raise
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)

@@ -61,6 +61,11 @@ class Durability:
         self._held: dict[Durable, deque[tuple[Offset, _Held]]] = {}
         self._leaving: dict[Durable, Callable[[], None]] = {}
 
+    @property
+    def busy(self) -> bool:
+        """Whether a sync is under way, or must be begun."""
+        return bool(self._dirty or self._in_sync)
+
     def wrote(self, one: Durable) -> None:
         """Its log holds more than is durable."""
         if self._synced:

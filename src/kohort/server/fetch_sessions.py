@@ -126,6 +126,10 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def known(self, session_id: int) -> FetchSession | None:
+        """A session as it is, without using it."""
+        return self._sessions.get(session_id)
+
     def session_of(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
         """The session of a request, brought up to date; None for a request that stands alone.
 

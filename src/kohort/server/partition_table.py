@@ -101,6 +101,11 @@ class PartitionTable:
         count = sum(topic.partitions for topic in self._catalog.by_name.values())
         return len(self.open) == count
 
+    @property
+    def busy(self) -> bool:
+        """Whether a piece of work is out, or waits to be handed out."""
+        return self._work is not None or bool(self._changes or self._to_open)
+
     def _synced(self) -> dict[Place, Offset]:
         return {place: one.log.synced for place, one in self.open.items()}
 

@@ -1,7 +1,8 @@
 """Where things are: the shard of a group, the node of a partition, the brokers told to clients.
 
 Today the nodes of one process are all there is. Callers do not rely on that: the nodes that
-coordinate groups and the brokers that Metadata shows may become different ones.
+coordinate groups and the brokers that Metadata shows may become different ones. A node may leave
+and come back, and a partition may be given to another node: its log stays where it is.
 """
 
 from collections.abc import Sequence
@@ -26,14 +27,16 @@ class Placement:
 
     def __init__(self, catalog: Catalog, brokers: Sequence[Endpoint] = ()) -> None:
         self._catalog = catalog
-        self.brokers: tuple[Endpoint, ...] = tuple(brokers)
-        self.node_ids: tuple[int, ...] = tuple(one.id for one in self.brokers)
+        self.brokers: tuple[Endpoint, ...] = tuple(brokers)  # those that serve
+        self.node_ids: tuple[int, ...] = tuple(one.id for one in self.brokers)  # all that are known
         self._by_id = {one.id: one for one in self.brokers}
+        self._moved: dict[tuple[str, int], int] = {}  # partitions that were given to a node
+        self._as_planned = True  # nobody is away and nothing was moved
 
     @property
     def controller_id(self) -> int:
         """The node that clients send changes of topics to; any other takes them as well."""
-        return self.node_ids[0]
+        return self.brokers[0].id
 
     def endpoint(self, node_id: int) -> Endpoint:
         """Where a node is."""
@@ -41,7 +44,35 @@ class Placement:
 
     def leader(self, topic: Topic, index: int) -> int:
         """The id of the node that serves a partition."""
-        return topic.leader(index, self.node_ids)
+        if self._as_planned:
+            return topic.leader(index, self.node_ids)
+        return self.replicas(topic, index)[0]
+
+    def replicas(self, topic: Topic, index: int) -> list[int]:
+        """The ids of the nodes of a partition, its leader first; none of them is away."""
+        planned = topic.replicas(index, self.node_ids)
+        if self._as_planned:
+            return planned
+        serving = [one.id for one in self.brokers]
+        first = self._moved.get((topic.name, index), planned[0])
+        replicas = [one for one in dict.fromkeys((first, *planned)) if one in serving]
+        return replicas or [min(serving, key=lambda one: (one < first, one))]
+
+    def move(self, topic: Topic, index: int, node_id: int) -> None:
+        """Let another node lead a partition, for as long as the cluster lives."""
+        self._moved[topic.name, index] = node_id
+        self._as_planned = False
+
+    def leave(self, node_id: int) -> None:
+        """A node serves no more: what it has led goes to others. One node must be left."""
+        self.brokers = tuple(one for one in self.brokers if one.id != node_id)
+        self._as_planned = False
+
+    def join(self, node_id: int) -> None:
+        """A node serves again what it served before."""
+        present = {one.id for one in self.brokers} | {node_id}
+        self.brokers = tuple(one for key, one in self._by_id.items() if key in present)
+        self._as_planned = len(self.brokers) == len(self.node_ids) and not self._moved
 
     def shard_of(self, group_id: GroupId) -> PartitionIndex:
         """The partition of __consumer_offsets that a group lives in, whether it is open or not."""

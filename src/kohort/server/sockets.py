@@ -87,9 +87,11 @@ class Sockets:
             for protocol in list(self._protocols):
                 protocol.close_if_slow(now)
 
-    def drop_all(self) -> None:
+    def drop_all(self, node: int | None = None) -> None:
+        """Cut all connections, or all of one node."""
         for protocol in list(self._protocols):
-            protocol.drop()
+            if node is None or protocol.node == node:
+                protocol.drop()
 
 
 class ClientProtocol(asyncio.Protocol):
@@ -97,7 +99,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def __init__(self, host: Host, node: int) -> None:
         self._host = host
-        self._node = node
+        self.node = node
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
         self._loop = asyncio.get_running_loop()
@@ -115,7 +117,7 @@ class ClientProtocol(asyncio.Protocol):
             return
         self._heard = self._loop.time()
         self._connection = Connection(
-            self._host.door(self._node),
+            self._host.door(self.node),
             host,
             cluster.config.socket_request_max_bytes,
             lambda: self._host.ready(self),

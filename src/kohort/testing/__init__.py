@@ -1,5 +1,47 @@
-"""Floor 6: a real broker for tests, in a process of its own, which a test can kill and restart."""
+"""Floor 6: a real broker for tests, with a clock that can be moved and faults on demand.
 
-from kohort.testing.broker import Broker
+`Broker` is the way in. The plugin for pytest is `kohort.testing.plugin`; `BrokerCase` is for
+unittest. Every name is imported on first use, so that the plugin costs nothing where it is unused.
+"""
 
-__all__ = ["Broker"]
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kohort.testing.broker import Broker
+    from kohort.testing.cases import BrokerCase
+    from kohort.testing.groups import WaitTimeoutError
+    from kohort.testing.history import Commit, GroupRecord, Ownership
+    from kohort.testing.records import Record
+
+__all__ = [
+    "Broker",
+    "BrokerCase",
+    "Commit",
+    "GroupRecord",
+    "Ownership",
+    "Record",
+    "WaitTimeoutError",
+]
+
+_HOMES = {
+    "Broker": "broker",
+    "BrokerCase": "cases",
+    "Commit": "history",
+    "GroupRecord": "history",
+    "Ownership": "history",
+    "Record": "records",
+    "WaitTimeoutError": "groups",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value  # from now on it is found without this function
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,25 +1,27 @@
-"""A broker in a `with` block. It is another process, so that a test can kill it."""
+"""A broker in a `with` block, for any client: in a thread of the test, or in another process."""
 
 import atexit
-import select
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from kohort.config.broker import BrokerConfig
 from kohort.config.settings import plain
 from kohort.errors import KohortError
+from kohort.testing.asking import Asker
+from kohort.testing.clock import Kind
+from kohort.testing.faults import Faults
+from kohort.testing.groups import LOOK_S, WAIT_S, Groups, WaitTimeoutError
+from kohort.testing.hosts import Host, ProcessHost, ThreadHost
+from kohort.testing.loop import LoopThread
+from kohort.testing.records import Content, Record, content
+from kohort.testing.stage import Plan
+from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.offered import offered_versions
-
-START_SECONDS = 60.0
-STOP_SECONDS = 10.0
 
 _SETTINGS = {
     # Tests need not wait for more members to join.
@@ -27,7 +29,66 @@ _SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "100",
+    # A log is a folder with files. Fifty of them take longer to make than most tests.
+    "offsets.topic.num.partitions": "4",
 }
+
+Result = TypeVar("Result")
+
+
+class ClockHandle:
+    """The time of the broker. Clients stay in real time."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass at once. Sessions that end by then have ended on return, their members are
+        out, and what retention drops is gone.
+        """
+        if seconds < 0:
+            raise ValueError(f"advance is {seconds} seconds, expected 0 or more")
+        ms = round(seconds * 1000)
+        self._broker.command("advance", ms)
+        self._broker.moved_ms += ms
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, as the broker counts them."""
+        found: int = self._broker.command("time_ms")
+        return found
+
+
+class NodeHandle:
+    """One node of a cluster of several, by its index."""
+
+    def __init__(self, broker: "Broker", index: int) -> None:
+        self.index = index
+        self._broker = broker
+
+    @property
+    def address(self) -> str:
+        """Its `host:port`, which it keeps."""
+        return self._broker.bootstrap.split(",")[self.index]
+
+    def stop(self) -> None:
+        """It leaves in order: the others take over, its clients are told, its port closes. Raises
+        KohortError for the last one that serves.
+        """
+        self._broker.command("stop_node", self.index, told=True)
+
+    def kill(self) -> None:
+        """It is gone at once: its connections are cut with no answer, and the others take over."""
+        self._broker.command("stop_node", self.index, told=False)
+
+    def start(self) -> None:
+        """It comes back to its address, and leads what it has led before."""
+        self._broker.command("start_node", self.index)
+
+    def restart(self) -> None:
+        """Stop and start it."""
+        self.stop()
+        self.start()
 
 
 class Broker:
@@ -35,12 +96,15 @@ class Broker:
 
         with Broker() as broker:
             ...  # a client on broker.bootstrap
-            broker.kill()
+            broker.clock.advance(45)
             broker.restart()
 
-    The address and the log live from `start` to `close`. `stop` and `kill` only end the process, so
+    It runs in a thread of this process: any client may use it, from any other thread or process.
+    With `process=True` it is another process, which a test can `kill`. Everything else is the same.
+
+    The address and the log live from `start` to `close`. `stop` and `kill` only end the broker, so
     `start` and `restart` go on with the same log at the same address. The end of the `with` block,
-    or of the interpreter, closes the broker.
+    or of the interpreter, closes it.
 
     Args:
         settings: Kafka's configuration names to values, on top of some that suit tests (sessions
@@ -49,10 +113,13 @@ class Broker:
         in_memory: keep nothing on the disk. A restart then starts empty.
         nodes: how many nodes of one cluster, each on a port of its own.
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
+        process: live in a process of its own.
+        clock: "real" goes on by itself; "manual" stands, but for `broker.clock.advance`.
 
     Raises ConfigError for settings and versions that do not exist, KohortError for a data_dir in
     memory. After `start`, `bootstrap` is what clients connect to. `start` raises KohortError, with
-    what the process wrote, when it does not come up.
+    the reason, when it does not come up. `groups`, `faults` and `clock` speak of the running
+    broker, and raise KohortError without one.
     """
 
     def __init__(
@@ -63,9 +130,13 @@ class Broker:
         in_memory: bool = False,
         nodes: int = 1,
         versions: Mapping[str, int] | None = None,
+        process: bool = False,
+        clock: Kind = "real",
     ) -> None:
         if data_dir is not None and in_memory:
             raise KohortError(f"data_dir is {data_dir}, not allowed with in_memory")
+        if clock not in ("real", "manual"):
+            raise KohortError(f"clock is {clock!r}, expected 'real' or 'manual'")
         self.settings = {**_SETTINGS, **plain(settings or {})}
         if versions:
             text = ",".join(f"{name}:{version}" for name, version in versions.items())
@@ -73,58 +144,83 @@ class Broker:
         offered_versions(BrokerConfig.of(self.settings).api_versions_max)
         self.nodes = nodes
         self.in_memory = in_memory
+        self.process = process
         self.bootstrap = ""
+        self.moved_ms = 0  # how far the clock was moved
+        self.groups = Groups(self)
+        self.faults = Faults(self)
+        self.clock = ClockHandle(self)
+        self._clock_kind = clock
+        self._begin_ms = 0
         self._own_dir = data_dir is None and not in_memory
         self.data_dir = data_dir
         self._port = 0
-        self._process: subprocess.Popen[str] | None = None
-        self._errors: Path | None = None
+        self._loop: LoopThread | None = None
+        self._host: Host | None = None
+        self._asker: Asker | None = None
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives. If it died by itself, `log` has the reason."""
-        return self._process is not None and self._process.poll() is None
+        """Whether it runs. If its process died by itself, `log` has the reason."""
+        return self._host is not None and self._host.is_running
 
     @property
     def pid(self) -> int:
-        """The id of the broker's process. Raises KohortError when it does not run."""
-        if self._process is None or not self.is_running:
+        """The id of its own process. Raises KohortError when there is none."""
+        if self._host is None:
             raise KohortError("the broker does not run, start it first")
-        return self._process.pid
+        return self._host.pid
 
     def start(self) -> Self:
-        """Start the process on the log that an earlier one has left, and wait for its ready line.
+        """Start it on the log that an earlier life has left; clients may connect on return.
 
         Raises KohortError when it already runs.
         """
         if self.is_running:
-            raise KohortError(f"the broker already runs as process {self.pid}, stop it first")
-        self._end(signal.SIGTERM)  # reap a process that died by itself
-        atexit.register(self.close)
+            where = f"process {self.pid}" if self.process else "a thread"
+            raise KohortError(f"the broker already runs as {where}, stop it first")
+        self._forget_life()
+        atexit.register(self._end_with_interpreter)
         if self._own_dir and self.data_dir is None:
             self.data_dir = Path(tempfile.mkdtemp(prefix="kohort-"))
-        if self._errors is None:
-            with tempfile.NamedTemporaryFile(prefix="kohort-", suffix=".log", delete=False) as file:
-                self._errors = Path(file.name)
-        with self._errors.open("a", encoding="utf-8") as errors:
-            self._process = subprocess.Popen(  # noqa: S603  (our own command)
-                self._command(),
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-        line = self._ready_line()
-        self.bootstrap = line.split(" on ", 1)[1].split()[0]
+        if self._loop is None:
+            self._loop = LoopThread()
+        if self._host is None:
+            self._host = ProcessHost() if self.process else ThreadHost(self._loop)
+        self._begin_ms = self._begin_ms or int(time.time() * 1000)
+        plan = Plan(
+            settings=self.settings,
+            data_dir=None if self.data_dir is None else str(self.data_dir),
+            nodes=self.nodes,
+            port=self._port,
+            clock=self._clock_kind,
+            begin_ms=self._begin_ms,
+            moved_ms=self.moved_ms,
+            synced=self.process,
+        )
+        try:
+            self.bootstrap = self._host.start(plan)
+        except KohortError as error:
+            raise KohortError(f"the broker did not start: {error}") from error
         self._port = int(self.bootstrap.split(",")[0].rpartition(":")[2])
         return self
 
     def stop(self) -> None:
-        """End the process as SIGTERM does. Its log is kept; nothing happens when none runs."""
-        self._end(signal.SIGTERM)
+        """End it in order. Its log is kept; nothing happens when it does not run."""
+        self._forget_life()
+        if self._host is not None:
+            self._host.stop()
 
     def kill(self) -> None:
-        """End the process as `kill -9` does: it writes nothing more, and clients are not told."""
-        self._end(signal.SIGKILL)
+        """End its process as `kill -9` does: it writes nothing more, and clients are not told.
+
+        Raises KohortError without `process=True`.
+        """
+        if not self.process:
+            raise KohortError("a thread cannot be killed, use Broker(process=True)")
+        self._forget_life()
+        if self._host is not None:
+            self._host.kill()
 
     def restart(self) -> Self:
         """Stop it if it runs, and start it again on the same log and the same address."""
@@ -137,18 +233,117 @@ class Broker:
         `close` may be called at any time, and more than once. A `start` after it begins anew.
         """
         self.stop()
+        if self._host is not None:
+            self._host.close()
+            self._host = None
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
         if self._own_dir and self.data_dir is not None:
             shutil.rmtree(self.data_dir, ignore_errors=True)
             self.data_dir = None
-        if self._errors is not None:
-            self._errors.unlink(missing_ok=True)
-            self._errors = None
         self.bootstrap, self._port = "", 0
-        atexit.unregister(self.close)
+        self.moved_ms = self._begin_ms = 0
+        atexit.unregister(self._end_with_interpreter)
+
+    def node(self, index: int) -> NodeHandle:
+        """One node of a cluster of several, counted from 0."""
+        if not 0 <= index < self.nodes:
+            raise KohortError(f"there is no node {index}, expected 0 to {self.nodes - 1}")
+        return NodeHandle(self, index)
 
     def log(self) -> str:
-        """What the broker has written to its standard error since the first start."""
-        return self._errors.read_text(encoding="utf-8") if self._errors is not None else ""
+        """What the broker has told since the first start, line by line: among others, each change
+        of a group's state.
+        """
+        return "" if self._host is None else self._host.log()
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int = 1,
+        configs: Mapping[str, str | float] | None = None,
+    ) -> str:
+        """Create a topic; its name. Raises ApiError when there is one."""
+        texts = plain(configs or {})
+        self.ask("create_topic", name, partitions, replication_factor, texts)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records. Raises ApiError when there is none."""
+        self.ask("delete_topic", name)
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of all topics but the broker's own, sorted."""
+        found: list[str] = self.ask("topic_names")
+        return found
+
+    def produce(
+        self,
+        topic: str,
+        *values: Content,
+        key: Content = None,
+        partition: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+        timestamp_ms: int | None = None,
+    ) -> list[Record]:
+        """Append a record for each value, all with the same key and headers. They are durable on
+        return.
+
+        A text goes as UTF-8, and what is neither text nor bytes as JSON. A record with a key goes
+        to the partition where Java's producer would put it, and others to the first one, unless a
+        partition is given. The time is the broker's. Returns the records as they stand. Raises
+        ApiError, as when there is no such topic.
+        """
+        at = self.clock.now_ms if timestamp_ms is None else timestamp_ms
+        entries = [
+            WireRecord(0, at, content(key), content(value), list(headers)) for value in values
+        ]
+        written: list[Record] = self.ask("produce", topic, entries, partition)
+        return written
+
+    def read(
+        self,
+        topic: str,
+        count: int | None = None,
+        *,
+        partition: int | None = None,
+        timeout: float = WAIT_S,
+    ) -> list[Record]:
+        """All records that a topic, or one partition of it, has now, partition by partition.
+
+        With a count it waits until there are so many, and raises WaitTimeoutError with those that
+        are there after `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            found: list[Record] = self.ask("read", topic, partition)
+            if len(found) >= (count or 0):
+                return found
+            if time.monotonic() > deadline:
+                raise WaitTimeoutError(
+                    f"not within {timeout:g} s: {count} records of {topic}, it has {found}"
+                )
+            time.sleep(LOOK_S)
+
+    def ask(self, question: str, *arguments: Any) -> Any:
+        """Ask by the protocol; see `Asker`."""
+        loop = self._loop
+        if loop is None or not self.is_running:
+            raise KohortError("the broker does not run, start it first")
+        if self._asker is None:
+            self._asker = Asker(self.bootstrap)
+        work: Coroutine[Any, Any, Any] = getattr(self._asker, question)(*arguments)
+        return loop.run(work)
+
+    def command(self, command: str, *arguments: Any, **named: Any) -> Any:
+        """Give a command to the broker's own side; see `Stage`."""
+        if self._host is None:
+            raise KohortError("the broker does not run, start it first")
+        return self._host.ask(command, *arguments, **named)
 
     def __enter__(self) -> Self:
         try:
@@ -165,44 +360,16 @@ class Broker:
     ) -> None:
         self.close()
 
-    def _command(self) -> list[str]:
-        where = ["--in-memory"] if self.in_memory else ["--data-dir", str(self.data_dir)]
-        settings = [part for item in self.settings.items() for part in ("-X", "=".join(item))]
-        return [
-            *(sys.executable, "-m", "kohort", "serve", "--listen", f"127.0.0.1:{self._port}"),
-            *where,
-            *("--nodes", str(self.nodes)),
-            *settings,
-        ]
+    def _end_with_interpreter(self) -> None:
+        """Nobody has closed it."""
+        self._forget_life()
+        if self._host is not None:
+            self._host.abandon()
+        self.close()
 
-    def _ready_line(self) -> str:
-        process = self._process
-        assert process is not None
-        assert process.stdout is not None
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            ready, _, _ = select.select([process.stdout], [], [], 0.1)
-            if ready:
-                line = process.stdout.readline()
-                if " on " in line:
-                    return line
-            if process.poll() is not None:
-                break
-        self._end(signal.SIGKILL)
-        raise KohortError(
-            f"the broker ended, or was not ready within {START_SECONDS:.0f} s:\n{self.log()}"
-        )
-
-    def _end(self, how: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if process.poll() is None:
-            process.send_signal(how)
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    def _forget_life(self) -> None:
+        """What speaks of one life of the broker ends with it."""
+        self.faults.forget()
+        asker, self._asker = self._asker, None
+        if asker is not None and self._loop is not None:
+            self._loop.run(asker.close())

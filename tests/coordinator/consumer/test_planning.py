@@ -24,6 +24,7 @@ from kohort.terms import Millis
         (1000, 100, 3, 1099, False),
         (1000, 100, 3, 1100, True),
         (1000, 100, 2, 9999, False),
+        (1000, 5000, 3, 100, True),  # the clock was set back: found by the simulator
     ],
 )
 def test_when_it_is_due(interval_ms: int, made_at: int, epoch: int, now: int, due: bool) -> None:  # noqa: FBT001

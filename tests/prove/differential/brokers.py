@@ -90,7 +90,7 @@ class Pair:
             {**shared, **KAFKA, **(settings or {})}, heap="768M", directory=self.folder / "kafka"
         )
         self.data = self.folder / "kohort"
-        self.kohort = Broker({**min_bounds, **shared, **KOHORT}, data_dir=self.data)
+        self.kohort = Broker({**min_bounds, **shared, **KOHORT}, data_dir=self.data, process=True)
         self.lines: list[Line] = []
         self.prefixes = [f"s{number}-" for number in range(sequences * 4 // 3 + 8)]
         self.ids: dict[str, bytes] = {}

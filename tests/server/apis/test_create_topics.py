@@ -3,9 +3,9 @@
 import pytest
 from tests.server.apis.topics import create, delete, grow, named, topic
 from tests.server.desk import Desk
-from tests.storage.disk import MemoryFiles
 
 from kohort.errors import ErrorCode
+from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,

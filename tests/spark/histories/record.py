@@ -63,7 +63,7 @@ def running(on: str, directory: Path) -> Iterator[tuple[Running, Path, Any]]:
         with Kafka(SETTINGS | ONLY_KAFKA, heap="384M", directory=directory) as kafka:
             yield _Kafka(kafka), kafka.data, kafka.stop
     else:
-        with Broker(SETTINGS, data_dir=directory) as broker:
+        with Broker(SETTINGS, data_dir=directory, process=True) as broker:
             yield _Kohort(broker), directory, broker.stop
 
 

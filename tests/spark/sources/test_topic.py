@@ -23,7 +23,7 @@ SETTINGS = {"offsets.topic.num.partitions": "4"}
 
 @pytest.fixture(scope="module")
 def broker():
-    with Broker(SETTINGS, nodes=3) as one:
+    with Broker(SETTINGS, nodes=3, process=True) as one:
         create(one.bootstrap, "orders")
         commit(one.bootstrap, [f"group-{number}" for number in range(12)])
         yield one
@@ -138,7 +138,7 @@ def test_a_leader_that_stays_away_is_an_error_that_says_for_how_long(broker, mon
 
 def test_a_broker_that_restarts_while_it_is_read(monkeypatch):
     small_pieces(monkeypatch)
-    with Broker(SETTINGS) as broker:
+    with Broker(SETTINGS, process=True) as broker:
         create(broker.bootstrap, "letters", 1)
         for number in range(60):
             produce(broker.bootstrap, "letters", [f"{number}-{at}" for at in range(5)])
@@ -152,7 +152,7 @@ def test_a_broker_that_restarts_while_it_is_read(monkeypatch):
 
 
 def test_records_that_are_removed_and_tails_that_are_cut():
-    with Broker(SETTINGS) as broker:
+    with Broker(SETTINGS, process=True) as broker:
         create(broker.bootstrap, "letters", 2)
         for number in range(20):
             produce(broker.bootstrap, "letters", [f"a{number}"])
@@ -187,7 +187,7 @@ def test_records_that_are_removed_and_tails_that_are_cut():
 
 def test_a_batch_that_is_larger_than_any_limit(monkeypatch):
     small_pieces(monkeypatch)
-    with Broker(SETTINGS) as broker:
+    with Broker(SETTINGS, process=True) as broker:
         create(broker.bootstrap, "letters", 1)
         produce(broker.bootstrap, "letters", [f"k{at}" for at in range(2000)])
         live = cluster(broker, "letters")

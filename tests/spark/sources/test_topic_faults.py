@@ -108,7 +108,7 @@ def test_a_reader_that_needs_longer_than_anybody_waits(proxy, quickly):
 
 
 def test_a_broker_that_restarts_is_waited_for_once_it_has_answered():
-    with Broker() as broker:
+    with Broker(process=True) as broker:
         create(broker.bootstrap, "letters", 1)
         produce(broker.bootstrap, "letters", ["a", "b"])
         live = cluster(broker, "letters")
@@ -130,7 +130,7 @@ def test_a_broker_that_restarts_is_waited_for_once_it_has_answered():
 
 def test_leaders_of_a_node_that_goes_away(monkeypatch):
     small_pieces(monkeypatch)
-    with Broker(nodes=3) as broker:
+    with Broker(nodes=3, process=True) as broker:
         create(broker.bootstrap, "letters", 6)
         for index in range(6):
             for number in range(20):

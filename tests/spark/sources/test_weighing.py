@@ -86,7 +86,7 @@ def judge(live):
 
 @pytest.mark.clients
 def test_a_compacted_log_has_few_tasks(small):
-    with Broker() as broker:
+    with Broker(process=True) as broker:
         create(broker.bootstrap, "letters", 1, **{"cleanup.policy": "compact"})
         produce(broker.bootstrap, "letters", KEYS, **{"batch.num.messages": 10})
         broker.stop()

@@ -13,9 +13,9 @@ from kohort.client.admin.views import (
     MemberDescription,
     Outcomes,
 )
-from kohort.client.cluster import Cluster, Node, api_error
+from kohort.client.cluster import Cluster, Node
 from kohort.client.connection import Need
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType
 from kohort.wire.messages import consumer_group_describe as described_848

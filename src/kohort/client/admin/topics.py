@@ -15,9 +15,9 @@ from kohort.client.admin.views import (
     TopicListing,
     TopicPartition,
 )
-from kohort.client.cluster import Cluster, Node, api_error, nodes_of
+from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID
 from kohort.wire.messages.create_topics import (
     CreatableTopic,

@@ -37,7 +37,8 @@ def plan(
     interval_ms = group.settings.assignment_interval_ms
     if epoch <= group.target_epoch:
         return None
-    if group.target_time and interval_ms and now - group.target_time < interval_ms:
+    # A time ahead of the clock is none: the clock was set back, or the log is from elsewhere.
+    if group.target_time and 0 <= now - group.target_time < interval_ms:
         return None
     return _compute(state, group, member, epoch, now)
 

@@ -91,7 +91,7 @@ class PartitionState(NamedTuple):
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
     """The state of a partition. It has no leader while its log is not open."""
     cluster = node.cluster
-    replicas = topic.replicas(index, cluster.placement.node_ids)
+    replicas = cluster.placement.replicas(topic, index)
     partition = cluster.partition(topic.name, index)
     if partition is None:
         cluster.table.why_closed(topic.name, index)

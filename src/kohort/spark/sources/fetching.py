@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from kohort.client.cluster import Cluster, Node, api_error, nodes_of
+from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Address
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.spark.sources.asking import CLIENT_ID, answered
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.standing import Identity, SourceError

@@ -10,7 +10,10 @@ Faults concern one path of many: `refused`, `immovable` and `faults` name what r
 
 import errno
 import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
 
 PAGE_BYTES = 4096
 
@@ -35,14 +38,22 @@ class Directory:
     synced: dict[str, "Content | Directory"] = field(default_factory=dict)
 
 
+Names = Mapping[str, Content | Directory]
+Node = TypeVar("Node", Content, Directory)
+
+
 class MemoryFile:
-    def __init__(self, disk, content, path, locked=None):
+    """An open file of such a disk."""
+
+    def __init__(
+        self, disk: "MemoryFiles", content: Content, path: str, locked: str | None = None
+    ) -> None:
         self._disk = disk
         self._content = content
         self._path = path
         self._locked = locked
 
-    def read(self, position, count):
+    def read(self, position: int, count: int) -> bytes:
         self._disk.refuse("read", self._path)
         if self._disk.refuses_read:
             raise OSError(errno.EIO, "Input/output error")
@@ -50,10 +61,10 @@ class MemoryFile:
         self._disk.read_bytes += len(data)
         return data
 
-    def size(self):
+    def size(self) -> int:
         return len(self._content.now)
 
-    def write(self, position, data):
+    def write(self, position: int, data: bytes) -> None:
         self._disk.refuse("write", self._path)
         content = self._content.now
         room = self._disk.room_bytes
@@ -65,7 +76,7 @@ class MemoryFile:
             raise OSError(errno.ENOSPC, "No space left on device")
         self._put(position, data)
 
-    def _put(self, position, data):
+    def _put(self, position: int, data: bytes) -> None:
         content = self._content.now
         assert position <= len(content), "a write must not leave a gap"
         before = len(content)
@@ -73,7 +84,7 @@ class MemoryFile:
         if self._disk.room_bytes is not None:
             self._disk.room_bytes -= len(content) - before
 
-    def truncate(self, size):
+    def truncate(self, size: int) -> None:
         self._disk.refuse("truncate", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_truncate:
@@ -82,54 +93,62 @@ class MemoryFile:
             self._disk.room_bytes += max(0, len(self._content.now) - size)
         del self._content.now[size:]
 
-    def sync(self):
+    def sync(self) -> None:
         self._disk.refuse("sync", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_sync:
             raise OSError(errno.EIO, "Input/output error")
         self._content.synced = bytes(self._content.now)
 
-    def close(self):
-        self._disk.locked.pop(self._locked, None)
+    def close(self) -> None:
+        if self._locked is not None:
+            self._disk.locked.pop(self._locked, None)
 
 
 class MemoryFiles:
-    """The `Files` of a machine that the test owns."""
+    """The `Files` of a machine that a test or the simulator owns."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.root = Directory()
-        self.locked = {}
-        self.listed = {}  # how often each directory was
+        self.locked: dict[str, None] = {}
+        self.listed: dict[str, int] = {}  # how often each directory was
         self.steps = 0
-        self.crash_at = None
-        self.room_bytes = None
+        self.crash_at: int | None = None
+        self.room_bytes: int | None = None
         self.read_bytes = 0
         self.refuses_read = False
         self.refuses_sync = False
         self.refuses_truncate = False
-        self.refused = {}  # beginnings of paths that cannot be opened or renamed: errno
-        self.immovable = {}  # paths that cannot be renamed: errno, as of a mount point
-        self.faults = {}  # an operation and the beginning of a path: errno
+        self.refused: dict[
+            str, int
+        ] = {}  # beginnings of paths that cannot be opened or renamed: errno
+        self.immovable: dict[
+            str, int
+        ] = {}  # paths that cannot be renamed: errno, as of a mount point
+        self.faults: dict[
+            tuple[str, str], int
+        ] = {}  # an operation and the beginning of a path: errno
 
     @property
-    def files(self):
+    def files(self) -> dict[str, Content]:
         """Every file by its path."""
         return dict(_walk(self.root, "", Content))
 
     @property
-    def directories(self):
+    def directories(self) -> dict[str, Directory]:
         return {"": self.root, **dict(_walk(self.root, "", Directory))}
 
-    def flip(self, path, position, bit=0):
+    def flip(self, path: str, position: int, bit: int = 0) -> None:
         """Let a bit that lies on the disk be another one."""
         content = self._at(path)
+        assert isinstance(content, Content)
         content.now[position] ^= 1 << bit
         if position < len(content.synced):
             synced = bytearray(content.synced)
             synced[position] ^= 1 << bit
             content.synced = bytes(synced)
 
-    def refuse(self, operation, path):
+    def refuse(self, operation: str, path: str) -> None:
         for (refused, beginning), number in self.faults.items():
             if refused == operation and path.startswith(beginning):
                 raise OSError(number, os.strerror(number), path)
@@ -140,25 +159,25 @@ class MemoryFiles:
         if operation == "rename" and path in self.immovable:
             raise OSError(self.immovable[path], os.strerror(self.immovable[path]), path)
 
-    def step(self):
+    def step(self) -> bool:
         """Count a step; true when the machine stops in it."""
         self.steps += 1
         return self.crash_at is not None and self.steps >= self.crash_at
 
-    def crash_or_go(self):
+    def crash_or_go(self) -> None:
         if self.step():
             raise Crashed
 
-    def _at(self, path):
+    def _at(self, path: str) -> Content | Directory | None:
         """What a path leads to, or None."""
-        node = self.root
+        node: Content | Directory | None = self.root
         for name in filter(None, path.split("/")):
             if not isinstance(node, Directory):
                 return None
             node = node.now.get(name)
         return node
 
-    def _directory(self, path):
+    def _directory(self, path: str) -> Directory:
         node = self._at(path)
         if node is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -166,18 +185,19 @@ class MemoryFiles:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return node
 
-    def open(self, path):
+    def open(self, path: str) -> MemoryFile:
         self.refuse("open", path)
         parent, _, name = path.rpartition("/")
         inside = self._directory(parent).now
         if name not in inside:
             self.crash_or_go()
             inside[name] = Content()
-        if isinstance(inside[name], Directory):
+        found = inside[name]
+        if isinstance(found, Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return MemoryFile(self, inside[name], path)
+        return MemoryFile(self, found, path)
 
-    def names(self, directory):
+    def names(self, directory: str) -> list[str]:
         self.refuse("names", directory)
         self.listed[directory] = self.listed.get(directory, 0) + 1
         try:
@@ -185,8 +205,8 @@ class MemoryFiles:
         except FileNotFoundError:
             return []
 
-    def make_directory(self, path):
-        made = []
+    def make_directory(self, path: str) -> list[str]:
+        made: list[str] = []
         node = self.root
         names = path.split("/")[1:]
         for depth, name in enumerate(names, 1):
@@ -195,12 +215,13 @@ class MemoryFiles:
                 self.crash_or_go()
                 node.now[name] = Directory()
                 made.append("/" + "/".join(names[:depth]))
-            node = node.now[name]
-            if not isinstance(node, Directory):
+            inside = node.now[name]
+            if not isinstance(inside, Directory):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            node = inside
         return made
 
-    def remove_directory(self, path):
+    def remove_directory(self, path: str) -> None:
         inside = self._directory(path)
         self.refuse("remove_directory", path)
         self.crash_or_go()
@@ -209,7 +230,7 @@ class MemoryFiles:
         parent, _, name = path.rpartition("/")
         del self._directory(parent).now[name]
 
-    def rename(self, old, new):
+    def rename(self, old: str, new: str) -> None:
         node = self._at(old)
         if node is None:
             raise FileNotFoundError(old)
@@ -223,7 +244,7 @@ class MemoryFiles:
             else:
                 inside[name] = node
 
-    def unlink(self, path):
+    def unlink(self, path: str) -> None:
         content = self._at(path)
         if content is None:
             return
@@ -236,32 +257,35 @@ class MemoryFiles:
         if self.room_bytes is not None:
             self.room_bytes += len(content.now)
 
-    def sync_directory(self, path):
+    def sync_directory(self, path: str) -> None:
         self.refuse("sync_directory", path)
         self.crash_or_go()
         directory = self._directory(path)
         directory.synced = dict(directory.now)
 
-    def lock(self, path):
+    def lock(self, path: str) -> MemoryFile:
         if path in self.locked:
             raise BlockingIOError(path)
         self.locked[path] = None
         parent, _, name = path.rpartition("/")
         content = self._directory(parent).now.setdefault(name, Content())
+        assert isinstance(content, Content)
         return MemoryFile(self, content, path, locked=path)
 
-    def after_crash(self):
+    def after_crash(self) -> "MemoryFiles":
         """The disk as the next process finds it."""
         return self._survivor(lambda directory: directory.now, lambda content: bytes(content.now))
 
-    def after_power_loss(self, kept=0.0, *, random=None, page_bytes=PAGE_BYTES):
+    def after_power_loss(
+        self, kept: float = 0.0, *, random: Random | None = None, page_bytes: int = PAGE_BYTES
+    ) -> "MemoryFiles":
         """What was synced, and of each file's unsynced rest the given part, from its begin.
 
         With `random` each page that was not synced is there or not for itself, and so is each
         name.
         """
 
-        def rest(content):
+        def rest(content: Content) -> bytes:
             if random is not None:
                 return _some_pages(content, random, page_bytes)
             extra = content.now[len(content.synced) :]
@@ -269,27 +293,33 @@ class MemoryFiles:
                 return content.synced  # it was cut back and written anew since
             return content.synced + bytes(extra[: int(len(extra) * kept)])
 
-        def names(directory):
+        def names(directory: Directory) -> Names:
             if random is None:
                 return directory.synced
             return _some_names(directory, random)
 
         return self._survivor(names, rest)
 
-    def _survivor(self, names_of, content_of):
-        def survive(node):
-            if isinstance(node, Content):
-                data = content_of(node)
-                return Content(bytearray(data), bytes(data))
-            inside = {name: survive(one) for name, one in names_of(node).items()}
+    def _survivor(
+        self, names_of: Callable[[Directory], Names], content_of: Callable[[Content], bytes]
+    ) -> "MemoryFiles":
+        def file(node: Content) -> Content:
+            data = content_of(node)
+            return Content(bytearray(data), bytes(data))
+
+        def folder(node: Directory) -> Directory:
+            inside = {
+                name: file(one) if isinstance(one, Content) else folder(one)
+                for name, one in names_of(node).items()
+            }
             return Directory(inside, dict(inside))
 
         disk = MemoryFiles()
-        disk.root = survive(self.root)
+        disk.root = folder(self.root)
         return disk
 
 
-def _some_pages(content, random, page_bytes):
+def _some_pages(content: Content, random: Random, page_bytes: int) -> bytes:
     """The synced bytes, with the pages that have changed since where chance wants them."""
     old, new = content.synced, bytes(content.now)
     if old == new:
@@ -304,7 +334,7 @@ def _some_pages(content, random, page_bytes):
     return bytes(result)
 
 
-def _some_names(directory, random):
+def _some_names(directory: Directory, random: Random) -> Names:
     """A rename is two names: the new one may be there without the old one having gone, as on no
     file system that keeps a journal, but a file is never there under neither of them.
     """
@@ -327,7 +357,7 @@ def _some_names(directory, random):
     return names
 
 
-def _walk(directory, path, kind):
+def _walk(directory: Directory, path: str, kind: type[Node]) -> Iterator[tuple[str, Node]]:
     for name, node in directory.now.items():
         if isinstance(node, kind):
             yield f"{path}/{name}", node

@@ -1,0 +1,83 @@
+"""What a membership tells the consumer that owns it, each once, in the order to act on.
+
+A partition's way is `Assigned`, then `Revoked` or `Lost`, then the consumer's own word that it has
+let go: `released`. Between the last two the consumer still has the partition, so nobody else may.
+"""
+
+from collections.abc import Iterable
+from typing import Generic, NamedTuple, TypeVar
+
+from kohort.errors import ApiError
+from kohort.terms import PartitionIndex, TopicId, uuid_text
+
+
+class TopicIdPartition(NamedTuple):
+    """One partition of a topic, by the id of the topic (KIP-516)."""
+
+    topic_id: TopicId
+    partition: PartitionIndex
+
+    def __str__(self) -> str:
+        return f"{uuid_text(self.topic_id)}:{self.partition}"
+
+
+Partition = TypeVar("Partition")  # by topic id (KIP-848) or by topic name (classic)
+
+
+class Assigned(NamedTuple, Generic[Partition]):
+    """Begin to consume these, from the committed offsets on."""
+
+    partitions: tuple[Partition, ...]
+
+
+class Revoked(NamedTuple, Generic[Partition]):
+    """Stop consuming these, commit what has been processed, then call `released`."""
+
+    partitions: tuple[Partition, ...]
+
+
+class Lost(NamedTuple, Generic[Partition]):
+    """Drop these and commit nothing, then call `released`: others may have them already.
+
+    All that the member has is lost together. A partition that was `Revoked` before and is not
+    released yet is named again. `error` is why the coordinator has put the member out.
+    """
+
+    partitions: tuple[Partition, ...]
+    error: ApiError
+
+
+class CoordinatorWanted(NamedTuple):
+    """Look up the group's coordinator, then call `coordinator_found`. Nothing is sent meanwhile."""
+
+
+class Refused(NamedTuple):
+    """The coordinator says no, and the member goes on asking. The application may want to know."""
+
+    error: ApiError
+
+
+class Left(NamedTuple):
+    """The member is out, and the coordinator knows it."""
+
+
+class Failed(NamedTuple):
+    """The coordinator says no for good. The member is out until it joins again."""
+
+    error: ApiError
+
+
+Event = (
+    Assigned[Partition]
+    | Revoked[Partition]
+    | Lost[Partition]
+    | CoordinatorWanted
+    | Refused
+    | Left
+    | Failed
+)
+
+
+def in_order(partitions: Iterable[Partition]) -> tuple[Partition, ...]:
+    """Partitions as events and requests name them: ascending, each once."""
+    return tuple(sorted(set(partitions)))  # type: ignore[type-var]

@@ -1,0 +1,104 @@
+"""What a member of the KIP-848 protocol says in a ConsumerGroupHeartbeat (version 1).
+
+A field that is left out means "as before". So a heartbeat names only what the coordinator does not
+know for sure. After a join, an error or a lost answer it knows nothing for sure: then the heartbeat
+is full, and the coordinator answers a full one with the whole assignment.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kohort.client.consumer.events import TopicIdPartition, in_order
+from kohort.terms import GroupId, MemberId, PartitionIndex, TopicId
+from kohort.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+JOIN, LEAVE = 0, -1  # epochs of a member that is not in the group
+
+
+class Profile(NamedTuple):
+    """What a member wants: topics by name, by a regular expression, or both.
+
+    `rebalance_timeout_ms` is the time it has for giving a partition up. `server_assignor` is its
+    vote for the assignor. The rack and the vote cannot be taken back, only changed.
+    """
+
+    names: tuple[str, ...] = ()
+    regex: str = ""
+    rebalance_timeout_ms: int = 300_000
+    server_assignor: str | None = None
+    rack: str | None = None
+
+
+class Told(NamedTuple):
+    """All that a member can say about itself in one heartbeat. `owned` is ascending."""
+
+    profile: Profile
+    owned: tuple[TopicIdPartition, ...]
+
+
+def request_of(
+    group_id: GroupId, member_id: MemberId, epoch: int, tell: Told, known: Told | None
+) -> ConsumerGroupHeartbeatRequest:
+    """The heartbeat that tells what the coordinator does not know; `known` is None for nothing.
+
+    An empty expression is told in full heartbeats too: it takes back one that was told before.
+    """
+    wants, knew = tell.profile, None if known is None else known.profile
+    owned = None if known is not None and known.owned == tell.owned else _by_topic(tell.owned)
+    if knew is None:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            rack_id=wants.rack,
+            rebalance_timeout_ms=wants.rebalance_timeout_ms,
+            subscribed_topic_names=list(wants.names),
+            subscribed_topic_regex=wants.regex,
+            server_assignor=wants.server_assignor,
+            topic_partitions=owned,
+        )
+    timeout_ms = wants.rebalance_timeout_ms
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=epoch,
+        rack_id=None if wants.rack == knew.rack else wants.rack,
+        rebalance_timeout_ms=-1 if timeout_ms == knew.rebalance_timeout_ms else timeout_ms,
+        subscribed_topic_names=None if wants.names == knew.names else list(wants.names),
+        subscribed_topic_regex=None if wants.regex == knew.regex else wants.regex,
+        server_assignor=(
+            None if wants.server_assignor == knew.server_assignor else wants.server_assignor
+        ),
+        topic_partitions=owned,
+    )
+
+
+def farewell(group_id: GroupId, member_id: MemberId) -> ConsumerGroupHeartbeatRequest:
+    """The heartbeat of a member that leaves. Nothing but its id counts."""
+    return ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=LEAVE)
+
+
+def assignment_in(answer: ConsumerGroupHeartbeatResponse) -> frozenset[TopicIdPartition] | None:
+    """The whole assignment that an answer carries, None for "as before".
+
+    Numbers below zero name no partition; they are passed over, and so is what is named twice.
+    """
+    if answer.assignment is None:
+        return None
+    return frozenset(
+        TopicIdPartition(TopicId(one.topic_id), PartitionIndex(index))
+        for one in answer.assignment.topic_partitions
+        for index in one.partitions
+        if index >= 0
+    )
+
+
+def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[TopicPartitions]:
+    topics: dict[TopicId, list[int]] = {}
+    for one in in_order(partitions):
+        topics.setdefault(one.topic_id, []).append(one.partition)
+    return [TopicPartitions(topic_id=topic, partitions=ones) for topic, ones in topics.items()]

@@ -1,0 +1,386 @@
+"""A member of a KIP-848 group as a pure machine: what to say, and what an answer means.
+
+It has no clock, no socket, no chance and no thread. The consumer that owns it passes the time, ids
+and jitter, carries requests to the group's coordinator and answers back, and does what the events
+say. Times are milliseconds of any clock that does not go back.
+
+The stages of a membership:
+
+    OUTSIDE   no member. `join` begins.
+    JOINING   asks to be taken in, at epoch 0, and owns nothing.
+    MEMBER    heartbeats. It owns partitions, and may be about to give some of them up.
+    LOST      the coordinator has put it out. It waits until all it had is released, then joins.
+    PARTING   is about to leave: heartbeats until all it had is released.
+    LEAVING   says good-bye (epoch -1) until the coordinator has heard it.
+    FAILED    was refused for good. `join` begins anew, `leave` ends it.
+
+Two rules keep a partition from having two owners:
+
+- What the coordinator takes away stays *owned* until the consumer has released it. A heartbeat that
+  does not name a partition gives it away, so a partition is left out only after its release.
+- What is to be given up goes first. New partitions are taken when nothing is left to release.
+
+One request is under way at a time. Each has a number, and an answer to any other is not heard: a
+late or a repeated one says nothing. After a lost answer the next heartbeat tells everything, at the
+epoch that the member knows; the coordinator forgives an epoch that is one behind (KIP-848).
+
+A request that the member has given up must not reach the coordinator after a later one of the same
+member: it would give away what the member has taken since, and the protocol cannot tell the two
+apart. A consumer closes the connection of a request that it gives up.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from kohort.client.consumer.events import (
+    Assigned,
+    CoordinatorWanted,
+    Event,
+    Failed,
+    Left,
+    Lost,
+    Refused,
+    Revoked,
+    TopicIdPartition,
+    in_order,
+)
+from kohort.client.consumer.heartbeat import (
+    JOIN,
+    Profile,
+    Told,
+    assignment_in,
+    farewell,
+    request_of,
+)
+from kohort.client.consumer.pauses import Pauses
+from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.terms import GroupId, MemberId, Millis
+from kohort.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+DEFAULT_INTERVAL_MS = 5000  # upstream's group.consumer.heartbeat.interval.ms, until one is told
+AT_ONCE = Millis(0)
+
+Events = list[Event[TopicIdPartition]]
+
+
+class Stage(StrEnum):
+    """Where a member stands between its first join and its leave."""
+
+    OUTSIDE = "outside"
+    JOINING = "joining"
+    MEMBER = "member"
+    LOST = "lost"
+    PARTING = "parting"
+    LEAVING = "leaving"
+    FAILED = "failed"
+
+
+class Heartbeat(NamedTuple):
+    """A request to send to the group's coordinator. Its answer comes back with the number."""
+
+    number: int
+    request: ConsumerGroupHeartbeatRequest
+
+
+class _Sent(NamedTuple):
+    """The request under way. `told` is None for a good-bye."""
+
+    number: int
+    at: Millis
+    told: Told | None
+
+
+_PUT_OUT = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+_ELSEWHERE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+class Membership:
+    """One member of one group. `member_id` is the client's own choice, for good (KIP-1082).
+
+    The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
+    answer to `received`. `epoch` is the member epoch, 0 outside.
+    """
+
+    def __init__(
+        self, group_id: GroupId, member_id: MemberId, profile: Profile, pauses: Pauses | None = None
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.profile = profile
+        self.stage = Stage.OUTSIDE
+        self.epoch = JOIN
+        self.interval_ms = DEFAULT_INTERVAL_MS
+        self.owned: frozenset[TopicIdPartition] = frozenset()
+        self.revoking: frozenset[TopicIdPartition] = frozenset()
+        self.release_by: Millis | None = None
+        self._assigned: frozenset[TopicIdPartition] = frozenset()  # as last told
+        self._pauses = pauses or Pauses()
+        self._known: Told | None = None  # what the coordinator has surely heard
+        self._sent: _Sent | None = None
+        self._last_number = 0
+        self._beat_at = AT_ONCE
+        self._not_before = AT_ONCE
+        self._failures = 0
+        self._has_coordinator = False
+        self._departs = False
+        self._may_be_known = False  # a join went out, and no good-bye has been answered since
+
+    # What can be seen
+
+    @property
+    def consumable(self) -> frozenset[TopicIdPartition]:
+        """The partitions that may be consumed now."""
+        if self.stage is Stage.MEMBER:
+            return self.owned - self.revoking
+        return frozenset()
+
+    @property
+    def commits_as(self) -> tuple[MemberId, int] | None:
+        """The member id and the epoch to commit with (OffsetCommit version 9 or newer).
+
+        None while a commit would be refused. A partition that is being given up can be committed
+        until it is released.
+        """
+        if self.stage in (Stage.MEMBER, Stage.PARTING):
+            return self.member_id, self.epoch
+        return None
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether a request is under way."""
+        return self._sent is not None
+
+    def wake_at(self) -> Millis | None:
+        """When `next` has something to send; None when only another call can bring that about."""
+        if self._sent is not None or not self._has_coordinator:
+            return None
+        match self.stage:
+            case Stage.OUTSIDE | Stage.LOST | Stage.FAILED:
+                return None
+            case Stage.JOINING | Stage.LEAVING:
+                return self._not_before
+            case Stage.MEMBER | Stage.PARTING:
+                due = AT_ONCE if self._has_news() else self._beat_at
+                return max(due, self._not_before)
+
+    # What the consumer wants
+
+    def join(self) -> Events:
+        """Begin. Raises ValueError for one that has begun already."""
+        if self.stage not in (Stage.OUTSIDE, Stage.FAILED) or self.owned:
+            raise ValueError(f"member {self.member_id} is {self.stage}, expected outside or failed")
+        self._start_over()
+        self._departs = False
+        self.stage = Stage.JOINING
+        return [] if self._has_coordinator else [CoordinatorWanted()]
+
+    def want(self, profile: Profile) -> None:
+        """Want something else from now on. A member says so at once."""
+        self.profile = profile
+
+    def leave(self) -> Events:
+        """Leave as soon as all that the member has is released. `Left` comes at the end."""
+        if self._departs:
+            return []
+        self._departs = True
+        match self.stage:
+            case Stage.MEMBER:
+                self.stage = Stage.PARTING
+                revoked = self.owned - self.revoking
+                self.revoking = self.owned
+                return ([Revoked(in_order(revoked))] if revoked else []) + self._depart()
+            case _:
+                return self._depart()
+
+    def released(self, partitions: frozenset[TopicIdPartition]) -> Events:
+        """The consumer has let go of partitions that were `Revoked` or `Lost`.
+
+        Others that the member does not have are passed over. Raises ValueError for a partition that
+        it has and may keep.
+        """
+        kept = (partitions & self.owned) - self.revoking
+        if kept:
+            names = ", ".join(map(str, in_order(kept)))
+            raise ValueError(f"member {self.member_id} was not told to give up {names}")
+        self.owned -= partitions
+        self.revoking -= partitions
+        if not self.revoking:
+            self.release_by = None
+        if self.stage is Stage.MEMBER:
+            return self._take()
+        return self._depart() if self._departs else self._come_back()
+
+    # What the network brings
+
+    def coordinator_found(self) -> None:
+        """The group's coordinator is known, and can be asked."""
+        self._has_coordinator = True
+
+    def connection_lost(self, now: Millis) -> Events:
+        """No answer will come: the connection broke, or took too long and was closed."""
+        return self._seek(now)
+
+    def next(self, now: Millis) -> Heartbeat | None:
+        """The request to send now, if any."""
+        wake = self.wake_at()
+        if wake is None or wake > now:
+            return None
+        self._last_number += 1
+        if self.stage is Stage.LEAVING:
+            self._sent = _Sent(self._last_number, now, None)
+            return Heartbeat(self._last_number, farewell(self.group_id, self.member_id))
+        tell = self._to_tell()
+        request = request_of(self.group_id, self.member_id, self.epoch, tell, self._known)
+        self._sent = _Sent(self._last_number, now, tell)
+        self._may_be_known = True
+        self._beat_at = Millis(now + self.interval_ms)
+        return Heartbeat(self._last_number, request)
+
+    def received(self, number: int, answer: ConsumerGroupHeartbeatResponse, now: Millis) -> Events:
+        """What follows from the answer to the request of that number."""
+        sent = self._sent
+        if sent is None or number != sent.number:
+            return []
+        error = None
+        if answer.error_code:
+            error = api_error(answer.error_code, answer.error_message)
+        if self.stage is Stage.LEAVING:
+            return self._answered_leaving(sent, error, now)
+        if error is not None:
+            return self._refused(error, now)
+        if answer.member_epoch <= JOIN:  # no epoch of a member: to take it over would be to leave
+            self._failed_once(now)
+            return []
+        return self._taken_in(sent, answer)
+
+    # What an answer means
+
+    def _taken_in(self, sent: _Sent, answer: ConsumerGroupHeartbeatResponse) -> Events:
+        self._sent = None
+        self._failures = 0
+        self._known = sent.told
+        self.epoch = answer.member_epoch
+        if answer.heartbeat_interval_ms > 0:  # zero would mean without a pause
+            self.interval_ms = answer.heartbeat_interval_ms
+        self._beat_at = Millis(sent.at + self.interval_ms)
+        assigned = assignment_in(answer)
+        if assigned is not None:
+            self._assigned = assigned
+        if self.stage is Stage.JOINING:
+            self.stage = Stage.MEMBER
+        events: Events = []
+        revoked = self.owned - self._assigned - self.revoking
+        if revoked:
+            if self.release_by is None:  # the coordinator counts from when it was asked
+                self.release_by = Millis(sent.at + self.profile.rebalance_timeout_ms)
+            self.revoking |= revoked
+            events.append(Revoked(in_order(revoked)))
+        return events + self._take()
+
+    def _take(self) -> Events:
+        """Take what is new, once nothing is left to release. Who parts releases all that it has."""
+        new = self._assigned - self.owned
+        if self.revoking or not new:
+            return []
+        self.owned |= new
+        return [Assigned(in_order(new))]
+
+    def _refused(self, error: ApiError, now: Millis) -> Events:
+        code = error.code
+        inside = self.epoch != JOIN
+        if inside and (code in _PUT_OUT or code is ErrorCode.GROUP_ID_NOT_FOUND):
+            return self._put_out(error)
+        if code in _ELSEWHERE:
+            return self._seek(now, at_once=self._failures == 0)
+        if code.retriable or code in _PUT_OUT:
+            self._failed_once(now)
+            return []
+        if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # rights may be granted at any time
+            self._failed_once(now)
+            return [Refused(error)]
+        self.stage = Stage.FAILED
+        events = [*self._lose(error), Failed(error)]
+        return events + self._depart() if self._departs else events
+
+    def _put_out(self, error: ApiError) -> Events:
+        """The epoch is worth nothing any more. No pause: the release takes its time already."""
+        self.stage = Stage.LOST
+        return self._lose(error) + (self._depart() if self._departs else self._come_back())
+
+    def _lose(self, error: ApiError) -> Events:
+        self._start_over()
+        self.revoking = self.owned
+        return [Lost(in_order(self.owned), error)] if self.owned else []
+
+    def _come_back(self) -> Events:
+        if self.stage is Stage.LOST and not self.owned:
+            self.stage = Stage.JOINING
+        return []
+
+    def _depart(self) -> Events:
+        """Go on with leaving, as far as what is not released yet allows."""
+        if self.owned:
+            return []
+        if not self._may_be_known:
+            return self._out()
+        self.stage = Stage.LEAVING
+        return []
+
+    def _answered_leaving(self, sent: _Sent, error: ApiError | None, now: Millis) -> Events:
+        """A refusal that will not change means that the member is out already."""
+        if sent.told is not None:  # the last heartbeat before the good-bye
+            self._sent = None
+            return []
+        if error is not None and error.code in _ELSEWHERE:
+            return self._seek(now, at_once=self._failures == 0)
+        if error is not None and error.code.retriable:
+            self._failed_once(now)
+            return []
+        return self._out()
+
+    def _out(self) -> Events:
+        self._start_over()
+        self._departs = False
+        self._may_be_known = False
+        self.stage = Stage.OUTSIDE
+        return [Left()]
+
+    # What is to be said, and when
+
+    def _to_tell(self) -> Told:
+        return Told(self.profile, in_order(self.owned))
+
+    def _has_news(self) -> bool:
+        """Something that the coordinator waits for. A release counts when it is complete."""
+        if self._known is None or self._known.profile != self.profile:
+            return True
+        return not self.revoking and self._known.owned != in_order(self.owned)
+
+    def _start_over(self) -> None:
+        self.epoch = JOIN
+        self.release_by = None
+        self._assigned = frozenset()
+        self._known = None
+        self._sent = None
+        self._failures = 0
+        self._not_before = AT_ONCE
+
+    def _seek(self, now: Millis, *, at_once: bool = False) -> Events:
+        """Ask for the coordinator. A new one is asked at once, the first time."""
+        self._failed_once(now)
+        if at_once:
+            self._not_before = AT_ONCE
+        if not self._has_coordinator:
+            return []
+        self._has_coordinator = False
+        return [] if self.stage is Stage.OUTSIDE else [CoordinatorWanted()]
+
+    def _failed_once(self, now: Millis) -> None:
+        """No answer, or one that says "later": the next heartbeat comes after a pause, and full."""
+        self._sent = None
+        self._known = None
+        self._failures += 1
+        self._not_before = Millis(now + self._pauses.after(self._failures))

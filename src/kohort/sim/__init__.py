@@ -1,0 +1,1 @@
+"""The simulator: the real broker, with time, disk, network and clients played from a seed."""

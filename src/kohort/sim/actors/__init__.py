@@ -1,0 +1,1 @@
+"""The clients of a simulated cluster, a file for each kind."""

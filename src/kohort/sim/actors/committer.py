@@ -1,0 +1,100 @@
+"""Commits offsets for a group without members, and asks how far it has come."""
+
+from typing import ClassVar
+
+from kohort.sim.actors.actor import Actor
+from kohort.sim.facts import CommitLost, CommitRead, CommitSent
+from kohort.sim.stage import Stage
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kohort.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+
+TOPIC = "home"
+
+
+class Committer(Actor):
+    """The only one who commits for its group, and each time a larger number."""
+
+    kind: ClassVar[str] = "committer"
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, number)
+        self.group = f"committed-{number}"
+        self.next = 0
+        self.acknowledged = [-1] * stage.topics[TOPIC]
+
+    async def live(self) -> None:
+        random = self.random
+        while not self.over:
+            await self.pause(random.randrange(20, 2500))
+            if random.random() < 0.7:
+                await self.commit()
+            else:
+                await self.look()
+        for _ in range(20):
+            if await self.look():
+                break
+            await self.pause(1000)
+        self.caller.hang_up()
+
+    async def commit(self) -> None:
+        """One commit for some partitions; a commit that gets no answer is not repeated."""
+        self.next += 1
+        offset = self.next
+        some = [one for one in range(len(self.acknowledged)) if self.random.random() < 0.7] or [0]
+        for partition in some:
+            self.tell(CommitSent(self.group, partition, offset))
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            member_id="",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=TOPIC,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=one,
+                            committed_offset=offset,
+                            committed_metadata=str(offset),
+                        )
+                        for one in some
+                    ],
+                )
+            ],
+        )
+        answer = await self.ask_coordinator(self.group, request, self.random.randint(2, 9))
+        if answer is None:
+            for partition in some:
+                self.tell(CommitLost(self.group, partition, offset))
+            return
+        for place in answer.topics[0].partitions:
+            self.coordinator_moved(self.group, place.error_code)
+            if not place.error_code:
+                index = place.partition_index
+                self.acknowledged[index] = max(self.acknowledged[index], offset)
+
+    async def look(self) -> bool:
+        """Ask how far the group has come; whether there was an answer."""
+        floors = list(self.acknowledged)
+        topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(len(floors))))
+        request = OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(group_id=self.group, topics=[topic])]
+        )
+        answer = await self.ask_coordinator(self.group, request, 8)
+        if answer is None:
+            return False
+        (group,) = answer.groups
+        self.coordinator_moved(self.group, group.error_code)
+        if group.error_code:
+            return False
+        for place in group.topics[0].partitions:
+            if not place.error_code:
+                index = place.partition_index
+                self.tell(CommitRead(self.group, index, place.committed_offset, floors[index]))
+        return True

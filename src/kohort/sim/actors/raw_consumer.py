@@ -1,0 +1,149 @@
+"""A member of a KIP-848 group that does what the protocol asks of it, and no more."""
+
+from typing import Any, ClassVar
+
+from kohort.errors import ErrorCode
+from kohort.sim.actors.actor import Actor
+from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, Place
+from kohort.sim.stage import Stage
+from kohort.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+
+GROUPS = 2
+TOPICS = ("home", "apples", "pears", "plums")
+REBALANCE_MS = 60_000
+START_OVER = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+
+
+class RawConsumer(Actor):
+    """Takes its time to let go of a partition, and then says so with its next heartbeat."""
+
+    kind: ClassVar[str] = "raw consumer"
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, number)
+        self.group = f"consumers-{number % GROUPS}"
+        self.member = f"member-{number}"
+        self.epoch = 0
+        self.topics = tuple(one for one in TOPICS if self.random.random() < 0.6) or TOPICS[:1]
+        self.owned: dict[Place, int] = {}
+        self.assigned: frozenset[Place] = frozenset()
+        self.said: set[Place] = set()  # what its last heartbeat said that it owns
+        self.tells_all = True
+        self.interval_ms = 1000
+        self.let_go_at = 0  # what it is to give up it still works on until then
+        self.lives = 0
+
+    async def live(self) -> None:
+        random = self.random
+        await self.pause(random.randrange(20_000))
+        while not self.over:
+            chance = 0.0 if self.calm else random.random()
+            if self.epoch and chance > 0.995:
+                await self.leave()
+                await self.pause(random.randrange(20_000))
+            elif self.epoch and chance > 0.985:  # dies without a word, and comes back as another
+                self.start_over()
+                self.caller.hang_up()
+                self.lives += 1
+                self.member = f"member-{self.number}-{self.lives}"
+                await self.pause(random.randrange(20_000))
+            elif self.epoch and chance > 0.98:
+                self.topics = tuple(one for one in TOPICS if random.random() < 0.6) or TOPICS[:1]
+                self.tells_all = True
+            await self.heartbeat()
+            if self.owned.keys() != self.assigned:
+                await self.pause(random.randrange(100, 600))
+            else:
+                await self.pause(self.interval_ms * random.uniform(0.9, 1.0))
+        self.tell(
+            MemberAtEnd(self.group, self.member, self.epoch, frozenset(self.owned), self.topics)
+        )
+
+    def start_over(self) -> None:
+        """It is no member any more, and owns nothing."""
+        if self.epoch:
+            self.tell(Left(self.group, self.member))
+        self.epoch = 0
+        self.owned = {}
+        self.assigned = frozenset()
+        self.tells_all = True
+
+    async def heartbeat(self) -> None:
+        now = self.stage.loop.now
+        for place in [one for one in self.owned if one not in self.assigned]:
+            if now >= self.let_go_at:
+                del self.owned[place]
+        owned = dict(self.owned)
+        request = self._request(owned)
+        joins = self.epoch == 0
+        answer = await self.ask_coordinator(self.group, request, 1, patience_ms=4000)
+        if answer is None:
+            self.tells_all = True
+            return
+        self.coordinator_moved(self.group, answer.error_code)
+        if answer.error_code:
+            self._refused(answer.error_code)
+            return
+        at = self.stage.loop.now
+        self.tells_all = False
+        self.epoch = answer.member_epoch
+        self.interval_ms = answer.heartbeat_interval_ms
+        if joins:
+            self.tell(Joined(self.group, self.member, at))
+        self.tell(Accepted(self.group, self.member, self.epoch, owned, now, at))
+        if answer.assignment is not None:
+            self._take(answer.assignment, at)
+
+    def _request(self, owned: dict[Place, int]) -> ConsumerGroupHeartbeatRequest:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group, member_id=self.member, member_epoch=self.epoch
+        )
+        if self.tells_all or self.epoch == 0:
+            request.rebalance_timeout_ms = REBALANCE_MS
+            request.subscribed_topic_names = list(self.topics)
+        if self.tells_all or self.said != owned.keys() or self.random.random() < 0.3:
+            request.topic_partitions = _grouped(owned)
+        self.said = set(owned)
+        return request
+
+    def _refused(self, code: int) -> None:
+        if code not in START_OVER:
+            return
+        if code == ErrorCode.UNKNOWN_MEMBER_ID and self.epoch:
+            self.tell(Expelled(self.group, self.member, self.stage.loop.now))
+        self.start_over()
+
+    def _take(self, assignment: Any, at: int) -> None:
+        """Adopt an assignment. What is missing in it is let go after a while, when its records are
+        done with; what is new is owned at once, because nobody else has it.
+        """
+        self.assigned = frozenset(
+            (one.topic_id, index) for one in assignment.topic_partitions for index in one.partitions
+        )
+        if self.let_go_at < at and not self.owned.keys() <= self.assigned:
+            self.let_go_at = at + self.random.choice([0, 0, 2_000_000, 9_000_000])
+        for place in sorted(self.assigned):
+            self.owned.setdefault(place, at)
+
+    async def leave(self) -> None:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group, member_id=self.member, member_epoch=-1
+        )
+        self.start_over()
+        await self.ask_coordinator(self.group, request, 1)
+
+
+def _grouped(owned: dict[Place, int]) -> list[TopicPartitions]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(owned):
+        topics.setdefault(topic_id, []).append(index)
+    return [TopicPartitions(topic_id=one, partitions=places) for one, places in topics.items()]

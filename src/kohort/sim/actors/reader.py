@@ -1,0 +1,65 @@
+"""Reads partitions from their begin on, some of it without taking what it has asked for."""
+
+from typing import ClassVar
+
+from kohort.errors import ErrorCode
+from kohort.sim.actors.actor import Actor
+from kohort.sim.actors.reading import fetch
+from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.facts import Place, RecordRead
+from kohort.sim.stage import Stage
+
+
+class Reader(Actor):
+    """`number` 1 and 3 are slow: now and then they stop to read their socket."""
+
+    kind: ClassVar[str] = "reader"
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, number)
+        self.positions: dict[Place, int] = {}
+        self.slow = number % 2 == 1
+
+    async def live(self) -> None:
+        random = self.random
+        known: dict[str, TopicKnown] = {}
+        while not self.over:
+            if not known or random.random() < 0.1:
+                known = await topics_of(self) or {}
+            ours = [one for one in known.values() if not one.internal and one.leaders]
+            if not ours:
+                await self.pause(500)
+                continue
+            topic = random.choice(ours)
+            place = topic.topic_id, random.randrange(len(topic.leaders))
+            if self.slow and random.random() < 0.2:
+                self.stage.loop.begin(self._doze(topic.leaders[place[1]]))
+            await self._read(place, topic.leaders[place[1]])
+            await self.pause(random.randrange(10, 1000))
+        self.caller.hang_up()
+
+    async def _read(self, place: Place, node: int) -> None:
+        offset = self.positions.get(place, 0)
+        if self.random.random() < 0.02:
+            offset = 0
+        sent = self.stage.loop.now
+        wait_ms = self.random.choice([0, 100, 3000])
+        limit = self.random.choice([1, 1000, 100_000])
+        piece = await fetch(self, place, node, offset, wait_ms=wait_ms, limit=limit)
+        if piece is None:
+            return
+        if piece.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self.alarm(f"cannot read {place[0].hex()[:8]}-{place[1]} on from {offset} any more")
+        for at, value in piece.values.items():
+            self.tell(RecordRead(place, at, value, sent))
+        if not piece.code:
+            self.positions[place] = piece.next_offset
+
+    async def _doze(self, node: int) -> None:
+        """The client does something else for a while: what arrives stays in its socket."""
+        connected = self.caller.connected(node)
+        if connected is not None and connected.line is not None:
+            line = connected.line
+            line.read(on=False)
+            await self.pause(self.random.randrange(500, 8000))
+            line.read(on=True)

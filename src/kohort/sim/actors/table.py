@@ -1,0 +1,24 @@
+"""Which kinds of actors there are, and how many of each a run may have."""
+
+from kohort.sim.actors.actor import Actor
+from kohort.sim.actors.admin import Admin
+from kohort.sim.actors.classic import ClassicConsumer
+from kohort.sim.actors.committer import Committer
+from kohort.sim.actors.hostile import Hostile
+from kohort.sim.actors.producer import Producer
+from kohort.sim.actors.raw_consumer import RawConsumer
+from kohort.sim.actors.reader import Reader
+from kohort.sim.actors.remover import Remover
+
+_MOST: tuple[tuple[type[Actor], int], ...] = (
+    (Committer, 4),
+    (Remover, 2),
+    (Producer, 3),
+    (Reader, 2),
+    (Admin, 2),
+    (RawConsumer, 6),
+    (ClassicConsumer, 4),
+    (Hostile, 2),
+)
+
+KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}

@@ -1,0 +1,42 @@
+"""What a client knows of the topics: from Metadata, asked now and then."""
+
+from typing import NamedTuple
+
+from kohort.sim.actors.actor import Actor
+from kohort.sim.facts import Place, TopicsSeen
+from kohort.wire.messages.metadata import MetadataRequest
+
+
+class TopicKnown(NamedTuple):
+    """A topic, and by partition the node that leads it."""
+
+    name: str
+    topic_id: bytes
+    leaders: tuple[int, ...]
+    internal: bool
+
+    def places(self) -> list[Place]:
+        return [(self.topic_id, index) for index in range(len(self.leaders))]
+
+
+async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
+    """All topics by name, or None when nobody answers."""
+    sent = actor.stage.loop.now
+    answer = await actor.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+    if answer is None:
+        return None
+    found = {
+        one.name: TopicKnown(
+            one.name,
+            one.topic_id,
+            tuple(
+                part.leader_id
+                for part in sorted(one.partitions, key=lambda part: part.partition_index)
+            ),
+            one.is_internal,
+        )
+        for one in answer.topics
+        if not one.error_code
+    }
+    actor.tell(TopicsSeen({one.topic_id: name for name, one in found.items()}, sent))
+    return found

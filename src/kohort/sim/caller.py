@@ -1,0 +1,172 @@
+"""Asks the nodes of a cluster, as a client with one connection to each does.
+
+An answer may never come: the connection breaks, or the client loses patience. `ask` then returns
+None, and whether the request was carried out is unknown. Clients that ask again are what makes
+requests arrive twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from kohort.errors import WireError
+from kohort.sim.events import VirtualLoop
+from kohort.sim.network import Line, Network
+from kohort.sim.process import HOST, PORT
+from kohort.wire import codec
+from kohort.wire.apis import APIS
+from kohort.wire.frames import FrameReader, RequestHeader, encode_request
+
+API_VERSIONS = 18
+FRAME_LIMIT_BYTES = 1 << 28
+
+
+class Asked:
+    """A request on its way."""
+
+    __slots__ = ("answer", "correlation_id", "flexible", "response", "version")
+
+    def __init__(
+        self,
+        correlation_id: int,
+        response: type[Any],
+        version: int,
+        answer: "asyncio.Future[Any]",
+        *,
+        flexible: bool,
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.response = response
+        self.version = version
+        self.flexible = flexible
+        self.answer = answer
+
+
+class Connected:
+    """One connection: requests go out in order, answers come back in order."""
+
+    def __init__(self, alarm: Callable[[str], None], name: str) -> None:
+        self.line: Line | None = None
+        self.waiting: deque[Asked] = deque()
+        self._reader = FrameReader(FRAME_LIMIT_BYTES)
+        self._alarm = alarm
+        self._name = name
+
+    def received(self, data: bytes) -> None:
+        """What the network brings."""
+        try:
+            frames = self._reader.feed(data)
+        except WireError as error:
+            self._alarm(f"answers: {self._name} got what is no answer: {error}")
+            self.hang_up()
+            return
+        for frame in frames:
+            self._take(frame)
+
+    def _take(self, frame: bytes) -> None:
+        number = int.from_bytes(frame[:4])
+        if not self.waiting or self.waiting[0].correlation_id != number:
+            wanted = self.waiting[0].correlation_id if self.waiting else "none"
+            self._alarm(f"answers: {self._name} got answer {number}, expected {wanted}")
+            self.hang_up()
+            return
+        asked = self.waiting.popleft()
+        try:
+            answer = codec.decode(asked.response, asked.version, frame, 5 if asked.flexible else 4)
+        except WireError as error:
+            self._alarm(f"answers: {self._name} cannot read {asked.response.__name__}: {error}")
+            answer = None
+        if not asked.answer.done():
+            asked.answer.set_result(answer)
+
+    def lost(self) -> None:
+        """The connection is broken: no answer comes any more."""
+        self.line = None
+        while self.waiting:
+            asked = self.waiting.popleft()
+            if not asked.answer.done():
+                asked.answer.set_result(None)
+
+    def hang_up(self) -> None:
+        line, self.line = self.line, None
+        if line is not None:
+            line.close()
+        self.lost()
+
+
+class Caller:
+    """The connections of one client."""
+
+    def __init__(
+        self, loop: VirtualLoop, network: Network, name: str, alarm: Callable[[str], None]
+    ) -> None:
+        self.name = name
+        self._loop = loop
+        self._network = network
+        self._alarm = alarm
+        self._connected: dict[int, Connected] = {}
+        self._numbers = 0
+
+    def connected(self, node: int) -> Connected | None:
+        """The connection to a node, made anew where there is none; None: nobody accepts it."""
+        one = self._connected.get(node)
+        if one is not None and one.line is not None and not one.line.broken:
+            return one
+        if one is not None:
+            one.hang_up()
+        one = Connected(self._alarm, self.name)
+        one.line = self._network.connect(self._loop, (HOST, PORT + node), one)
+        if one.line is None:
+            return None
+        self._connected[node] = one
+        return one
+
+    async def ask(
+        self, request: Any, version: int, *, node: int = 0, patience_ms: int = 5000
+    ) -> Any | None:
+        """Send a request and wait for its answer; None when there is none."""
+        return await self.send(request, version, node=node, patience_ms=patience_ms)
+
+    def send(
+        self, request: Any, version: int, *, node: int = 0, patience_ms: int = 5000
+    ) -> "asyncio.Future[Any]":
+        """As `ask`, for a client that sends more before it waits."""
+        answer = self._loop.create_future()
+        one = self.connected(node)
+        if one is None or one.line is None:
+            answer.set_result(None)
+            return answer
+        api = APIS[request.api_key]
+        flexible = api.flexible(version)
+        self._numbers += 1
+        header = RequestHeader(
+            request_api_key=api.key,
+            request_api_version=version,
+            correlation_id=self._numbers,
+            client_id=self.name,
+        )
+        asked = Asked(
+            self._numbers,
+            api.response,
+            version,
+            answer,
+            flexible=flexible and api.key != API_VERSIONS,
+        )
+        one.waiting.append(asked)
+        one.line.send(encode_request(header, codec.encode(request, version), flexible=flexible))
+        timer = self._loop.call_later(patience_ms / 1000, self._give_up, one, asked)
+        answer.add_done_callback(lambda _: timer.cancel())
+        return answer
+
+    @staticmethod
+    def _give_up(one: Connected, asked: Asked) -> None:
+        """Clients hang up on a broker that does not answer."""
+        if not asked.answer.done():
+            one.hang_up()
+
+    def hang_up(self) -> None:
+        """Close every connection."""
+        for one in self._connected.values():
+            one.hang_up()
+        self._connected.clear()

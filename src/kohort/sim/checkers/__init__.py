@@ -1,0 +1,1 @@
+"""What must never happen, a file for each property."""

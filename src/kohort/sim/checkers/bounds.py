@@ -1,0 +1,49 @@
+"""What waits inside the broker is bounded, and when nobody is there any more nothing waits.
+
+This checker looks into the broker.
+"""
+
+from typing import ClassVar
+
+from kohort.server.broker import Broker
+from kohort.server.connection import PENDING_ANSWERS_MAX
+from kohort.sim.checkers.checker import Checker
+
+LARGEST_FRAME_BYTES = 4 << 20  # that any actor sends: one may pass the limit
+
+
+class Bounds(Checker):
+    name: ClassVar[str] = "bounds"
+
+    def look(self, broker: Broker, connections: int) -> None:
+        """While clients are there, `connections` of them."""
+        memory = broker.sockets.memory
+        if memory.requests.used > memory.requests.limit + LARGEST_FRAME_BYTES:
+            self.alarm(f"requests take {memory.requests.used} of {memory.requests.limit} bytes")
+        if memory.requests.used < 0 or memory.answers.used < 0:
+            self.alarm(f"more is given back than taken: {memory.requests.used} for requests,"
+                       f" {memory.answers.used} for answers")  # fmt: skip
+        parked = self.parked(broker)
+        if parked > connections * PENDING_ANSWERS_MAX:
+            self.alarm(f"{parked} answers are parked for {connections} connections")
+
+    def look_at_rest(self, broker: Broker) -> None:
+        """Every client has hung up, some time ago."""
+        memory = broker.sockets.memory
+        if memory.requests.used or memory.answers.used:
+            self.alarm(f"nobody is there, and requests take {memory.requests.used} bytes,"
+                       f" answers {memory.answers.used}")  # fmt: skip
+        if self.parked(broker):
+            self.alarm(f"nobody is there, and {self.parked(broker)} answers are parked")
+        cluster = broker.cluster
+        if cluster is not None and cluster.waiting:
+            self.alarm("nobody is there, and fetches wait")
+
+    @staticmethod
+    def parked(broker: Broker) -> int:
+        """Answers that wait for the disk."""
+        cluster = broker.cluster
+        if cluster is None:
+            return 0
+        held = sum(map(len, cluster.durability._held.values()))  # noqa: SLF001
+        return held + sum(len(one._parked) for one in cluster.drivers.values())  # noqa: SLF001

@@ -1,0 +1,62 @@
+"""When faults stop every group comes to rest: each partition has an owner, and all agree."""
+
+from collections import defaultdict
+from typing import ClassVar
+
+from kohort.sim.checkers.checker import Alarm, Checker
+from kohort.sim.facts import BitFlipped, MemberAtEnd, Place, TopicsAtEnd
+
+GROUPS_FOLDER = "__consumer_offsets"
+
+
+class Convergence(Checker):
+    """Judged once, by what the members themselves have. Where the log of groups is damaged nothing
+    is expected: groups of that shard are refused.
+    """
+
+    name: ClassVar[str] = "convergence"
+    hears: ClassVar = {MemberAtEnd: "member", TopicsAtEnd: "topics", BitFlipped: "flipped"}
+
+    def __init__(self, alarm: Alarm) -> None:
+        super().__init__(alarm)
+        self._groups: dict[str, list[MemberAtEnd]] = defaultdict(list)
+        self._topics: dict[str, tuple[bytes, int]] = {}
+        self._damaged = False
+
+    def member(self, fact: MemberAtEnd) -> None:
+        self._groups[fact.group].append(fact)
+
+    def topics(self, fact: TopicsAtEnd) -> None:
+        self._topics = fact.topics
+
+    def flipped(self, fact: BitFlipped) -> None:
+        self._damaged = self._damaged or fact.folder.startswith(GROUPS_FOLDER)
+
+    def at_the_end(self) -> None:
+        if not self._damaged:
+            for group, members in self._groups.items():
+                self._judge(group, members)
+
+    def _judge(self, group: str, members: list[MemberAtEnd]) -> None:
+        epochs = {one.member: one.epoch for one in members}
+        if len(set(epochs.values())) > 1:
+            self.alarm(f"the members of {group} are at {epochs}")
+        owners: dict[Place, str] = {}
+        for one in members:
+            for place in one.owned:
+                other = owners.setdefault(place, one.member)
+                if other != one.member:
+                    self.alarm(f"{place} of {group} has {other} and {one.member}")
+        wanted = {
+            (self._topics[name][0], index): name
+            for one in members
+            for name in one.topics
+            if name in self._topics
+            for index in range(self._topics[name][1])
+        }
+        for place, name in wanted.items():
+            if place not in owners:
+                self.alarm(f"{name}-{place[1]} of {group} has no owner")
+        for place, member in owners.items():
+            if place not in wanted:
+                self.alarm(f"{member} of {group} owns {place}, which nobody reads")

@@ -1,0 +1,85 @@
+"""Nobody is expelled whose heartbeats had arrived in time, also where the broker stood still.
+
+Arrived means: the bytes had reached the broker's machine, whether anybody looked at them or not. A
+member whose answers were all lost may have been asked for partitions in vain, so nothing is said of
+those.
+"""
+
+import itertools
+from typing import ClassVar
+
+from kohort.errors import WireError
+from kohort.sim.checkers.checker import Alarm, Checker
+from kohort.sim.facts import Accepted, Expelled, Joined, Left
+from kohort.sim.network import Line
+from kohort.wire.apis import APIS
+from kohort.wire.codec import decode
+from kohort.wire.frames import FrameReader, decode_request_header, peek
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+HEARTBEAT = 68
+UNHEARD_US = 30_000_000  # without an answer for so long a member may owe partitions
+
+
+class Fencing(Checker):
+    """Hears facts, and watches the wire. `session_us` is the shortest session of the run."""
+
+    name: ClassVar[str] = "fencing"
+    hears: ClassVar = {
+        Joined: "joined",
+        Accepted: "accepted",
+        Left: "left",
+        Expelled: "expelled",
+    }
+
+    def __init__(self, alarm: Alarm, session_us: int = 6_000_000) -> None:
+        super().__init__(alarm)
+        self._session_us = session_us
+        self._readers: dict[Line, FrameReader] = {}
+        self._arrived: dict[tuple[str, str], list[int]] = {}
+        self._heard: dict[tuple[str, str], int] = {}
+
+    def arrived(self, line: Line, data: bytes, *, to_broker: bool) -> None:
+        """Look for heartbeats in what arrives at the broker."""
+        if not to_broker:
+            return
+        reader = self._readers.get(line)
+        if reader is None:
+            reader = self._readers[line] = FrameReader(1 << 20)
+        try:
+            for frame in reader.feed(data):
+                key, version, _ = peek(frame)
+                if key == HEARTBEAT and version in APIS[HEARTBEAT].request.versions:
+                    start = decode_request_header(frame, flexible=True)[1]
+                    request = decode(ConsumerGroupHeartbeatRequest, version, frame, start)
+                    self.heartbeat(request.group_id, request.member_id, line.arrived_at)
+        except (WireError, UnicodeDecodeError):
+            return  # somebody hostile
+
+    def heartbeat(self, group: str, member: str, at: int) -> None:
+        """One has arrived."""
+        times = self._arrived.get((group, member))
+        if times is not None:
+            times.append(at)
+
+    def joined(self, fact: Joined) -> None:
+        self._arrived[fact.group, fact.member] = [fact.at]
+        self._heard[fact.group, fact.member] = fact.at
+
+    def accepted(self, fact: Accepted) -> None:
+        self._heard[fact.group, fact.member] = fact.at
+
+    def left(self, fact: Left) -> None:
+        self._arrived.pop((fact.group, fact.member), None)
+
+    def expelled(self, fact: Expelled) -> None:
+        times = self._arrived.pop((fact.group, fact.member), None)
+        if times is None or fact.at - self._heard[fact.group, fact.member] > UNHEARD_US:
+            return
+        times = sorted([*times, fact.at])
+        gap = max(after - before for before, after in itertools.pairwise(times))
+        if gap < self._session_us:
+            self.alarm(
+                f"{fact.member} of {fact.group} is expelled, silent for {gap / 1e6:.1f} s at most,"
+                f" its session has {self._session_us / 1e6:.1f} s"
+            )

@@ -1,0 +1,24 @@
+"""Every checker that listens to facts."""
+
+from kohort.sim.checkers.checker import Checker
+from kohort.sim.checkers.commits import Commits
+from kohort.sim.checkers.convergence import Convergence
+from kohort.sim.checkers.deletion import Deletion
+from kohort.sim.checkers.epochs import Epochs
+from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.owners import Owners
+from kohort.sim.checkers.producer_ids import ProducerIds
+from kohort.sim.checkers.records import Records
+from kohort.sim.checkers.served import Served
+
+CHECKERS: tuple[type[Checker], ...] = (
+    Commits,
+    Records,
+    Deletion,
+    Served,
+    ProducerIds,
+    Owners,
+    Epochs,
+    Convergence,
+    Fencing,
+)

@@ -1,0 +1,94 @@
+"""What a seed draws before anything happens: how large the world is, and which faults exist in it.
+
+A run in which everything goes wrong at once finds little: nothing is ever acknowledged. So each
+kind of fault is there or not, and each part of the world has a stream of chance of its own. Leaving
+one out does not change the others, which is how a story is made shorter.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+
+FAULTS = {  # how many runs of ten have it
+    "crash": 5,
+    "power": 4,
+    "torn write": 3,
+    "stop": 3,
+    "stall": 3,
+    "clock jump": 3,
+    "other settings": 2,
+    "foreign files": 2,
+    "slow disk": 3,
+    "failing sync": 2,
+    "refusing path": 3,
+    "full disk": 2,
+    "immovable folder": 2,
+    "bit flip": 2,
+    "roll": 6,
+    "slow network": 4,
+    "cut up": 4,
+    "broken connections": 4,
+    "partition": 3,
+}
+
+
+def stream(seed: int, name: str) -> Random:
+    """A stream of chance that belongs to one part of the world."""
+    return Random(f"{seed} {name}")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One world. `faults` has the mean pause between two of a kind, in seconds."""
+
+    seed: int
+    minutes: float
+    nodes: int
+    shards: int
+    faults: dict[str, float]
+    actors: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def stream(self, name: str) -> Random:
+        return stream(self.seed, name)
+
+
+def draw(
+    seed: int, minutes: float, kinds: dict[str, int], without: frozenset[str] = frozenset()
+) -> Draw:
+    """The world of a seed. `kinds` has the most actors of each kind; `without` leaves out faults
+    and kinds of actors by name.
+    """
+    random = stream(seed, "draw")
+    faults = {}
+    for name, tenths in FAULTS.items():
+        there, pause = random.random() * 10 < tenths, random.choice([15.0, 40.0, 90.0])
+        if there and name not in without:
+            faults[name] = pause
+    actors = {}
+    for name, most in kinds.items():
+        number = random.randint(0 if random.random() < 0.3 else 1, most)
+        if number and name not in without:
+            actors[name] = number
+    settings = {
+        "group.initial.rebalance.delay.ms": random.choice(["0", "500", "3000"]),
+        "group.consumer.min.session.timeout.ms": "6000",
+        "group.consumer.session.timeout.ms": random.choice(["6000", "12000", "45000"]),
+        "group.consumer.min.heartbeat.interval.ms": "1000",
+        "group.consumer.heartbeat.interval.ms": random.choice(["1000", "3000"]),
+        "group.consumer.assignment.interval.ms": random.choice(["0", "0", "1000"]),
+        "log.cleaner.min.cleanable.ratio": random.choice(["0", "0.3"]),
+        "log.cleaner.backoff.ms": random.choice(["1000", "15000"]),
+        "log.cleaner.delete.retention.ms": random.choice(["0", "20000", "86400000"]),
+        "log.flush.offset.checkpoint.interval.ms": random.choice(["2000", "60000"]),
+        "queued.max.request.bytes": random.choice(["100000", "67108864"]),
+        "queued.max.response.bytes": random.choice(["100000", "67108864"]),
+    }
+    return Draw(
+        seed,
+        minutes,
+        nodes=random.choice([1, 2, 3]),
+        shards=random.choice([1, 2, 4]),
+        faults=faults,
+        actors=actors,
+        settings=settings,
+    )

@@ -1,0 +1,154 @@
+"""The command `kohort-sim`: plays seeds, one process for each, and says what was found.
+
+kohort-sim --seed 7                 one seed; the last line is its outcome
+kohort-sim --seeds 1-1000           many, on every core, with progress
+kohort-sim --seeds 1-10000 --state FILE    the same, to be stopped and resumed
+kohort-sim --plant NAME --seeds 1-200      until a planted bug is found
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
+from pathlib import Path
+
+from kohort.sim.plants import PLANTS
+from kohort.sim.run import Outcome, simulate
+from kohort.sim.story import shortest_story
+
+PROGRESS_SECONDS = 2.0
+SEEDS_PER_PROCESS = 50  # then another one is forked: what a run leaves in memory goes with it
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one seed or many. Exit codes: 0 nothing was found, 1 something was. With a plant it is
+    the other way round: the planted bug must be found.
+    """
+    given = _parser().parse_args(arguments)
+    seeds = range(given.seed, given.seed + 1) if given.seeds is None else given.seeds
+    if len(seeds) == 1:
+        found = _play(seeds[0], given.minutes, given.plant)
+    else:
+        found = Campaign(seeds, given).run()
+    if found is None:
+        return 0 if given.plant is None else 1
+    if given.plant is None and not given.no_story:
+        _say(shortest_story(found, given.minutes))
+    _say(found.line())
+    return 0 if given.plant is not None else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kohort-sim", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=_range, help="FIRST-LAST: many seeds, up to the first find")
+    parser.add_argument("--minutes", type=float, default=3.0, help="virtual minutes with faults")
+    parser.add_argument("--plant", choices=sorted(PLANTS), help="a bug to be found")
+    parser.add_argument("--state", type=Path, help="remembers which seeds were played")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--no-story", action="store_true", help="do not look for a shorter story")
+    return parser
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _play(seed: int, minutes: float, plant: str | None) -> Outcome | None:
+    """One seed in this process; its outcome when something was found."""
+    outcome = simulate(seed, minutes, plant=plant)
+    if outcome.broken:
+        return outcome
+    _say(outcome.line())
+    return None
+
+
+class Campaign:
+    """Many seeds, two of them at a time on two cores. Stops with the first that finds something."""
+
+    def __init__(self, seeds: range, given: argparse.Namespace) -> None:
+        self.seeds = seeds
+        self.minutes: float = given.minutes
+        self.plant: str | None = given.plant
+        self.processes: int = given.processes
+        self.state: Path | None = given.state
+        self.done = self._remembered()
+        self.played = 0
+        self.virtual_seconds = 0.0
+        self._began = time.monotonic()
+        self._told = self._began
+
+    def run(self) -> Outcome | None:
+        """The outcome of a seed that has found something, or None."""
+        if self.done:
+            _say(f"{len(self.done)} seeds were played before")
+        left = (seed for seed in self.seeds if seed not in self.done)
+        found = None
+        with ProcessPoolExecutor(self.processes, max_tasks_per_child=SEEDS_PER_PROCESS) as pool:
+            waiting: set[Future[Outcome]] = set()
+            while found is None:
+                for seed in islice(left, 2 * self.processes - len(waiting)):
+                    waiting.add(pool.submit(simulate, seed, self.minutes, plant=self.plant))
+                if not waiting:
+                    break
+                ended, waiting = wait(waiting, PROGRESS_SECONDS, FIRST_COMPLETED)
+                found = self._take(sorted((one.result() for one in ended), key=_seed_of))
+            pool.shutdown(cancel_futures=True)
+        _say(self._progress())
+        return found
+
+    def _take(self, outcomes: list[Outcome]) -> Outcome | None:
+        for outcome in outcomes:
+            self.played += 1
+            self.virtual_seconds += outcome.virtual_seconds
+            if outcome.broken:
+                return outcome
+            self._remember(outcome.seed)
+        if time.monotonic() - self._told > PROGRESS_SECONDS:
+            self._told = time.monotonic()
+            _say(self._progress())
+        return None
+
+    def _progress(self) -> str:
+        minutes = (time.monotonic() - self._began) / 60
+        hours = self.virtual_seconds / 3600
+        return (
+            f"{self.played + len(self.done)} of {len(self.seeds)} seeds, {hours:.1f} simulated "
+            f"hours in {minutes:.1f} minutes ({hours / minutes:.1f} a minute)"
+        )
+
+    def _remembered(self) -> set[int]:
+        """The seeds of this length that a state file says were played."""
+        if self.state is None or not self.state.exists():
+            return set()
+        return set(self._lines(self.state))
+
+    def _lines(self, state: Path) -> Iterator[int]:
+        for line in state.read_text(encoding="utf-8").splitlines():
+            minutes, _, seed = line.partition(" ")
+            if minutes == f"{self.minutes:g}" and seed.isdigit():
+                yield int(seed)
+
+    def _remember(self, seed: int) -> None:
+        if self.state is not None:
+            with self.state.open("a", encoding="utf-8") as file:
+                file.write(f"{self.minutes:g} {seed}\n")
+
+
+def _seed_of(outcome: Outcome) -> int:
+    return outcome.seed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

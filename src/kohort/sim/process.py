@@ -1,0 +1,107 @@
+"""One life of the broker: the real one, on a virtual loop, on a disk that outlives it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from kohort.config import BrokerConfig
+from kohort.server.broker import Broker
+from kohort.server.clock import Clock
+from kohort.server.surroundings import Surroundings
+from kohort.sim.disk import MemoryFiles
+from kohort.sim.events import MICROS, Events, virtual_loop
+from kohort.sim.network import Network
+from kohort.sim.threads import Pauses, VirtualPool
+from kohort.terms import uuid_text
+
+HOST = "127.0.0.1"
+PORT = 9092
+DATA = "/data"
+EPOCH_SECONDS = 1_700_000_000.0  # the wall clock when a run begins
+
+
+class Said:
+    """What the broker has told its operator, over all lives."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.errors: list[str] = []
+
+    def info(self, text: str, /) -> None:
+        """Nobody asks what happened to the groups: their clients know."""
+
+    def warning(self, text: str, /) -> None:
+        self.warnings.append(text)
+
+    def error(self, text: str, /) -> None:
+        self.errors.append(text)
+
+
+class Process:
+    """One process. `started` and `broker.cluster` say how far it is; it ends with `die`.
+
+    `skew` tells by how many seconds the wall clock of the machine is wrong.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        network: Network,
+        disk: MemoryFiles,
+        config: BrokerConfig,
+        random: Random,
+        *,
+        nodes: int,
+        said: Said,
+        skew: Callable[[], float],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.loop = virtual_loop(events, failed, network)
+        self.disk = disk
+        self.pauses = Pauses(random)
+        self.started = False
+        self.stopping = False
+        self.stopped = False
+        self._random = random
+        self._network = network
+        loop = self.loop
+        self.broker = Broker(
+            config,
+            listen=(HOST, PORT),
+            data_dir=Path(DATA),
+            nodes=nodes,
+            surroundings=Surroundings(
+                clock=lambda: Clock(lambda: EPOCH_SECONDS + loop.time() + skew(), loop.time),
+                files=disk,
+                new_id=self._new_id,
+                threads=lambda count, _: VirtualPool(loop, count, self.pauses),
+                observe=said,
+            ),
+        )
+
+    def _new_id(self) -> bytes:
+        while True:
+            value = self._random.randbytes(16)
+            if not uuid_text(value).startswith("-"):
+                return value
+
+    async def start(self) -> None:
+        """Raises what `Broker.start` raises."""
+        await self.broker.start()
+        self.started = True
+
+    def stop_soon(self) -> None:
+        """Stop in order; `stopped` is true when that is done."""
+        self.loop.begin(self._stop())
+
+    async def _stop(self) -> None:
+        await self.broker.stop()
+        self.stopped = True
+
+    def die(self, *, silently_us: int | None = None) -> None:
+        """It is gone in the middle of whatever it did."""
+        self.loop.alive = False
+        self._network.process_died(self.loop, silently_us=silently_us)
+
+    def stand_still(self, ms: int) -> None:
+        self.loop.stand_still(ms * MICROS // 1000)

@@ -1,0 +1,24 @@
+"""What an actor sees of the simulated world, and no more."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from kohort.sim.events import VirtualLoop
+from kohort.sim.facts import Fact
+from kohort.sim.network import Network
+
+
+@dataclass
+class Stage:
+    """`calm`: nothing fails any more. `over`: clients must come to an end."""
+
+    loop: VirtualLoop
+    network: Network
+    nodes: int
+    stream: Callable[[str], Random]
+    tell: Callable[[Fact], None]
+    alarm: Callable[[str], None]
+    calm: bool = False
+    over: bool = False
+    topics: dict[str, int] = field(default_factory=dict)  # those that every run has: partitions

@@ -1,0 +1,129 @@
+"""The shortest story of a seed that has found something.
+
+First the world is made smaller: kinds of faults and of actors are left out, and minutes, as long as
+the same property still does not hold. Since every part of the world has its own stream of chance,
+the rest stays much as it was. Then the groups' requests of the last minutes are told as a
+transcript, in the words of `tests/scenarios`.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from kohort.errors import WireError
+from kohort.sim.actors.table import KINDS
+from kohort.sim.draw import FAULTS
+from kohort.sim.events import MICROS
+from kohort.sim.facts import TopicsSeen
+from kohort.sim.network import Line
+from kohort.sim.run import Outcome, simulate
+from kohort.wire.codec import decode
+from kohort.wire.frames import FrameReader, decode_request_header, peek
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.offset_commit import OffsetCommitRequest
+
+HEARTBEAT, COMMIT = 68, 8
+TOLD = 40  # commands of a transcript
+
+
+class Teller:
+    """Watches the wire, and remembers the last requests of every group as commands."""
+
+    def __init__(self) -> None:
+        self._readers: dict[Line, FrameReader] = {}
+        self._told: dict[str, deque[tuple[int, str]]] = {}
+        self._names: dict[bytes, str] = {}
+
+    def arrived(self, line: Line, data: bytes, *, to_broker: bool) -> None:
+        if not to_broker:
+            return
+        reader = self._readers.setdefault(line, FrameReader(1 << 28))
+        try:
+            for frame in reader.feed(data):
+                key, version, _ = peek(frame)
+                now = line.client_loop.events.now
+                if key == HEARTBEAT and version <= 1:
+                    start = decode_request_header(frame, flexible=True)[1]
+                    beat = decode(ConsumerGroupHeartbeatRequest, version, frame, start)
+                    self._tell(beat.group_id, now, self._heartbeat(beat))
+                elif key == COMMIT and 2 <= version <= 9:
+                    start = decode_request_header(frame, flexible=version >= 8)[1]
+                    commit = decode(OffsetCommitRequest, version, frame, start)
+                    self._tell(commit.group_id, now, _commit(commit))
+        except WireError:
+            return  # somebody hostile
+
+    def _tell(self, group: str, now: int, command: str) -> None:
+        self._told.setdefault(group, deque(maxlen=TOLD)).append((now, command))
+
+    def happens(self, now: int, what: str) -> None:
+        """Something that all groups have seen. Transcripts know restarts, the rest is prose."""
+        for told in self._told.values():
+            told.append((now, what if what == "restart" else f"# {what}"))
+
+    def topics_seen(self, fact: TopicsSeen) -> None:
+        """Learn the names of topics."""
+        self._names.update(fact.topics)
+
+    def _heartbeat(self, beat: ConsumerGroupHeartbeatRequest) -> str:
+        if beat.member_epoch == -1:
+            return f"leave {beat.member_id}"
+        words = [f"heartbeat {beat.member_id} epoch={beat.member_epoch}"]
+        if beat.subscribed_topic_names is not None:
+            words.append(f"subscribe={','.join(beat.subscribed_topic_names) or '-'}")
+        if beat.topic_partitions is not None and beat.member_epoch:
+            parts = [
+                f"{self._names.get(one.topic_id, one.topic_id.hex()[:6])}:"
+                f"{','.join(map(str, one.partitions))}"
+                for one in beat.topic_partitions
+            ]
+            words.append(f"owns={'+'.join(parts) or '-'}")
+        return " ".join(words)
+
+    def transcript(self, broken: str) -> list[str]:
+        """The commands of the group that an alarm names, or of none."""
+        groups = [one for one in self._told if one and one in broken]
+        return list(_lines(self._told[groups[0]])) if groups else []
+
+
+def _commit(commit: OffsetCommitRequest) -> str:
+    places = "+".join(
+        f"{topic.name}:{','.join(str(one.partition_index) for one in topic.partitions)}"
+        for topic in commit.topics
+    )
+    member = commit.member_id or "-"
+    return f"commit {member} epoch={commit.generation_id_or_member_epoch} {places}"
+
+
+def _lines(told: deque[tuple[int, str]]) -> Iterator[str]:
+    before: int | None = None
+    for now, command in told:
+        if before is not None and now - before >= MICROS // 100:
+            yield f"wait {(now - before) * 1000 // MICROS}ms"
+        before = now
+        yield command
+
+
+def shortest_story(found: Outcome, minutes: float) -> str:
+    """What is left of a seed when everything is left out that the find does not need."""
+    what = found.broken.partition(":")[0]
+    without: frozenset[str] = frozenset()
+    outcome = found
+    for shorter in (minutes / 8, minutes / 4, minutes / 2):
+        tried = simulate(found.seed, shorter)
+        if tried.broken.startswith(what):
+            outcome, minutes = tried, shorter
+            break
+    for name in [*FAULTS, *KINDS]:
+        tried = simulate(found.seed, minutes, without=without | {name})
+        if tried.broken.startswith(what):
+            outcome, without = tried, without | {name}
+    teller = Teller()
+    simulate(found.seed, minutes, without=without, witness=teller)
+    left = ", ".join(one for one in [*FAULTS, *KINDS] if one not in without)
+    lines: list[Any] = [
+        f"# Seed {found.seed}, {minutes:g} minutes: {outcome.broken}",
+        f"# What it needs, at most: {left}.",
+        *teller.transcript(outcome.broken),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,296 @@
+"""The simulated world: a broker with its disk, the network, the clients, and what happens to all.
+
+Faults call the methods here: the process dies, the machine loses its power, the process stands
+still, the clock is set. A broker that has died is started again by `operator`, which is a person
+who does nothing but look whether it runs.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any, Protocol
+
+from kohort.config import BrokerConfig
+from kohort.errors import KohortError
+from kohort.sim.actors.actor import Actor
+from kohort.sim.actors.table import KINDS
+from kohort.sim.checkers.bounds import Bounds
+from kohort.sim.checkers.durable import Durable
+from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.replayed import Replayed
+from kohort.sim.checkers.table import CHECKERS
+from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.draw import Draw
+from kohort.sim.events import MICROS, Events, virtual_loop
+from kohort.sim.facts import BitFlipped, Fact, TopicsSeen
+from kohort.sim.network import Network, Watcher, Weather
+from kohort.sim.process import HOST, PORT, Process, Said
+from kohort.sim.stage import Stage
+from kohort.terms import TopicId
+from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+TOPICS = {"home": 2}  # that exist from the begin on, and that nobody deletes
+PAGES = (16, 64, 512, 4096)
+STARTS_MAX = 50  # of a broker that refuses, one after the other
+
+
+class Witness(Watcher, Protocol):
+    """Somebody who remembers a run, to tell of it."""
+
+    def happens(self, now: int, what: str) -> None: ...
+    def topics_seen(self, fact: TopicsSeen) -> None: ...
+
+
+class Setup(Actor):
+    """Makes the topics that every run has."""
+
+    kind = "setup"
+
+    async def live(self) -> None:
+        wanted = [
+            CreatableTopic(
+                name=name, num_partitions=number, replication_factor=1, assignments=[], configs=[]
+            )
+            for name, number in self.stage.topics.items()
+        ]
+        while True:
+            answer = await self.ask(CreateTopicsRequest(topics=wanted), 7)
+            if answer is not None and all(one.error_code in (0, 36) for one in answer.topics):
+                break
+            await self.pause(100)
+        self.caller.hang_up()
+
+
+class World:
+    """`alarms` is what no broker may do; a run ends with the first one."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.alarms: list[str] = []
+        self.events = Events()
+        self.loop = virtual_loop(self.events, self._client_failed)
+        self.network = Network(draw.stream("network"))
+        self.disk = MemoryFiles()
+        self.said = Said()
+        self.skew = 0.0
+        self.lives = 0
+        self.process: Process | None = None
+        self.config = BrokerConfig.of(
+            {
+                **draw.settings,
+                "offsets.topic.num.partitions": str(draw.shards),
+                "max.partitions": "60",
+            }
+        )
+        self.checkers = [one(self.alarm) for one in CHECKERS]
+        durable = Durable(self.alarm, lambda: self.disk, self._name_of)
+        self.network.watchers += [one for one in self.checkers if isinstance(one, Fencing)]
+        self.network.watchers.append(durable)
+        self.network.leaving.append(durable.leaves)
+        self._ears: dict[type[Any], list[Callable[[Any], None]]] = {}
+        for checker in self.checkers:
+            for kind, hear in checker.ears():
+                self._ears.setdefault(kind, []).append(hear)
+        self._bounds = Bounds(self.alarm)
+        self._replayed = Replayed(self.alarm)
+        self.stage = Stage(
+            self.loop,
+            self.network,
+            draw.nodes,
+            draw.stream,
+            self.tell,
+            self.alarm,
+            topics=dict(TOPICS),
+        )
+        self._random: Random = draw.stream("world")
+        self._refused = 0
+        self._witnesses: list[Witness] = []
+
+    @property
+    def now(self) -> int:
+        return self.events.now
+
+    def alarm(self, text: str) -> None:
+        self.alarms.append(text)
+
+    def tell(self, fact: Fact) -> None:
+        for hear in self._ears.get(type(fact), ()):
+            hear(fact)
+
+    def _client_failed(self, error: BaseException) -> None:
+        raise error
+
+    def call_witness(self, witness: Witness) -> None:
+        """Have somebody told what happens."""
+        self._witnesses.append(witness)
+        self.network.watchers.append(witness)
+        self._ears.setdefault(TopicsSeen, []).append(witness.topics_seen)
+
+    def happens(self, what: str) -> None:
+        """Note a fault, for the story."""
+        for witness in self._witnesses:
+            witness.happens(self.now, what)
+
+    async def pause(self, ms: float) -> None:
+        """Wait, as a fault does."""
+        future = self.loop.create_future()
+        self.loop.call_later(ms / 1000, future.set_result, None)
+        await future
+
+    def make_calm(self) -> None:
+        """Nothing fails any more, from now on."""
+        self.stage.calm = True
+        self.network.weather = Weather()
+        for node in range(self.draw.nodes):
+            self.network.reach_again((HOST, PORT + node))
+        self.mend_disk()
+        if self.process is None:
+            self.start()
+        else:  # logs whose sync has failed are out of service until then
+            self.crash()
+
+    def flip(self, path: str, position: int, bit: int) -> None:
+        """A bit of a file is another one now."""
+        self.disk.flip(path, position, bit)
+        self.tell(BitFlipped(path.split("/")[2]))
+
+    def _name_of(self, topic_id: bytes) -> str | None:
+        """The name of a topic, as the broker that runs knows it."""
+        cluster = self.process.broker.cluster if self.process is not None else None
+        topic = cluster.catalog.by_id.get(TopicId(topic_id)) if cluster is not None else None
+        return None if topic is None else topic.name
+
+    def look_inside(self, *, at_rest: bool = False, replay: bool = False) -> None:
+        """Have those checkers look that look into the broker; `at_rest` when nobody is there."""
+        process = self.process
+        if process is None or not self.running or process.broker.cluster is None:
+            return
+        self._bounds.look(process.broker, self.network.open_lines)
+        if at_rest:
+            self._bounds.look_at_rest(process.broker)
+        if replay:
+            self._replayed.look(process.broker.cluster)
+
+    # The broker's process.
+
+    def start(self) -> None:
+        """Begin the next life of the broker."""
+        self.lives += 1
+        self.happens("restart")
+        # replace() because bounds that protect people from slow brokers do not hold here
+        process = self.process = Process(
+            self.events,
+            self.network,
+            self.disk,
+            replace(self.config),
+            self.draw.stream(f"life {self.lives}"),
+            nodes=self.draw.nodes,
+            said=self.said,
+            skew=lambda: self.skew,
+            failed=lambda error: self._failed(process, error),
+        )
+        process.loop.begin(process.start())
+
+    def _failed(self, process: Process, error: BaseException) -> None:
+        """Something has come out of the broker that nothing in it has caught."""
+        if process is not self.process:
+            return
+        if isinstance(error, Crashed):
+            if self._random.random() < 0.5:
+                self.crash()
+            else:
+                self.lose_power()
+        elif not process.started and isinstance(error, KohortError | OSError):
+            self._does_not_start(error)
+        else:
+            self.alarm(f"broker: it has raised {type(error).__name__}: {error}")
+
+    def _does_not_start(self, error: BaseException) -> None:
+        """A disk that refuses is mended by the operator; without a reason it is an alarm."""
+        self._refused += 1
+        if not self.disk_refuses or self._refused > STARTS_MAX:
+            self.alarm(f"broker: it does not start, and nothing refuses: {error}")
+            return
+        self.mend_disk()
+        self.crash()
+
+    @property
+    def disk_refuses(self) -> bool:
+        disk = self.disk
+        return bool(
+            disk.faults or disk.refused or disk.immovable or disk.refuses_sync
+            or disk.room_bytes is not None
+        )  # fmt: skip
+
+    def mend_disk(self) -> None:
+        """Nothing refuses any more. What is wrong on the disk stays."""
+        disk = self.disk
+        disk.faults.clear()
+        disk.refused.clear()
+        disk.immovable.clear()
+        disk.crash_at = None
+        disk.room_bytes = None
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process that serves."""
+        process = self.process
+        return process is not None and process.started and not process.stopping
+
+    def crash(self) -> None:
+        """The process is killed: the disk has all that was written."""
+        if self.process is not None:
+            self.process.die()
+            self.process = None
+            self.disk = self.disk.after_crash()
+            self._start_soon()
+
+    def lose_power(self) -> None:
+        """The machine is gone, with any part of what was not synced."""
+        if self.process is not None:
+            self.process.die(silently_us=3 * MICROS)
+            self.process = None
+            page = self._random.choice(PAGES)
+            self.disk = self.disk.after_power_loss(random=self._random, page_bytes=page)
+            self._start_soon()
+
+    async def stop(self) -> None:
+        """The broker is told to stop, and does. Returns when it has, or has died meanwhile."""
+        process = self.process
+        if process is None or not self.running:
+            return
+        process.stopping = True
+        process.loop.call_soon(process.stop_soon)
+        while process.loop.alive and not process.stopped:
+            await self.pause(10)
+        if process is self.process:
+            process.die()
+            self.process = None
+            self.disk = self.disk.after_crash()
+
+    def _start_soon(self) -> None:
+        """The operator comes after a while."""
+        pause = self._random.choice([0.05, 1.0, 10.0]) * (0.5 + self._random.random())
+        self.loop.call_later(pause, self.start_if_down)
+
+    def start_if_down(self) -> None:
+        if self.process is None:
+            self.start()
+
+    def stand_still(self, ms: int) -> None:
+        if self.process is not None:
+            self.process.stand_still(ms)
+
+    # The clients.
+
+    def begin(self, then: Callable[[], None]) -> None:
+        """Start the broker, and everybody else when the first topics are there."""
+        self.start()
+        self.loop.begin(self._open(then))
+
+    async def _open(self, then: Callable[[], None]) -> None:
+        await Setup(self.stage, 0).live()
+        then()
+        for kind, number in self.draw.actors.items():
+            for one in range(number):
+                self.loop.begin(KINDS[kind][0](self.stage, one).live())

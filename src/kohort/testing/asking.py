@@ -1,0 +1,250 @@
+"""What a test asks its broker by the protocol: topics, records, groups. Any broker can answer.
+
+Its requests carry a client id of their own, which no fault of a test touches.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kohort.client.admin import groups, offsets, topics
+from kohort.client.admin.rounds import settle
+from kohort.client.admin.views import GroupDescription, NewTopic, TopicPartition
+from kohort.client.cluster import Cluster, Node, api_error
+from kohort.client.connection import Address
+from kohort.client.fetch import BY_NAME
+from kohort.client.produce import append, partition_of
+from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.records import codec
+from kohort.server.placement import coordinator_partition
+from kohort.terms import GroupType, TopicId
+from kohort.testing.gate import OWN_CLIENT_ID
+from kohort.testing.history import GroupRecord, group_of
+from kohort.testing.records import Record, from_wire
+from kohort.wire.batch import build_records, check, records, walk
+from kohort.wire.batch.reading import Record as WireRecord
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+
+ANSWER_S = 30.0
+OFFSETS_TOPIC = "__consumer_offsets"
+FETCH_BYTES = 8 << 20
+_LEAVES = -1  # the epoch of a member that leaves (KIP-848)
+
+
+class Asker:
+    """Asks one cluster. Every method raises ApiError for a refusal."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._cluster = Cluster(
+            [Address.of(one) for one in bootstrap.split(",")], client_id=OWN_CLIENT_ID
+        )
+
+    async def close(self) -> None:
+        await self._cluster.close()
+
+    async def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        new = NewTopic(name, partitions, replication_factor, configs)
+        (
+            await topics.create_topics(
+                self._cluster, [new], validate_only=False, deadline=_deadline(), now=_now()
+            )
+        ).all()
+
+    async def delete_topic(self, name: str) -> None:
+        (await topics.delete_topics(self._cluster, [name], deadline=_deadline(), now=_now())).all()
+
+    async def topic_names(self) -> list[str]:
+        found = await topics.list_topics(self._cluster, internal=False, deadline=_deadline())
+        return [one.name for one in found]
+
+    async def topic_ids(self) -> dict[TopicId, str]:
+        found = await topics.list_topics(self._cluster, internal=False, deadline=_deadline())
+        return {TopicId(one.topic_id): one.name for one in found if one.topic_id is not None}
+
+    async def produce(
+        self, topic: str, entries: Sequence[WireRecord], partition: int | None
+    ) -> list[Record]:
+        """Append records; those with a key go where Java's producer would put them, others to the
+        first partition. Returns them as they stand, in the order given.
+        """
+        shares: dict[TopicPartition, list[WireRecord]] = {}
+        count = 1 if partition is not None else len(await self._partitions(topic))
+        for one in entries:
+            index = partition
+            if index is None:
+                index = 0 if one.key is None else partition_of(one.key, count)
+            share = shares.setdefault(TopicPartition(topic, index), [])
+            one.offset = len(share)
+            share.append(one)
+        batches = {place: build_records(share) for place, share in shares.items()}
+        first = (await append(self._cluster, batches, _deadline())).all()
+        written = {}
+        for place, share in shares.items():
+            for one in share:
+                one.offset += first[place]
+                written[id(one)] = from_wire(topic, place.partition, one)
+        return [written[id(one)] for one in entries]
+
+    async def ends(self, places: Iterable[TopicPartition], when: str) -> dict[TopicPartition, int]:
+        """The offsets behind the last record, or of the first one: "latest" or "earliest"."""
+        found = await topics.list_offsets(
+            self._cluster,
+            dict.fromkeys(places, when),
+            read_committed=False,
+            deadline=_deadline(),
+        )
+        return {place: one.offset or 0 for place, one in found.all().items()}
+
+    async def topic_ends(self, topic: str) -> dict[TopicPartition, int]:
+        return await self.ends(await self._partitions(topic), "latest")
+
+    async def read(self, topic: str, partition: int | None) -> list[Record]:
+        """All records that a topic, or a partition of it, has now, partition by partition."""
+        places = (
+            await self._partitions(topic)
+            if partition is None
+            else [TopicPartition(topic, partition)]
+        )
+        begins = await self.ends(places, "earliest")
+        ends = await self.ends(places, "latest")
+        found: list[Record] = []
+        for place in places:
+            at = begins[place]
+            while at < ends[place]:
+                data = await self._fetch(place, at)
+                found += (
+                    from_wire(topic, place.partition, one)
+                    for one in _records_of(data)
+                    if one.offset >= at
+                )
+                at = _end_of(data, at)
+        return found
+
+    async def _fetch(self, place: TopicPartition, offset: int) -> bytes:
+        """Whole batches from an offset on; the last one may be cut off and is left away."""
+
+        async def ask(
+            node: Node, keys: Sequence[TopicPartition], deadline: float
+        ) -> dict[TopicPartition, bytes | ApiError]:
+            wanted = FetchPartition(
+                partition=place.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
+            )
+            request = FetchRequest(
+                max_wait_ms=0,
+                min_bytes=1,
+                max_bytes=FETCH_BYTES,
+                topics=[FetchTopic(topic=place.topic, partitions=[wanted])],
+            )
+            answer: FetchResponse = await self._cluster.ask(
+                node, request, deadline=deadline, at_most=BY_NAME
+            )
+            one = answer.responses[0].partitions[0]
+            got = api_error(one.error_code) if one.error_code else bytes(one.records or b"")
+            return dict.fromkeys(keys, got)
+
+        outcome = await settle(
+            self._cluster, [place], topics.leaders(self._cluster), ask, deadline=_deadline()
+        )
+        data = outcome[place]
+        if isinstance(data, ApiError):
+            raise data
+        return data
+
+    async def _partitions(self, topic: str) -> list[TopicPartition]:
+        found = await topics.describe_topics(self._cluster, [topic], deadline=_deadline())
+        return [TopicPartition(topic, one.partition) for one in found[topic].partitions]
+
+    async def group_names(self) -> list[str]:
+        found = await groups.list_groups(
+            self._cluster, states=None, types=None, deadline=_deadline()
+        )
+        for error in found.errors.values():
+            raise error
+        return [one.group_id for one in found]
+
+    async def describe(self, group: str) -> GroupDescription | None:
+        """A group with its members; None when there is none."""
+        outcome = await groups.describe_groups(self._cluster, [group], deadline=_deadline())
+        if group in outcome.failed and outcome.failed[group].code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        return outcome[group]
+
+    async def committed(self, group: str) -> dict[TopicPartition, int]:
+        found = await offsets.list_group_offsets(
+            self._cluster, {group: None}, require_stable=False, deadline=_deadline()
+        )
+        committed = {}
+        for place, one in found[group].items():
+            if isinstance(one, ApiError):
+                raise one
+            if one is not None:
+                committed[place] = one.offset
+        return committed
+
+    async def group_records(self, group: str) -> list[GroupRecord]:
+        """Everything that the log still holds about a group, in order."""
+        found = []
+        for one in await self._group_log(group):
+            decoded = codec.decode(one.key or b"", one.value)
+            if group_of(decoded.key) == group:
+                found.append(GroupRecord(one.offset, one.timestamp_ms, decoded.key, decoded.value))
+        return found
+
+    async def _group_log(self, group: str) -> list[Record]:
+        partitions = await self._partitions(OFFSETS_TOPIC)
+        return await self.read(OFFSETS_TOPIC, coordinator_partition(group, len(partitions)))
+
+    async def delete_group(self, group: str) -> None:
+        (await groups.delete_groups(self._cluster, [group], deadline=_deadline())).all()
+
+    async def remove_members(self, group: str, client_id: str | None) -> int:
+        """Take members out of a group, as if each had left; how many there were."""
+        described = await self.describe(group)
+        if described is None:
+            return 0
+        gone = [one for one in described.members if client_id in (None, one.client_id)]
+        node = Node(
+            described.coordinator_id, described.coordinator_host, described.coordinator_port, None
+        )
+        if described.type is GroupType.CLASSIC:
+            members = [
+                MemberIdentity(member_id=one.member_id, group_instance_id=one.instance_id)
+                for one in gone
+            ]
+            if members:
+                request = LeaveGroupRequest(group_id=group, members=members)
+                await self._cluster.ask(node, request, deadline=_deadline())
+            return len(gone)
+        for one in gone:
+            leave = ConsumerGroupHeartbeatRequest(
+                group_id=group, member_id=one.member_id, member_epoch=_LEAVES
+            )
+            await self._cluster.ask(node, leave, deadline=_deadline())
+        return len(gone)
+
+
+def _records_of(data: bytes) -> Iterator[WireRecord]:
+    """The records of whole batches; those of markers are nobody's."""
+    for position, header in walk(data):
+        check(data, position, header)
+        if not header.is_control:
+            yield from records(data, position)
+
+
+def _end_of(data: bytes, begin: int) -> int:
+    """Where to go on reading. Raises KohortError where nothing was read."""
+    end = max((header.last_offset + 1 for _, header in walk(data)), default=begin)
+    if end <= begin:
+        raise KohortError(f"nothing is read at offset {begin}, expected records")
+    return end
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _deadline() -> float:
+    return _now() + ANSWER_S

@@ -1,0 +1,178 @@
+"""Faults inside the broker: the gate that the door asks about each request once there is a fault.
+
+A fault matches a request by its API, and by client id, group, topic and node where these are given.
+The first fault that matches decides. Requests of `kohort.testing` itself always pass.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.server.connection import Connection
+from kohort.server.door import Go
+from kohort.server.node import Node
+from kohort.server.tokens import Token
+from kohort.terms import NO_TOPIC_ID, Millis, TopicId
+from kohort.wire.messages.fetch import FetchRequest
+from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
+from kohort.wire.messages.produce import ProduceRequest
+
+OWN_CLIENT_ID = "kohort.testing"
+_GROUPS = ("group_id", "group_ids", "groups_names", "groups", "group")
+_TOPICS = ("topic", "topics", "name", "topic_name", "topic_names", "subscribed_topic_names")
+
+Kind = Literal["delay", "drop", "close", "lose", "error"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to which requests. `times` is how often, None for always.
+
+    `delay` handles the request `seconds` later. `drop` never handles nor answers it, so that
+    nothing behind it on its connection is answered. `close` cuts the connection instead, and `lose`
+    cuts it when the request has been handled. `error` answers with `code`, and handles nothing.
+    """
+
+    kind: Kind
+    api: int
+    times: int | None
+    seconds: float = 0.0
+    code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+    client_id: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    node: int | None = None
+
+    def matches(self, node: Node, call: Call[Any]) -> bool:
+        """Whether it is about this request to this node."""
+        request = call.request
+        return (
+            request.api_key == self.api
+            and call.client.id != OWN_CLIENT_ID
+            and self.client_id in (None, call.client.id)
+            and self.node in (None, node.id)
+            and (self.group is None or self.group in set(_groups(request)))
+            and (self.topic is None or self.topic in set(_topics(node, request)))
+        )
+
+
+class _Lost:
+    """A token whose answer is lost on its way: the connection ends in its place."""
+
+    def __init__(self, token: Token) -> None:
+        self._token = token
+
+    def answer(self, _response: Any) -> None:
+        self._token.fail(WireError("a fault loses the answer"))
+
+    def skip(self) -> None:
+        """A Produce that wants no answer."""
+        self.answer(None)
+
+    def fail(self, error: Exception) -> None:
+        self._token.fail(error)
+
+
+class FaultGate:
+    """The faults of one broker, by the number that each was given, and how often each has struck.
+
+    `again` is called when a request that was delayed has been handled.
+    """
+
+    def __init__(self, now: Callable[[], Millis], again: Callable[[], None]) -> None:
+        self.faults: dict[int, Fault] = {}
+        self.hits: dict[int, int] = {}
+        self._now = now
+        self._again = again
+
+    def add(self, number: int, fault: Fault) -> None:
+        self.faults[number] = fault
+        self.hits.setdefault(number, 0)
+
+    def take(self, node: Node, connection: Connection, call: Call[Any], go: Go) -> None:
+        fault = self._strike(node, call)
+        if fault is None:
+            go(call, self._now())
+            return
+        match fault.kind:
+            case "delay":
+                loop = asyncio.get_running_loop()
+                loop.call_later(fault.seconds, self._late, connection, call, go)
+            case "drop":
+                pass  # its place in the line of its connection stays taken
+            case "close":
+                name = type(call.request).__name__
+                call.token.fail(WireError(f"a fault closes the connection at {name}"))
+            case "lose":
+                go(Call(_Lost(call.token), call.request, call.version, call.client), self._now())
+            case "error":
+                _refuse(call, fault.code)
+
+    def _strike(self, node: Node, call: Call[Any]) -> Fault | None:
+        """The fault that is about this request; it is counted."""
+        for number, fault in self.faults.items():
+            left = fault.times is None or self.hits[number] < fault.times
+            if left and fault.matches(node, call):
+                self.hits[number] += 1
+                return fault
+        return None
+
+    def _late(self, connection: Connection, call: Call[Any], go: Go) -> None:
+        if connection.closed:
+            return
+        try:
+            go(call, self._now())
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            call.token.fail(error)
+        self._again()
+
+
+def _refuse(call: Call[Any], code: ErrorCode) -> None:
+    if isinstance(call.request, ProduceRequest) and call.request.acks == 0:
+        call.token.skip()
+        raise WireError("a Produce with acks=0 was refused; closing is the only way to say so")
+    error = ApiError(code, "a fault of the test")
+    call.token.answer(call.request.refused(error))
+
+
+def _groups(request: Any) -> Iterator[str]:
+    """The groups that a request names."""
+    if isinstance(request, FindCoordinatorRequest):
+        yield request.key
+        yield from request.coordinator_keys
+    yield from _texts(request, _GROUPS)
+
+
+def _topics(node: Node, request: Any) -> Iterator[str]:
+    """The topics that a request names, by name or id, or the fetch session of which it is."""
+    yield from _texts(request, _TOPICS)
+    catalog = node.cluster.catalog
+    ids = [TopicId(one) for one in _values(request, ("topic_id",))]
+    if isinstance(request, FetchRequest):
+        session = node.cluster.fetch_sessions.known(request.session_id)
+        for name, topic_id in () if session is None else session.partitions:
+            yield name
+            ids.append(topic_id)
+    for topic_id in ids:
+        if topic_id != NO_TOPIC_ID and topic_id in catalog.by_id:
+            yield catalog.by_id[topic_id].name
+
+
+def _texts(message: Any, names: tuple[str, ...]) -> Iterator[str]:
+    return (one for one in _values(message, names) if isinstance(one, str))
+
+
+def _values(message: Any, names: tuple[str, ...]) -> Iterator[Any]:
+    """The values of all fields of these names, at any depth, lists element by element."""
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, msgspec.Struct):
+                yield from _values(one, names)
+            elif name in names:
+                yield one

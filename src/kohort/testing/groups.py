@@ -1,0 +1,250 @@
+"""The groups of a broker under test: what they are, what they were, and waiting for what they will
+be. Everything here blocks; in an asyncio test, call it by `asyncio.to_thread`.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from kohort.client.admin.views import GroupDescription, MemberDescription, TopicPartition
+from kohort.errors import ApiError, KohortError
+from kohort.terms import GroupState
+from kohort.testing.history import (
+    Commit,
+    GroupRecord,
+    Ownership,
+    assignment_text,
+    commits,
+    ownerships,
+)
+
+WAIT_S = 30.0
+LOOK_S = 0.005  # between two looks while waiting
+LAST_MOMENTS = 5  # of the history, in the picture of a group
+
+Wanted = str | GroupState
+
+
+class WaitTimeoutError(KohortError, TimeoutError):
+    """What a test waited for has not come. The text says what there was instead."""
+
+
+class Answers(Protocol):
+    """Who asks the broker: `ask` runs one of the coroutines of an `Asker` to its end."""
+
+    def ask(self, question: str, *arguments: Any) -> Any: ...
+    def command(self, command: str, *arguments: Any) -> Any: ...
+    def log(self) -> str: ...
+
+
+class GroupHandle:
+    """One group, by its id; it need not exist yet. `str()` of it is a picture for people."""
+
+    def __init__(self, broker: Answers, group_id: str) -> None:
+        self.id = group_id
+        self._broker = broker
+
+    def __repr__(self) -> str:
+        return f"<group {self.id}>"
+
+    def describe(self) -> GroupDescription | None:
+        """The group with its members, as an admin client sees it; None when there is none."""
+        found: GroupDescription | None = self._broker.ask("describe", self.id)
+        return found
+
+    @property
+    def state(self) -> GroupState | str:
+        """`Stable`, `Empty` and so on, by Kafka's names; `Dead` when there is no such group."""
+        found = self.describe()
+        return GroupState.DEAD if found is None else found.state
+
+    @property
+    def members(self) -> tuple[MemberDescription, ...]:
+        found = self.describe()
+        return () if found is None else found.members
+
+    @property
+    def owners(self) -> dict[TopicPartition, str]:
+        """The member id that has each partition now."""
+        return {
+            TopicPartition(topic, partition): member.member_id
+            for member in self.members
+            for topic, partitions in (member.assignment or {}).items()
+            for partition in partitions
+        }
+
+    def committed(self) -> dict[TopicPartition, int]:
+        """The offset of the next record that the group wants, where one was committed."""
+        found: dict[TopicPartition, int] = self._broker.ask("committed", self.id)
+        return found
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """How many records each partition has behind what is committed there."""
+        committed = self.committed()
+        ends = self._broker.ask("ends", list(committed), "latest")
+        return {place: ends[place] - offset for place, offset in committed.items()}
+
+    def wait(
+        self,
+        state: Wanted | None = None,
+        members: int | None = None,
+        *,
+        where: Callable[[GroupDescription], bool] | None = None,
+        timeout: float = WAIT_S,
+    ) -> GroupDescription | None:
+        """Wait until the group is in this state, has so many members, and `where` holds of its
+        description. Returns it; None for a group that is gone, when `Dead` was waited for.
+
+        Raises WaitTimeoutError with what the group looks like, after `timeout` seconds.
+        """
+        wanted = None if state is None else str(state).lower()
+        deadline = time.monotonic() + timeout
+        while True:
+            found = self.describe()
+            now = GroupState.DEAD if found is None else found.state
+            count = 0 if found is None else len(found.members)
+            if (
+                wanted in (None, now.lower())
+                and members in (None, count)
+                and (where is None or (found is not None and where(found)))
+            ):
+                return found
+            if time.monotonic() > deadline:
+                text = ", ".join(
+                    f"{name}={value!r}"
+                    for name, value in (("state", state), ("members", members), ("where", where))
+                    if value is not None
+                )
+                raise self._late(text, timeout)
+            time.sleep(LOOK_S)
+
+    def wait_committed(
+        self,
+        topic: str,
+        offset: int | None = None,
+        *,
+        partition: int | None = None,
+        timeout: float = WAIT_S,
+    ) -> dict[TopicPartition, int]:
+        """Wait until the group has committed this offset, or a later one, in a partition of the
+        topic, the first by default. Without an offset: everything that the topic holds at the time,
+        in this partition or in all of them. Returns what is committed.
+
+        Raises WaitTimeoutError with what the group looks like, after `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        if offset is not None:
+            wanted = {TopicPartition(topic, partition or 0): offset}
+        else:
+            ends = self._broker.ask("topic_ends", topic)
+            wanted = {
+                place: end
+                for place, end in ends.items()
+                if end and partition in (None, place.partition)
+            }
+        while True:
+            committed = self.committed()
+            if all(committed.get(place, 0) >= end for place, end in wanted.items()):
+                return committed
+            if time.monotonic() > deadline:
+                text = ", ".join(f"{place} at {end}" for place, end in wanted.items())
+                raise self._late(f"committed {text}", timeout)
+            time.sleep(LOOK_S)
+
+    def records(self) -> tuple[GroupRecord, ...]:
+        """What the log of the groups holds about this one, decoded, oldest first."""
+        return tuple(self._broker.ask("group_records", self.id))
+
+    def history(self) -> tuple[Ownership, ...]:
+        """Who owned what, moment by moment, from the records."""
+        return tuple(ownerships(self.records(), self._broker.ask("topic_ids")))
+
+    def commits(self) -> tuple[Commit, ...]:
+        """Every offset that was committed, in order, from the records."""
+        return tuple(commits(self.records()))
+
+    def coordinator(self) -> int:
+        """The index of the node that coordinates the group."""
+        found: int = self._broker.command("coordinator", self.id)
+        return found
+
+    def move(self, node: int | None = None) -> int:
+        """Let another node coordinate the group, with all groups of its partition; the index of the
+        node. Clients are told at their next request, and find the new one by themselves.
+        """
+        found: int = self._broker.command("move", self.id, node)
+        return found
+
+    def remove_members(self, client_id: str | None = None) -> int:
+        """Take all members out, or those of a client, as if they had left; how many they were.
+        They do not know: the next request of each is refused.
+        """
+        found: int = self._broker.ask("remove_members", self.id, client_id)
+        return found
+
+    def delete(self) -> None:
+        """Delete the group, with its offsets and without asking its members. Fine when it is gone.
+
+        A consumer that goes on polling makes it anew.
+        """
+        self.remove_members()
+        if self.describe() is not None:
+            self._broker.ask("delete_group", self.id)
+
+    def __str__(self) -> str:
+        """What the group looks like now: state, members, offsets, and how it came to that."""
+        try:
+            return "\n".join(self._picture())
+        except (ApiError, KohortError) as error:
+            return f"group {self.id}: cannot be asked: {error}"
+
+    def _picture(self) -> Iterator[str]:
+        found = self.describe()
+        if found is None:
+            yield f"group {self.id}: does not exist"
+        else:
+            epoch = "" if found.group_epoch is None else f", epoch {found.group_epoch}"
+            count = len(found.members)
+            yield f"group {self.id}: {found.type} {found.state}{epoch}, {count} members"
+            for member in found.members:
+                at = "" if member.member_epoch is None else f" at epoch {member.member_epoch}"
+                yield f"  {member.member_id} ({member.client_id}){at}: {_owned(member)}"
+        committed = self.committed()
+        ends = self._broker.ask("ends", list(committed), "latest")
+        for place, offset in sorted(committed.items()):
+            yield f"  {place} committed {offset}, end {ends[place]}, lag {ends[place] - offset}"
+        for moment in self.history()[-LAST_MOMENTS:]:
+            yield f"  {moment}"
+        told = [line for line in self._broker.log().splitlines() if f" group {self.id}: " in line]
+        for line in told[-LAST_MOMENTS:]:
+            yield f"  {line}"
+
+    def _late(self, what: str, seconds: float) -> WaitTimeoutError:
+        return WaitTimeoutError(f"not within {seconds:g} s: {what}\n{self}")
+
+
+def _owned(member: MemberDescription) -> str:
+    has = assignment_text(member.assignment)
+    if member.target_assignment in (None, member.assignment):
+        return has
+    return f"{has}; should have {assignment_text(member.target_assignment)}"
+
+
+class Groups(Mapping[str, GroupHandle]):
+    """The groups of a broker by id. Any id gives a handle, also of a group that is yet to come."""
+
+    def __init__(self, broker: Answers) -> None:
+        self._broker = broker
+
+    def __getitem__(self, group_id: str) -> GroupHandle:
+        return GroupHandle(self._broker, group_id)
+
+    def __contains__(self, group_id: object) -> bool:
+        return any(one == group_id for one in self)
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids of those that exist now."""
+        return iter(self._broker.ask("group_names"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)  # list() would ask for the length first

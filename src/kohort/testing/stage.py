@@ -1,0 +1,238 @@
+"""A broker under test, inside its event loop: the server, its clock, its disk and its faults.
+
+Its coroutines are the commands that a test may give, by name. They take and return plain values,
+since the test may be in another process.
+"""
+
+import asyncio
+import errno
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from kohort.config import BrokerConfig
+from kohort.errors import KohortError
+from kohort.server.broker import Broker
+from kohort.server.lines import OneLine
+from kohort.server.placement import Placement
+from kohort.server.surroundings import Surroundings
+from kohort.terms import GroupId, Millis
+from kohort.testing.clock import Kind, MovableClock
+from kohort.testing.disk import TestDisk
+from kohort.testing.gate import Fault, FaultGate
+
+LINES_MAX = 10_000
+SPINS = 20  # turns of the loop before waiting for the disk begins to sleep
+PAUSE_S = 0.0005
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start. `port` is 0 for a free one, `begin_ms` and `moved_ms` are of the clock."""
+
+    settings: dict[str, str]
+    data_dir: str | None
+    nodes: int
+    port: int
+    clock: Kind
+    begin_ms: int
+    moved_ms: int
+    synced: bool
+
+
+class Stage:
+    """One life of a broker. Call `start` first, and `stop` at the end."""
+
+    def __init__(self, plan: Plan, observe: logging.Logger) -> None:
+        self._clock = MovableClock(plan.clock, begin_ms=plan.begin_ms, moved_ms=plan.moved_ms)
+        self._disk = TestDisk(synced=plan.synced)
+        self._plan = plan
+        self._broker = Broker(
+            BrokerConfig.of(plan.settings),
+            listen=("127.0.0.1", plan.port),
+            data_dir=None if plan.data_dir is None else Path(plan.data_dir),
+            nodes=plan.nodes,
+            surroundings=Surroundings(clock=lambda: self._clock, files=self._disk, observe=observe),
+        )
+        self._gate = FaultGate(self._clock, self._broker.schedule_turn)
+        self._away: set[int] = set()
+        self._patience: asyncio.Task[None] | None = None
+
+    async def start(self) -> str:
+        """Start the broker; its addresses. Raises KohortError."""
+        try:
+            await self._broker.start()
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            why = f"port {self._plan.port} is taken" if taken else str(error)
+            raise KohortError(why) from error
+        await self._settle()
+        self._housekeep()  # retention counts from the start on
+        if self._clock.stands:
+            self._patience = asyncio.create_task(self._end_waits())
+        return self._broker.bootstrap
+
+    async def stop(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        await self._broker.stop()
+
+    async def abandon(self) -> None:
+        """Make the logs durable and close them, and nothing else: no thread can be started any more
+        when the interpreter ends.
+        """
+        cluster, self._broker.cluster = self._broker.cluster, None
+        if cluster is not None:
+            cluster.close()
+
+    async def advance(self, ms: int) -> None:
+        """Let time pass, from deadline to deadline; return when the broker has done its work."""
+        end = self._clock() + ms
+        while True:
+            await self._settle()
+            wake = None if self._broker.cluster is None else self._broker.cluster.wake_at()
+            if wake is None or wake > end:
+                break
+            self._clock.forward(max(wake - self._clock(), 0))
+            self._broker.time_moved()
+        self._clock.forward(max(end - self._clock(), 0))
+        self._broker.time_moved()
+        await self._settle()
+        while self._housekeep():
+            await self._settle()
+        await self._settle()
+
+    async def time_ms(self) -> int:
+        """The time of the broker."""
+        return self._clock()
+
+    async def add_fault(self, number: int, fault: Fault) -> None:
+        """Let requests fail from now on; the number is the caller's."""
+        self._gate.add(number, fault)
+        for index in range(self._plan.nodes):
+            self._broker.door(index).gate = self._gate
+
+    async def clear_fault(self, number: int) -> None:
+        """Let them pass again. Without any fault nobody is asked any more."""
+        self._gate.faults.pop(number, None)
+        if not self._gate.faults:
+            for index in range(self._plan.nodes):
+                self._broker.door(index).gate = None
+
+    async def hits(self, number: int) -> int:
+        """How often a fault has struck."""
+        return self._gate.hits.get(number, 0)
+
+    async def fill_disk(self, *, full: bool) -> None:
+        if self._plan.data_dir is None:
+            raise KohortError("a broker in memory has no disk that could be full")
+        self._disk.full = full
+
+    async def move(self, group: str, index: int | None) -> int:
+        """Let another node coordinate a group, and the others of its partition; its index."""
+        if self._plan.nodes == 1:
+            raise KohortError("the cluster has one node, expected two or more to move a group")
+        ids = self._placement.node_ids
+        now = ids.index(self._placement.coordinator_of(GroupId(group)).id)
+        others = [one for one in range(len(ids)) if one != now and one not in self._away]
+        chosen = (others or [now])[0] if index is None else self._checked(index)
+        cluster = self._broker.cluster
+        assert cluster is not None
+        topic, shard = cluster.offsets_topic(), self._placement.shard_of(GroupId(group))
+        cluster.rearrange(lambda placement: placement.move(topic, shard, ids[chosen]))
+        self._broker.schedule_turn()
+        await self._settle()
+        return chosen
+
+    async def coordinator(self, group: str) -> int:
+        """The index of the node that coordinates a group."""
+        return self._placement.node_ids.index(self._placement.coordinator_of(GroupId(group)).id)
+
+    async def stop_node(self, index: int, *, told: bool) -> None:
+        """A node leaves: its clients are told to look elsewhere first, or just lose it."""
+        node_id = self._placement.node_ids[self._checked(index)]
+        if len(self._away) + 1 == self._plan.nodes:
+            raise KohortError(f"node {index} is the last one that serves, stop the broker instead")
+        self._away.add(index)
+        assert self._broker.cluster is not None
+        if not told:
+            self._broker.close_node(index)
+        self._broker.cluster.rearrange(lambda placement: placement.leave(node_id))
+        self._broker.schedule_turn()
+        await self._settle()
+        if told:
+            self._broker.close_node(index)
+
+    async def start_node(self, index: int) -> None:
+        """It comes back, and serves what it has served before."""
+        if index not in self._away:
+            raise KohortError(f"node {index} is running, stop it first")
+        node_id = self._placement.node_ids[index]
+        await self._broker.open_node(index)
+        self._away.discard(index)
+        assert self._broker.cluster is not None
+        self._broker.cluster.rearrange(lambda placement: placement.join(node_id))
+        self._broker.schedule_turn()
+        await self._settle()
+
+    @property
+    def _placement(self) -> Placement:
+        cluster = self._broker.cluster
+        assert cluster is not None
+        return cluster.placement
+
+    def _checked(self, index: int) -> int:
+        if not 0 <= index < self._plan.nodes:
+            raise KohortError(f"there is no node {index}, expected 0 to {self._plan.nodes - 1}")
+        if index in self._away:
+            raise KohortError(f"node {index} does not run, start it first")
+        return index
+
+    def _housekeep(self) -> bool:
+        cluster = self._broker.cluster
+        return cluster is not None and cluster.housekeep(self._clock())
+
+    async def _settle(self) -> None:
+        """Wait until nothing happens any more at this moment."""
+        spins = 0
+        while not self._broker.idle:
+            spins += 1
+            await asyncio.sleep(0 if spins < SPINS else PAUSE_S)
+
+    async def _end_waits(self) -> None:
+        """While the clock stands, a fetch waits for as long as its client says, in real time."""
+        while True:
+            cluster = self._broker.cluster
+            at = None if cluster is None else cluster.waiting.wake_at()
+            if cluster is None or at is None:
+                await asyncio.sleep(0.02)
+                continue
+            await asyncio.sleep(max(at - self._clock(), 0) / 1000)
+            for parked in cluster.waiting.due(Millis(at)):
+                cluster.resume(parked, self._clock())
+            self._broker.schedule_turn()
+
+
+class _Keep(logging.Handler):
+    """Keeps the lines of a broker, the latest ones, and passes them on to the program's log."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self._lines = lines
+        self.setFormatter(OneLine())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record))
+        del self._lines[:-LINES_MAX]
+        everybody = logging.getLogger("kohort")
+        if everybody.isEnabledFor(record.levelno):
+            everybody.handle(record)
+
+
+def observer(lines: list[str]) -> logging.Logger:
+    """What a broker tells goes to these lines, and to the logger `kohort` as far as it is wanted
+    there.
+    """
+    logger = logging.Logger("kohort", logging.INFO)  # noqa: LOG001  (this broker's alone)
+    logger.addHandler(_Keep(lines))
+    return logger

@@ -1,0 +1,121 @@
+"""What a heartbeat says: everything to a coordinator that knows nothing, else what is new."""
+
+from typing import Any
+
+import pytest
+
+from kohort.client.consumer.events import TopicIdPartition
+from kohort.client.consumer.heartbeat import (
+    Profile,
+    Told,
+    assignment_in,
+    farewell,
+    request_of,
+)
+from kohort.terms import GroupId, MemberId, PartitionIndex, TopicId
+from kohort.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+TOPIC, OTHER = TopicId(b"t" * 16), TopicId(b"u" * 16)
+PROFILE = Profile(names=("t",), regex="u.*", server_assignor="range", rack="r1")
+OWNED = tuple(
+    TopicIdPartition(topic, PartitionIndex(index))
+    for topic, index in [(TOPIC, 0), (TOPIC, 1), (OTHER, 0)]
+)
+TOLD = Told(PROFILE, OWNED)
+QUIET: dict[str, Any] = {
+    "instance_id": None,
+    "rack_id": None,
+    "rebalance_timeout_ms": -1,
+    "subscribed_topic_names": None,
+    "subscribed_topic_regex": None,
+    "server_assignor": None,
+    "topic_partitions": None,
+}
+FULL = {
+    **QUIET,
+    "rack_id": "r1",
+    "rebalance_timeout_ms": 300_000,
+    "subscribed_topic_names": ["t"],
+    "subscribed_topic_regex": "u.*",
+    "server_assignor": "range",
+    "topic_partitions": [
+        TopicPartitions(topic_id=TOPIC, partitions=[0, 1]),
+        TopicPartitions(topic_id=OTHER, partitions=[0]),
+    ],
+}
+
+
+def said(tell: Told, known: Told | None, epoch: int = 4) -> ConsumerGroupHeartbeatRequest:
+    return request_of(GroupId("g"), MemberId("m"), epoch, tell, known)
+
+
+def expected(**fields: Any) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", **fields)
+
+
+@pytest.mark.parametrize(
+    ("known", "fields"),
+    [
+        (None, FULL),
+        (TOLD, QUIET),
+        (Told(PROFILE._replace(names=()), OWNED), {**QUIET, "subscribed_topic_names": ["t"]}),
+        (Told(PROFILE._replace(regex=""), OWNED), {**QUIET, "subscribed_topic_regex": "u.*"}),
+        (
+            Told(PROFILE._replace(rebalance_timeout_ms=1), OWNED),
+            {**QUIET, "rebalance_timeout_ms": 300_000},
+        ),
+        (
+            Told(PROFILE._replace(server_assignor=None), OWNED),
+            {**QUIET, "server_assignor": "range"},
+        ),
+        (Told(PROFILE._replace(rack="r2"), OWNED), {**QUIET, "rack_id": "r1"}),
+        (Told(PROFILE, OWNED[:1]), {**QUIET, "topic_partitions": FULL["topic_partitions"]}),
+    ],
+    ids=["nothing", "all", "names", "regex", "timeout", "vote", "rack", "owned"],
+)
+def test_only_what_is_not_known_is_said(known: Told | None, fields: dict[str, Any]) -> None:
+    """K848-093, K848-097."""
+    assert said(TOLD, known) == expected(member_epoch=4, **fields)
+
+
+def test_who_owns_nothing_says_so() -> None:
+    """An empty list is a statement and null is none (K848-098)."""
+    request = said(Told(Profile(), ()), None, epoch=0)
+    assert request.topic_partitions == []
+    assert request.subscribed_topic_names == []
+    assert request.subscribed_topic_regex == ""
+    assert said(Told(Profile(), ()), Told(Profile(), OWNED)).topic_partitions == []
+
+
+def test_an_expression_is_taken_back_by_an_empty_one() -> None:
+    assert said(Told(PROFILE._replace(regex=""), OWNED), TOLD).subscribed_topic_regex == ""
+
+
+def test_a_farewell_says_nothing_else() -> None:
+    """K848-092."""
+    assert farewell(GroupId("g"), MemberId("m")) == expected(member_epoch=-1, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "expects"),
+    [([0, 1], {0, 1}), ([], set()), ([1, 1, 0], {0, 1}), ([-1, 2], {2})],
+)
+def test_an_assignment_is_read(partitions: list[int], expects: set[int]) -> None:
+    answer = ConsumerGroupHeartbeatResponse(
+        assignment=Assignment(
+            topic_partitions=[TopicPartitions(topic_id=TOPIC, partitions=partitions)]
+        )
+    )
+    assert assignment_in(answer) == {
+        TopicIdPartition(TOPIC, PartitionIndex(index)) for index in expects
+    }
+
+
+def test_no_assignment_is_not_an_empty_one() -> None:
+    assert assignment_in(ConsumerGroupHeartbeatResponse()) is None
+    assert assignment_in(ConsumerGroupHeartbeatResponse(assignment=Assignment())) == frozenset()

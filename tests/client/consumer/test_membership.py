@@ -1,0 +1,564 @@
+"""A membership by table: what each answer means at each stage, and when it speaks again."""
+
+from typing import Any
+
+import pytest
+
+from kohort.client.consumer.events import (
+    Assigned,
+    CoordinatorWanted,
+    Failed,
+    Left,
+    Lost,
+    Refused,
+    Revoked,
+    TopicIdPartition,
+)
+from kohort.client.consumer.heartbeat import Profile
+from kohort.client.consumer.membership import Heartbeat, Membership, Stage
+from kohort.client.consumer.pauses import Pauses
+from kohort.errors import ErrorCode
+from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicId
+from kohort.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+TOPIC = TopicId(b"t" * 16)
+NOW = Millis(1_000_000)
+Places = tuple[TopicIdPartition, ...]
+
+
+def places(*indices: int) -> Places:
+    return tuple(TopicIdPartition(TOPIC, PartitionIndex(index)) for index in indices)
+
+
+def given(epoch: int, *indices: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+    """An answer with an assignment."""
+    mine = [TopicPartitions(topic_id=TOPIC, partitions=list(indices))] if indices else []
+    return kept(epoch, assignment=Assignment(topic_partitions=mine), **fields)
+
+
+def kept(epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+    """An answer without one."""
+    return ConsumerGroupHeartbeatResponse(
+        **{"member_id": "m", "member_epoch": epoch, "heartbeat_interval_ms": 5000, **fields}
+    )
+
+
+def no(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message="no")
+
+
+def outside(**more: Any) -> Membership:
+    member = Membership(GroupId("g"), MemberId("m"), Profile(names=("t",)), **more)
+    member.coordinator_found()
+    return member
+
+
+def sent(member: Membership, now: Millis = NOW) -> Heartbeat:
+    heartbeat = member.next(now)
+    assert heartbeat is not None
+    return heartbeat
+
+
+def tell(member: Membership, answer: Any, now: Millis = NOW) -> list[Any]:
+    """One request and its answer, at once."""
+    return member.received(sent(member, now).number, answer, now)
+
+
+def joining() -> Membership:
+    member = outside()
+    assert member.join() == []
+    return member
+
+
+def at_rest(*indices: int) -> Membership:
+    """A member at epoch 5 that has these, acknowledged, and is quiet until NOW + 5000."""
+    member = joining()
+    tell(member, given(5, *indices))
+    if indices:
+        tell(member, kept(5))
+    assert member.wake_at() == NOW + 5000
+    return member
+
+
+def after(member: Membership, ms: int = 5000) -> Millis:
+    return Millis(NOW + ms)
+
+
+def revoking() -> Membership:
+    """A member that has 0 and 1, and is to give up 1."""
+    member = at_rest(0, 1)
+    assert tell(member, given(5, 0), after(member)) == [Revoked(places(1))]
+    return member
+
+
+def parting() -> Membership:
+    member = at_rest(0)
+    assert member.leave() == [Revoked(places(0))]
+    return member
+
+
+def leaving() -> Membership:
+    member = at_rest()
+    assert member.leave() == []
+    return member
+
+
+def lost() -> Membership:
+    member = at_rest(0)
+    tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID), after(member))
+    return member
+
+
+def failed() -> Membership:
+    member = joining()
+    tell(member, no(ErrorCode.GROUP_MAX_SIZE_REACHED))
+    return member
+
+
+STAGES = {
+    Stage.OUTSIDE: outside,
+    Stage.JOINING: joining,
+    Stage.MEMBER: at_rest,
+    Stage.LOST: lost,
+    Stage.PARTING: parting,
+    Stage.LEAVING: leaving,
+    Stage.FAILED: failed,
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_stage_is_reached(stage: Stage) -> None:
+    assert STAGES[stage]().stage is stage
+
+
+# Joining and staying
+
+
+def test_a_first_join_looks_for_the_coordinator_and_waits_for_it() -> None:
+    member = Membership(GroupId("g"), MemberId("m"), Profile(names=("t",)))
+    assert member.join() == [CoordinatorWanted()]
+    assert member.wake_at() is None
+    assert member.next(NOW) is None
+    member.coordinator_found()
+    request = sent(member).request
+    assert (request.member_id, request.member_epoch, request.topic_partitions) == ("m", 0, [])
+
+
+def test_a_join_is_answered_and_acknowledged_at_once() -> None:
+    member = joining()
+    assert tell(member, given(5, 1, 0)) == [Assigned(places(0, 1))]
+    assert (member.stage, member.epoch) == (Stage.MEMBER, 5)
+    assert member.consumable == set(places(0, 1))
+    acknowledgement = sent(member).request
+    assert acknowledgement.topic_partitions == [TopicPartitions(TOPIC, [0, 1])]
+    assert acknowledgement.subscribed_topic_names is None
+
+
+@pytest.mark.parametrize("stage", [one for one in STAGES if one not in ("outside", "failed")])
+def test_nobody_joins_twice(stage: Stage) -> None:
+    with pytest.raises(ValueError, match=f"member m is {stage}, expected outside or failed"):
+        STAGES[stage]().join()
+
+
+def test_a_member_that_failed_lets_go_before_it_joins_again() -> None:
+    member = at_rest(0)
+    tell(member, no(ErrorCode.INVALID_REQUEST), after(member))
+    with pytest.raises(ValueError, match="member m is failed"):
+        member.join()
+    assert member.released(frozenset(places(0))) == []
+    assert member.join() == []
+    assert sent(member).request.member_epoch == 0
+
+
+def test_nothing_is_sent_while_a_request_is_under_way() -> None:
+    member = joining()
+    sent(member)
+    assert member.waits_for_answer
+    assert member.wake_at() is None
+    assert member.next(Millis(NOW + 10**9)) is None
+
+
+def test_a_heartbeat_is_due_when_the_interval_is_over() -> None:
+    """K848-095: the interval is the coordinator's, and counts from when the last one was sent."""
+    member = at_rest()
+    assert member.next(after(member, 4999)) is None
+    heartbeat = sent(member, after(member))
+    member.received(heartbeat.number, kept(5, heartbeat_interval_ms=7000), after(member, 6000))
+    assert member.wake_at() == NOW + 5000 + 7000
+    tell(member, kept(5, heartbeat_interval_ms=100), after(member, 20_000))
+    assert member.wake_at() == NOW + 20_100
+
+
+@pytest.mark.parametrize("interval_ms", [0, -1])
+def test_an_interval_that_is_no_interval_changes_nothing(interval_ms: int) -> None:
+    member = at_rest()
+    tell(member, kept(5, heartbeat_interval_ms=interval_ms), after(member))
+    assert member.interval_ms == 5000
+
+
+def test_another_wish_is_said_at_once() -> None:
+    member = at_rest(0)
+    member.want(Profile(names=("t", "u")))
+    request = sent(member).request
+    assert request.subscribed_topic_names == ["t", "u"]
+    assert request.topic_partitions is None
+
+
+def test_a_wish_that_changes_while_the_last_is_under_way_is_said_next() -> None:
+    member = at_rest(0)
+    member.want(Profile(names=("u",)))
+    heartbeat = sent(member)
+    member.want(Profile(names=("v",)))
+    member.received(heartbeat.number, kept(5), NOW)
+    assert sent(member).request.subscribed_topic_names == ["v"]
+
+
+def test_the_epoch_moves_with_each_answer() -> None:
+    member = at_rest(0)
+    tell(member, kept(6), after(member))
+    assert member.commits_as == ("m", 6)
+
+
+# Giving up
+
+
+def test_what_is_taken_away_stays_owned_until_it_is_released() -> None:
+    """K848-081."""
+    member = revoking()
+    assert member.owned == set(places(0, 1))
+    assert member.consumable == set(places(0))
+    assert member.commits_as == ("m", 5)
+    assert sent(member, after(member, 10_000)).request.topic_partitions is None
+    assert member.released(frozenset(places(1))) == []
+    assert member.owned == set(places(0))
+
+
+def test_a_release_is_said_at_once() -> None:
+    member = revoking()
+    member.released(frozenset(places(1)))
+    request = sent(member, after(member)).request
+    assert request.topic_partitions == [TopicPartitions(TOPIC, [0])]
+
+
+def test_a_release_that_comes_while_a_heartbeat_is_under_way_is_said_next() -> None:
+    member = revoking()
+    heartbeat = sent(member, after(member, 10_000))
+    member.released(frozenset(places(1)))
+    member.received(heartbeat.number, kept(5), after(member, 10_001))
+    request = sent(member, after(member, 10_001)).request
+    assert request.topic_partitions == [TopicPartitions(TOPIC, [0])]
+
+
+def test_a_release_counts_when_it_is_complete() -> None:
+    member = at_rest(0, 1)
+    tell(member, given(5), after(member))
+    member.released(frozenset(places(0)))
+    assert member.wake_at() == NOW + 10_000
+    member.released(frozenset(places(1)))
+    assert sent(member, after(member)).request.topic_partitions == []
+
+
+def test_new_partitions_wait_until_the_old_ones_are_released() -> None:
+    member = at_rest(0)
+    assert tell(member, given(6, 1), after(member)) == [Revoked(places(0))]
+    assert member.consumable == frozenset()
+    assert member.released(frozenset(places(0))) == [Assigned(places(1))]
+
+
+def test_more_is_taken_away_while_something_is_being_released() -> None:
+    member = revoking()
+    assert tell(member, given(5), after(member, 10_000)) == [Revoked(places(0))]
+    assert member.revoking == set(places(0, 1))
+    member.released(frozenset(places(0, 1)))
+    assert sent(member, after(member, 10_000)).request.topic_partitions == []
+
+
+def test_what_is_given_back_before_it_is_released_is_released_first() -> None:
+    member = revoking()
+    assert tell(member, given(5, 0, 1), after(member, 10_000)) == []
+    assert member.consumable == set(places(0))
+    assert member.released(frozenset(places(1))) == [Assigned(places(1))]
+
+
+def test_the_time_for_a_release_counts_from_the_question() -> None:
+    """K848-082, K848-087: the coordinator may have counted since then, and no longer."""
+    member = at_rest(0, 1)
+    heartbeat = sent(member, after(member))
+    member.received(heartbeat.number, given(5, 0), after(member, 9000))
+    assert member.release_by == NOW + 5000 + 300_000
+    tell(member, given(5), after(member, 10_000))
+    assert member.release_by == NOW + 5000 + 300_000
+    member.released(frozenset(places(0, 1)))
+    assert member.release_by is None
+
+
+def test_what_may_be_kept_is_not_released() -> None:
+    member = revoking()
+    with pytest.raises(ValueError, match=r"member m was not told to give up dHR0.*:0"):
+        member.released(frozenset(places(0, 1)))
+    assert member.owned == set(places(0, 1))
+
+
+def test_what_it_does_not_have_is_passed_over() -> None:
+    member = revoking()
+    assert member.released(frozenset(places(7))) == []
+    assert member.owned == set(places(0, 1))
+
+
+# Answers that are lost, late, repeated or refused
+
+
+def test_a_lost_answer_makes_the_next_heartbeat_full_after_a_pause() -> None:
+    """K848-088."""
+    member = at_rest(0)
+    sent(member, after(member))
+    assert member.connection_lost(after(member)) == [CoordinatorWanted()]
+    member.coordinator_found()
+    assert member.wake_at() == NOW + 5100
+    request = sent(member, after(member, 5100)).request
+    assert request.member_epoch == 5
+    assert request.subscribed_topic_names == ["t"]
+    assert request.topic_partitions == [TopicPartitions(TOPIC, [0])]
+    assert member.connection_lost(after(member, 5100)) == [CoordinatorWanted()]
+    assert member.connection_lost(after(member, 5100)) == []
+
+
+def test_pauses_grow_and_end_with_an_answer() -> None:
+    member = outside(pauses=Pauses(first_ms=100, most_ms=300))
+    member.join()
+    now = NOW
+    for pause_ms in (100, 200, 300, 300):
+        sent(member, now)
+        member.received(member._last_number, no(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), now)
+        assert member.wake_at() == now + pause_ms
+        now = Millis(now + pause_ms)
+    tell(member, given(1), now)
+    assert member.wake_at() == now + 5000
+
+
+def test_a_late_or_repeated_answer_is_not_heard() -> None:
+    member = at_rest(0)
+    first = sent(member, after(member))
+    member.connection_lost(after(member))
+    member.coordinator_found()
+    assert member.received(first.number, given(9), after(member)) == []
+    second = sent(member, after(member, 5100))
+    assert member.received(first.number, given(9), after(member)) == []
+    member.received(second.number, given(5, 0), after(member, 5100))
+    assert member.received(second.number, given(9), after(member)) == []
+    assert (member.epoch, member.owned) == (5, set(places(0)))
+
+
+@pytest.mark.parametrize("epoch", [0, -1, -2])
+def test_an_epoch_of_no_member_is_not_taken_over(epoch: int) -> None:
+    """The next heartbeat would be a join or a leave."""
+    member = at_rest(0)
+    assert tell(member, given(epoch), after(member)) == []
+    assert (member.stage, member.epoch, member.owned) == (Stage.MEMBER, 5, set(places(0)))
+    assert member.wake_at() == NOW + 5100
+
+
+LATER = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT]
+PUT_OUT = [
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+]
+ELSEWHERE = [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE]
+FOR_GOOD = [
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.UNSUPPORTED_ASSIGNOR,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.INVALID_REGULAR_EXPRESSION,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+]
+
+
+@pytest.mark.parametrize("code", LATER)
+def test_later_is_tried_again_in_full(code: ErrorCode) -> None:
+    member = at_rest(0)
+    assert tell(member, no(code), after(member)) == []
+    assert member.wake_at() == NOW + 5100
+    assert sent(member, after(member, 5100)).request.subscribed_topic_names == ["t"]
+
+
+@pytest.mark.parametrize("code", ELSEWHERE)
+def test_another_coordinator_is_asked_at_once_but_only_once(code: ErrorCode) -> None:
+    member = at_rest(0)
+    assert tell(member, no(code), after(member)) == [CoordinatorWanted()]
+    assert member.wake_at() is None
+    member.coordinator_found()
+    assert tell(member, no(code), after(member)) == [CoordinatorWanted()]
+    member.coordinator_found()
+    assert member.wake_at() == NOW + 5200
+    assert member.consumable == set(places(0))
+
+
+@pytest.mark.parametrize("code", PUT_OUT)
+def test_who_is_put_out_loses_all_and_joins_once_it_is_released(code: ErrorCode) -> None:
+    """K848-090, K848-101."""
+    member = revoking()
+    (event,) = tell(member, no(code), after(member, 10_000))
+    assert isinstance(event, Lost)
+    assert (event.partitions, event.error.code) == (places(0, 1), code)
+    assert (member.stage, member.epoch) == (Stage.LOST, 0)
+    assert member.consumable == frozenset()
+    assert member.commits_as is None
+    assert member.release_by is None
+    assert member.wake_at() is None
+    member.released(frozenset(places(0)))
+    assert member.stage is Stage.LOST
+    member.released(frozenset(places(1)))
+    request = sent(member, after(member, 10_000)).request
+    assert (request.member_id, request.member_epoch, request.topic_partitions) == ("m", 0, [])
+
+
+@pytest.mark.parametrize("code", PUT_OUT)
+def test_who_is_put_out_with_nothing_joins_at_once(code: ErrorCode) -> None:
+    member = at_rest()
+    assert tell(member, no(code), after(member)) == []
+    assert sent(member, after(member)).request.member_epoch == 0
+
+
+@pytest.mark.parametrize("code", PUT_OUT[:2])
+def test_a_join_that_is_refused_as_if_it_were_none_is_no_hot_loop(code: ErrorCode) -> None:
+    member = joining()
+    assert tell(member, no(code)) == []
+    assert (member.stage, member.wake_at()) == (Stage.JOINING, NOW + 100)
+
+
+@pytest.mark.parametrize("code", FOR_GOOD)
+def test_a_refusal_for_good_is_the_end(code: ErrorCode) -> None:
+    member = at_rest(0)
+    lost, failed = tell(member, no(code), after(member))
+    assert isinstance(lost, Lost)
+    assert isinstance(failed, Failed)
+    assert failed.error.code is code
+    assert member.stage is Stage.FAILED
+    assert member.wake_at() is None
+
+
+def test_a_group_that_does_not_take_consumers_refuses_a_join_for_good() -> None:
+    member = joining()
+    (event,) = tell(member, no(ErrorCode.GROUP_ID_NOT_FOUND))
+    assert isinstance(event, Failed)
+
+
+def test_a_code_that_nobody_knows_is_a_refusal_for_good() -> None:
+    (event,) = tell(joining(), ConsumerGroupHeartbeatResponse(error_code=9999))
+    assert isinstance(event, Failed)
+    assert event.error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_missing_right_is_told_and_asked_for_again() -> None:
+    member = at_rest(0)
+    (event,) = tell(member, no(ErrorCode.TOPIC_AUTHORIZATION_FAILED), after(member))
+    assert isinstance(event, Refused)
+    assert member.consumable == set(places(0))
+    assert member.wake_at() == NOW + 5100
+
+
+# Leaving
+
+
+def test_a_leave_is_said_when_all_is_released() -> None:
+    """K848-092."""
+    member = parting()
+    assert member.consumable == frozenset()
+    assert member.commits_as == ("m", 5)
+    assert member.leave() == []
+    assert tell(member, kept(6), after(member)) == []
+    assert member.commits_as == ("m", 6)
+    assert member.released(frozenset(places(0))) == []
+    assert sent(member, after(member)).request.member_epoch == -1
+    assert member.received(member._last_number, kept(-1), after(member)) == [Left()]
+    assert member.stage is Stage.OUTSIDE
+    assert member.commits_as is None
+
+
+def test_who_parts_takes_nothing_new() -> None:
+    member = parting()
+    assert tell(member, given(6, 0, 1), after(member)) == []
+    assert member.owned == set(places(0))
+
+
+def test_what_was_being_released_is_not_revoked_twice() -> None:
+    member = revoking()
+    assert member.leave() == [Revoked(places(0))]
+
+
+@pytest.mark.parametrize("code", [*PUT_OUT, *FOR_GOOD, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+def test_a_good_bye_that_is_refused_for_good_is_one(code: ErrorCode) -> None:
+    member = leaving()
+    assert tell(member, no(code)) == [Left()]
+
+
+@pytest.mark.parametrize("code", [*LATER, *ELSEWHERE])
+def test_a_good_bye_is_said_until_it_is_heard(code: ErrorCode) -> None:
+    member = leaving()
+    assert tell(member, no(code)) == ([CoordinatorWanted()] if code in ELSEWHERE else [])
+    member.coordinator_found()
+    now = member.wake_at()
+    assert now is not None
+    assert tell(member, kept(-1), now) == [Left()]
+
+
+def test_a_good_bye_waits_for_the_answer_before() -> None:
+    member = joining()
+    join = sent(member)
+    assert member.leave() == []
+    assert member.wake_at() is None
+    assert member.received(join.number, given(5, 0), NOW) == []
+    assert member.owned == frozenset()
+    assert tell(member, kept(-1)) == [Left()]
+
+
+def test_who_has_said_nothing_is_out_at_once() -> None:
+    assert joining().leave() == [Left()]
+    assert outside().leave() == [Left()]
+
+
+@pytest.mark.parametrize("code", [PUT_OUT[0], FOR_GOOD[0]])
+def test_who_loses_all_while_it_parts_says_good_bye_all_the_same(code: ErrorCode) -> None:
+    """Its old self may be known still, and others would wait for its session to end."""
+    member = parting()
+    events = tell(member, no(code), after(member))
+    assert isinstance(events[0], Lost)
+    assert member.wake_at() is None
+    assert member.released(frozenset(places(0))) == []
+    assert member.stage is Stage.LEAVING
+    assert tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID), after(member)) == [Left()]
+
+
+def test_who_is_lost_leaves_without_joining() -> None:
+    member = lost()
+    assert member.leave() == []
+    member.released(frozenset(places(0)))
+    assert sent(member, after(member)).request.member_epoch == -1
+
+
+def test_who_has_failed_leaves_by_a_good_bye() -> None:
+    member = failed()
+    assert member.leave() == []
+    assert tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID)) == [Left()]
+
+
+def test_who_has_left_may_join_again() -> None:
+    member = leaving()
+    tell(member, kept(-1))
+    assert member.join() == []
+    assert tell(member, given(7, 0)) == [Assigned(places(0))]
+
+
+def test_who_has_failed_without_a_coordinator_looks_for_one_to_leave() -> None:
+    member = failed()
+    assert member.connection_lost(NOW) == [CoordinatorWanted()]
+    assert outside().connection_lost(NOW) == []

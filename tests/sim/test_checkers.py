@@ -1,0 +1,124 @@
+"""Each checker sees what it is there for, in a history that no broker has made."""
+
+import pytest
+
+from kohort.sim.checkers.commits import Commits
+from kohort.sim.checkers.convergence import Convergence
+from kohort.sim.checkers.deletion import Deletion
+from kohort.sim.checkers.epochs import Epochs
+from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.owners import Owners
+from kohort.sim.checkers.producer_ids import ProducerIds
+from kohort.sim.checkers.records import Records
+from kohort.sim.checkers.served import Served
+from kohort.sim.facts import (
+    Accepted,
+    AllRead,
+    BitFlipped,
+    CommitLost,
+    CommitRead,
+    CommitsDeleted,
+    CommitSent,
+    Expelled,
+    Joined,
+    Left,
+    MemberAtEnd,
+    NotServed,
+    ProducerIdGiven,
+    RecordKept,
+    RecordRead,
+    RecordSent,
+    TopicDeleted,
+    TopicDoubtful,
+    TopicMade,
+    TopicsAtEnd,
+    TopicsSeen,
+)
+
+ID, OTHER = b"i" * 16, b"o" * 16
+PLACE = ID, 0
+SECOND = 1_000_000
+
+
+def alarms(checker, *facts):
+    said = []
+    judge = checker(said.append)
+    ears = dict(judge.ears())
+    for fact in facts:
+        ears[type(fact)](fact)
+    judge.at_the_end()
+    return said
+
+
+def sent(value=b"v", *, once=False):
+    return RecordSent(PLACE, value, once=once)
+
+
+def accepted(member, epoch, since, left, place=PLACE):
+    return Accepted("g", member, epoch, {place: since}, left, left)
+
+
+def at_end(member, epoch, *indexes):
+    return MemberAtEnd("g", member, epoch, frozenset((ID, one) for one in indexes), ("t",))
+
+
+COMMITS = [CommitSent("g", 0, 1), CommitSent("g", 0, 2)]
+MADE = TopicMade(ID, "t", 10)
+TWO = TopicsAtEnd({"t": (ID, 2)})
+
+
+@pytest.mark.parametrize(
+    ("checker", "facts"),
+    [
+        (Commits, [*COMMITS, CommitRead("g", 0, 1, floor=2)]),
+        (Commits, [*COMMITS, CommitRead("g", 0, -1, floor=2)]),
+        (Commits, [CommitSent("g", 0, 1), CommitRead("g", 1, 1, floor=-1)]),
+        (Commits, [*COMMITS, CommitsDeleted("g", 0), CommitRead("g", 0, 2, floor=-1)]),
+        (Records, [sent(), RecordKept(PLACE, 5, b"v", 0), AllRead(PLACE, {4: b"v"})]),
+        (Records, [sent(), sent(b"w"), *(RecordKept(PLACE, 5, one, 0) for one in (b"v", b"w"))]),
+        (Records, [RecordRead(PLACE, 5, b"v", 0)]),
+        (Records, [sent(once=True), AllRead(PLACE, {4: b"v", 5: b"v"})]),
+        (Deletion, [MADE, TopicsSeen({}, sent=20)]),
+        (Deletion, [TopicDeleted(ID, 10), TopicsSeen({ID: "t"}, sent=20)]),
+        (Deletion, [TopicDeleted(ID, 10), RecordKept(PLACE, 5, b"v", sent=20)]),
+        (Served, [BitFlipped("t-0"), NotServed("t-1", 56)]),
+        (ProducerIds, [ProducerIdGiven(7, 0, asked_for=False)] * 2),
+        (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 50, 120)]),
+        (Owners, [accepted("b", 2, 50, 120), accepted("a", 1, 0, 100)]),
+        (Epochs, [accepted("a", 3, 0, 1), accepted("a", 2, 0, 2)]),
+        (Convergence, [TWO, at_end("a", 1, 0)]),
+        (Convergence, [TWO, at_end("a", 1, 0, 1), at_end("b", 1, 1)]),
+        (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 2, 1)]),
+        (Convergence, [TWO, at_end("a", 1, 0, 1, 2)]),
+        (Fencing, [Joined("g", "a", 0), Expelled("g", "a", 5 * SECOND)]),
+    ],
+)
+def test_what_must_not_be_is_seen(checker, facts):
+    said = alarms(checker, *facts)
+    assert said
+    assert all(one.startswith(f"{checker.name}: ") for one in said)
+
+
+@pytest.mark.parametrize(
+    ("checker", "facts"),
+    [
+        (Commits, [*COMMITS, CommitRead("g", 0, 2, floor=1)]),
+        (Commits, [*COMMITS, CommitLost("g", 0, 1), CommitRead("g", 0, 1, floor=2)]),
+        (Commits, [CommitRead("g", 1, -1, floor=-1)]),
+        (Records, [sent(), RecordKept(PLACE, 5, b"v", 0), AllRead(PLACE, {5: b"v"})]),
+        (Records, [sent(), AllRead(PLACE, {4: b"v", 5: b"v"})]),
+        (Deletion, [MADE, TopicsSeen({}, sent=5), TopicsSeen({ID: "t"}, sent=20)]),
+        (Deletion, [MADE, TopicDoubtful(ID), TopicsSeen({}, sent=20)]),
+        (Deletion, [TopicDeleted(ID, 10), TopicsSeen({OTHER: "t"}, sent=20)]),
+        (Served, [BitFlipped("t-1"), NotServed("t-1", 56)]),
+        (ProducerIds, [ProducerIdGiven(7, epoch, asked_for=epoch > 0) for epoch in (0, 1)]),
+        (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 110, 120)]),
+        (Epochs, [accepted("a", 3, 0, 1), Left("g", "a"), accepted("a", 2, 0, 2)]),
+        (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 1, 1)]),
+        (Convergence, [BitFlipped("__consumer_offsets-0"), TWO, at_end("a", 1, 0)]),
+        (Fencing, [Joined("g", "a", 0), Expelled("g", "a", 7 * SECOND)]),
+        (Fencing, [Joined("g", "a", 0), Left("g", "a"), Expelled("g", "a", 5 * SECOND)]),
+    ],
+)
+def test_what_may_be_is_not(checker, facts):
+    assert not alarms(checker, *facts)

@@ -1,0 +1,212 @@
+"""Faults on demand: what a client sees of each."""
+
+import pytest
+from tests.serve.talk import Talk
+from tests.testing.members import beat, join
+
+from kohort.errors import ErrorCode, KohortError
+from kohort.testing import Broker, WaitTimeoutError
+from kohort.wire.messages.api_versions import ApiVersionsRequest
+
+ASK = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["thread", "process"])
+def broker(request):
+    with Broker(process=request.param) as broker:
+        broker.create_topic("t")
+        broker.create_topic("u")
+        yield broker
+
+
+@pytest.fixture
+def client(broker):
+    with Talk(broker.bootstrap) as client:
+        yield client
+    broker.faults.clear()
+
+
+def test_an_error_once(broker, client):
+    fault = broker.faults.error("OffsetCommit", "NOT_COORDINATOR")
+    assert [client.commit("g", "t", 1) for _ in range(2)] == [16, 0]
+    assert fault.hits == 1
+    assert repr(fault) == "<fault NOT_COORDINATOR for OffsetCommit>"
+
+
+def test_an_error_until_it_is_cleared(broker, client):
+    with broker.faults.error("OffsetCommit", 15, times=None) as fault:
+        assert [client.commit("g", "t", 1) for _ in range(3)] == [15] * 3
+        assert fault.hits == 3
+    assert client.commit("g", "t", 1) == 0
+    assert broker._host.is_running
+    fault.clear()
+
+
+def test_only_those_who_are_meant(broker, client):
+    faults = broker.faults
+    for whose in ({"group": "h"}, {"topic": "u"}, {"client_id": "c"}, {"node": 1}):
+        with faults.error("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS, **whose) as fault:
+            assert client.commit("g", "t", 1) == 0
+            assert fault.hits == 0
+    for whose in ({"group": "g"}, {"topic": "t"}, {"client_id": "talk"}, {"node": 0}):
+        with faults.error("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS, **whose) as fault:
+            assert client.commit("g", "t", 1) == 27
+            assert fault.hits == 1
+
+
+def test_the_first_fault_that_matches_strikes(broker, client):
+    broker.faults.error("OffsetCommit", 15)
+    broker.faults.error("OffsetCommit", 14)
+    assert [client.commit("g", "t", 1) for _ in range(3)] == [15, 14, 0]
+
+
+def test_a_delay(broker, client):
+    fault = broker.faults.delay("OffsetCommit", 0.2)
+    with Talk(broker.bootstrap) as other:
+        assert client.commit("delayed", "t", 5) == 0
+        assert other.committed("delayed") == {("t", 0): 5}
+    assert fault.hits == 1
+
+
+def test_a_delayed_request_of_a_client_that_has_gone(broker, client):
+    fault = broker.faults.delay("ApiVersions", 0.05)
+    with Talk(broker.bootstrap) as other:
+        other.send(ASK)
+        fault.wait()
+    assert client.ask(ASK).error_code == 0
+
+
+def test_a_request_that_is_dropped(broker, client):
+    with (
+        broker.faults.drop("ApiVersions", client_id="talk") as fault,
+        Talk(broker.bootstrap) as one,
+    ):
+        one.send(ASK)
+        fault.wait()
+    one_more = client.ask(ASK)
+    assert one_more.error_code == 0
+    assert fault.hits == 1
+
+
+def test_a_connection_that_is_cut(broker, client):
+    broker.faults.close("OffsetCommit")
+    with Talk(broker.bootstrap) as one, pytest.raises((EOFError, OSError)):
+        one.commit("cut", "t", 5)
+    assert client.committed("cut") == {}
+
+
+def test_an_answer_that_is_lost(broker, client):
+    broker.faults.close("OffsetCommit", handled=True)
+    with Talk(broker.bootstrap) as one, pytest.raises((EOFError, OSError)):
+        one.commit("lost", "t", 5)
+    assert client.committed("lost") == {("t", 0): 5}
+
+
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_produce_that_wants_no_answer(broker, client, handled):
+    topic = f"silent-{handled}-{broker.process}"
+    broker.create_topic(topic)
+    broker.faults.close("Produce", topic=topic, handled=handled)
+    with Talk(broker.bootstrap) as one:
+        one.send(_produce(topic), 9)
+        assert one.closed_by_peer()
+    assert len(broker.read(topic, int(handled))) == int(handled)
+    broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic=topic)
+    with Talk(broker.bootstrap) as one:
+        one.send(_produce(topic), 9)
+        assert one.closed_by_peer()
+
+
+def _produce(topic):
+    from kohort.wire.batch import build
+    from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+    data = [PartitionProduceData(index=0, records=build([(None, b"x")], 7))]
+    topics = [TopicProduceData(name=topic, partition_data=data)]
+    return ProduceRequest(acks=0, timeout_ms=5000, topic_data=topics)
+
+
+def test_a_heartbeat_that_is_answered_from_memory_fails_too(broker, client):
+    epoch = join(client, "beating")
+    assert [beat(client, "beating", epoch) for _ in range(3)] == [0, 0, 0]
+    fault = broker.faults.error("ConsumerGroupHeartbeat", "FENCED_MEMBER_EPOCH", group="beating")
+    assert [beat(client, "beating", epoch) for _ in range(3)] == [110, 0, 0]
+    assert fault.hits == 1
+
+
+@pytest.mark.parametrize("version", [12, 16])
+def test_a_fetch_is_known_by_its_topic(broker, client, version):
+    request = client.fetch_request("t")
+    if version == 16:
+        request.topics[0].topic_id = client.metadata("t").topics[0].topic_id
+    with broker.faults.error("Fetch", "KAFKA_STORAGE_ERROR", topic="u", times=None) as fault:
+        client.ask(request, version)
+        assert fault.hits == 0
+    with broker.faults.error("Fetch", "KAFKA_STORAGE_ERROR", topic="t"):
+        client.ask(request, version)
+
+
+def test_so_is_one_of_a_session(broker, client):
+    request = client.fetch_request("t")
+    request.session_epoch = 0
+    request.session_id = client.ask(request, 12).session_id
+    assert request.session_id
+    request.topics, request.session_epoch = [], 1
+    with broker.faults.error("Fetch", "KAFKA_STORAGE_ERROR", topic="t", times=None) as fault:
+        assert client.ask(request, 12).error_code == 56
+    assert fault.hits == 1
+
+
+def test_the_tests_own_questions_never_fail(broker, client):
+    with broker.faults.error("Metadata", "UNKNOWN_SERVER_ERROR", times=None) as fault:
+        assert "t" in broker.topics
+        assert fault.hits == 0
+
+
+def test_what_has_not_struck(broker, client):
+    fault = broker.faults.drop("Fetch", times=None)
+    with fault, pytest.raises(WaitTimeoutError, match="not within 0 s: 2 hits of drop of Fetch"):
+        fault.wait(2, timeout=0)
+
+
+def test_a_full_disk(broker, client):
+    with broker.faults.full_disk():
+        assert client.produce("t", b"x").error_code == 56
+        assert client.commit("full", "t", 1) != 0
+    assert client.produce("t", b"x").error_code == 0
+    assert client.committed("full") == {}
+
+
+def test_no_disk_is_never_full():
+    with (
+        Broker(in_memory=True) as broker,
+        pytest.raises(KohortError, match="in memory has no disk"),
+    ):
+        broker.faults.full_disk()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda faults: faults.drop("Fetsh"), "no API is called Fetsh; did you mean Fetch?"),
+        (lambda faults: faults.error("Fetch", "NOPE_NOPE"), "no error is called NOPE_NOPE"),
+        (lambda faults: faults.error("Fetch", 999), "no error is called 999"),
+        (
+            lambda faults: faults.error("Fetch", "NOT_COORDINATER"),
+            "no error is called NOT_COORDINATER; did you mean NOT_COORDINATOR?",
+        ),
+    ],
+)
+def test_a_mistake_is_told(fault, words):
+    with pytest.raises(KohortError) as raised:
+        fault(Broker().faults)
+    assert words in str(raised.value)
+
+
+def test_a_restart_ends_all_faults():
+    with Broker() as broker:
+        broker.faults.drop("ApiVersions", times=None)
+        broker.restart()
+        with Talk(broker.bootstrap) as client:
+            assert client.ask(ASK).error_code == 0
+        broker.faults.clear()

@@ -1,0 +1,195 @@
+"""The groups of a broker under test."""
+
+import threading
+
+import pytest
+from tests.serve.talk import Talk
+from tests.testing.members import beat, join
+
+from kohort.client.admin.views import TopicPartition
+from kohort.errors import ApiError, KohortError
+from kohort.terms import GroupState
+from kohort.testing import Broker, WaitTimeoutError
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.messages.sync_group import SyncGroupRequest
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["thread", "process"])
+def broker(request):
+    with Broker(process=request.param) as broker:
+        broker.create_topic("t", 2)
+        broker.produce("t", "a", "b", partition=0)
+        broker.produce("t", "c", partition=1)
+        yield broker
+
+
+@pytest.fixture
+def client(broker):
+    with Talk(broker.bootstrap) as client:
+        yield client
+
+
+@pytest.fixture
+def group(broker, request):
+    group = broker.groups[request.node.name]
+    yield group
+    group.delete()
+
+
+def test_a_group_that_does_not_exist(broker, group):
+    assert group.state is GroupState.DEAD
+    assert (group.members, group.owners, group.committed(), group.lag()) == ((), {}, {}, {})
+    assert (group.records(), group.history(), group.commits()) == ((), (), ())
+    assert group.describe() is None
+    assert group.wait("Dead") is None
+    assert group.remove_members() == 0
+    assert str(group) == f"group {group.id}: does not exist"
+    assert repr(group) == f"<group {group.id}>"
+    assert group.id not in broker.groups
+    group.delete()
+
+
+def test_a_group_with_a_member(broker, client, group):
+    join(client, group.id)
+    described = group.wait(state="Stable", members=1)
+    assert (described.state, described.group_epoch) == ("Stable", 2)
+    assert group.wait(GroupState.STABLE) == described
+    assert group.owners == {TopicPartition("t", 0): "m", TopicPartition("t", 1): "m"}
+    assert [one.client_id for one in group.members] == ["talk"]
+    assert dict(group.history()[-1].owners) == {"m": {"t": (0, 1)}}
+    assert group.id in broker.groups
+    assert group.id in list(broker.groups)
+    assert len(broker.groups) == len(list(broker.groups))
+
+
+def test_what_is_committed(client, group):
+    assert client.commit(group.id, "t", 1) == 0
+    assert client.commit(group.id, "t", 1, index=1, metadata="here") == 0
+    assert group.committed() == {TopicPartition("t", 0): 1, TopicPartition("t", 1): 1}
+    assert group.lag() == {TopicPartition("t", 0): 1, TopicPartition("t", 1): 0}
+    assert group.wait_committed("t", 1) == group.committed()
+    assert group.wait_committed("t", partition=1) == group.committed()
+    with pytest.raises(WaitTimeoutError, match=r"not within 0 s: committed t:0 at 2, t:1 at 1\n"):
+        group.wait_committed("t", timeout=0)
+    assert client.commit(group.id, "t", 2) == 0
+    assert group.wait_committed("t")[TopicPartition("t", 0)] == 2
+    assert [(one.place, one.offset, one.metadata) for one in group.commits()] == [
+        (TopicPartition("t", 0), 1, ""),
+        (TopicPartition("t", 1), 1, "here"),
+        (TopicPartition("t", 0), 2, ""),
+    ]
+
+
+def test_what_did_not_come_is_told_with_what_is_there(client, group):
+    join(client, group.id)
+    assert client.commit(group.id, "t", 1) == 25, "only members commit while there are some"
+    with pytest.raises(WaitTimeoutError) as raised:
+        group.wait("Empty", 3, timeout=0.05)
+    text = str(raised.value)
+    assert text.startswith("not within 0.05 s: state='Empty', members=3\n")
+    assert f"group {group.id}: consumer Stable, epoch 2, 1 members\n" in text
+    assert "  m (talk) at epoch 2: t 0 1\n" in text
+    assert "  epoch 2: m: t 0 1\n" in text
+    assert "new -> consumer Stable; member m joins" in text
+    assert isinstance(raised.value, TimeoutError)
+    with pytest.raises(WaitTimeoutError, match="not within 0 s: where=<function"):
+        group.wait(where=lambda one: one.group_epoch == 99, timeout=0)
+
+
+def test_it_waits_for_what_another_thread_does(broker, group):
+    def other() -> None:
+        with Talk(broker.bootstrap) as client:
+            join(client, group.id)
+
+    later = threading.Timer(0.05, other)
+    later.start()
+    assert group.wait("Stable", 1)
+    later.join()
+
+
+def test_a_target_that_is_not_reached_is_shown(client, group):
+    epoch = join(client, group.id, "a")
+    join(client, group.id, "b")
+    assert beat(client, group.id, epoch, "a") == 0
+    assert "should have t " in str(group)
+    assert group.wait("Reconciling", 2)
+
+
+def test_members_are_removed_and_do_not_know(client, group):
+    epoch = join(client, group.id)
+    assert group.remove_members("somebody else") == 0
+    assert group.remove_members("talk") == 1
+    assert group.state == "Empty"
+    assert beat(client, group.id, epoch) == 25
+
+
+def test_members_of_a_classic_group_too(client, group):
+    request = JoinGroupRequest(
+        group_id=group.id,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+    request.member_id = client.ask(request, 5).member_id
+    joined = client.ask(request, 5)
+    sync = SyncGroupRequest(
+        group_id=group.id, generation_id=joined.generation_id, member_id=joined.member_id
+    )
+    assert client.ask(sync, 3).error_code == 0
+    group.wait("Stable", 1)
+    assert [(one.epoch, dict(one.owners)) for one in group.history()] == [
+        (1, {joined.member_id: {}})
+    ]
+    assert f"group {group.id}: classic Stable, 1 members" in str(group)
+    assert group.remove_members() == 1
+    group.wait("Empty")
+
+
+def test_a_group_is_deleted_with_its_members(client, group):
+    join(client, group.id)
+    group.delete()
+    assert group.state is GroupState.DEAD
+
+
+def test_a_groups_coordinator_moves():
+    with Broker(nodes=3) as broker, Talk(broker.bootstrap.split(",")[0]) as client:
+        broker.create_topic("t")
+        group = broker.groups["g"]
+        before = group.coordinator()
+        with Talk(broker.node(before).address) as one:
+            epoch = join(one, "g")
+            assert one.commit("other", "t", 0) in (0, 16)
+            after = group.move()
+            assert after != before
+            assert group.coordinator() == after
+            assert beat(one, "g", epoch) == 16  # NOT_COORDINATOR
+        with Talk(broker.node(after).address) as two:
+            assert beat(two, "g", epoch) == 0, "what the log says is known"
+        assert group.move(before) == before
+        with pytest.raises(KohortError, match="there is no node 9, expected 0 to 2"):
+            group.move(9)
+        assert client.metadata("t").topics[0].error_code == 0
+
+
+def test_one_node_cannot_move_a_group(group):
+    with pytest.raises(KohortError, match="has one node, expected two or more"):
+        group.move()
+
+
+def test_without_a_broker_nothing_is_told():
+    broker = Broker()
+    with pytest.raises(KohortError, match="does not run, start it first"):
+        _ = broker.groups["g"].state
+    with pytest.raises(KohortError, match="does not run, start it first"):
+        broker.groups["g"].coordinator()
+    assert str(broker.groups["g"]).startswith("group g: cannot be asked: ")
+
+
+def test_an_error_of_the_broker_is_raised(client, group):
+    assert client.commit(group.id, "t", 0) == 0
+    broker_log = group.records()
+    assert broker_log
+    with pytest.raises(ApiError):
+        group.wait_committed("no-such-topic")

@@ -1,0 +1,64 @@
+"""Where a broker under test lives. What both kinds do alike is in test_broker.py."""
+
+import os
+import signal
+
+import pytest
+from tests.testing.test_stage import plan
+from tests.waiting import SOON_S
+
+from kohort.errors import KohortError
+from kohort.testing.hosts import ProcessHost, ThreadHost
+from kohort.testing.loop import LoopThread
+
+
+@pytest.fixture(params=[ThreadHost, ProcessHost])
+def host(request):
+    loop = LoopThread()
+    host = ThreadHost(loop) if request.param is ThreadHost else ProcessHost()
+    yield host
+    host.stop()
+    host.close()
+    loop.close()
+
+
+def test_a_command_is_answered_while_it_runs(host):
+    with pytest.raises(KohortError, match="does not run"):
+        host.ask("time_ms")
+    assert not host.is_running
+    assert host.log() == ""
+    host.start(plan())
+    assert host.is_running
+    assert host.ask("time_ms") == 1_000
+    host.ask("advance", 5)
+    assert host.ask("time_ms") == 1_005
+    with pytest.raises(KohortError, match="has no disk"):
+        host.ask("fill_disk", full=True)
+    assert host.ask("time_ms") == 1_005, "an error is the end of nothing"
+    host.abandon()
+    host.abandon()
+    assert not host.is_running
+
+
+def test_a_process_that_ends_in_the_middle_of_a_command():
+    host = ProcessHost()
+    host.start(plan())
+    pid = host.pid
+    os.kill(pid, signal.SIGSTOP)
+    host._pipe.send(("time_ms", (), {}))
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(KohortError, match="the broker has ended"):
+        host._answer(SOON_S)
+    host.stop()
+    host.close()
+
+
+def test_a_process_that_is_silent():
+    host = ProcessHost()
+    host.start(plan())
+    with pytest.raises(KohortError, match="the broker has not answered"):
+        host._answer(0)
+    host.kill()
+    with pytest.raises(KohortError, match="does not run"):
+        _ = host.pid
+    host.close()

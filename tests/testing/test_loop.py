@@ -1,0 +1,57 @@
+"""An event loop in a thread of its own."""
+
+import asyncio
+import threading
+
+import pytest
+
+from kohort.testing.loop import LoopThread
+
+
+def test_it_runs_what_it_is_given_and_ends():
+    async def work(value):
+        await asyncio.sleep(0)
+        return value, threading.current_thread().name
+
+    async def fail():
+        raise ZeroDivisionError
+
+    before = threading.active_count()
+    loop = LoopThread()
+    assert loop.run(work(7)) == (7, "kohort-testing")
+    with pytest.raises(ZeroDivisionError):
+        loop.run(fail())
+    loop.close()
+    assert threading.active_count() == before
+
+
+def test_what_still_runs_at_the_end_is_cancelled():
+    ended = []
+
+    async def begin():
+        async def wait():
+            try:
+                await asyncio.sleep(600)
+            finally:
+                ended.append(True)
+
+        task = asyncio.get_running_loop().create_task(wait())
+        await asyncio.sleep(0)
+        return task
+
+    loop = LoopThread()
+    task = loop.run(begin())
+    loop.close()
+    assert ended == [True]
+    assert task.cancelled()
+
+
+def test_it_cannot_wait_for_itself():
+    loop = LoopThread()
+
+    async def wrong():
+        loop.run(asyncio.sleep(0))
+
+    with pytest.raises(RuntimeError, match="called in the thread of the broker"):
+        loop.run(wrong())
+    loop.close()

@@ -1,0 +1,149 @@
+"""The plugin for pytest, in a pytest of its own."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+import pytest
+
+# Where this checkout is installed with its entry points, pytest has loaded the plugin itself.
+LOADED = any(one.name == "kohort" for one in entry_points(group="pytest11"))
+PLUGIN = () if LOADED else ("-p", "kohort.testing.plugin")
+
+
+def run(directory, text, *options):
+    """The output of pytest for a file with these tests."""
+    (directory / "test_it.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
+    done = subprocess.run(
+        [*command, *PLUGIN, "--rootdir", str(directory), *options, str(directory / "test_it.py")],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "INTERNALERROR" not in done.stdout + done.stderr, done.stdout + done.stderr
+    return done.stdout
+
+
+TESTS = """
+import pytest
+
+def test_one(kohort_broker, kohort_topic, kohort_group):
+    kohort_broker.produce(kohort_topic, "x")
+    assert kohort_broker.groups[kohort_group].state == "Dead"
+    assert kohort_broker.topics == [kohort_topic]
+    assert kohort_topic.startswith("test_one-") and kohort_group != kohort_topic
+
+@pytest.mark.kohort_topic(partitions=3, configs={"retention.ms": 7})
+def test_two(kohort_broker, kohort_topic):
+    assert kohort_broker.topics == [kohort_topic]
+    assert len(kohort_broker.ask("topic_ends", kohort_topic)) == 3
+
+def test_three(kohort_broker, kohort_group):
+    assert kohort_broker.topics == []
+
+@pytest.mark.parametrize("word", ["a/b", "c d"])
+def test_four(kohort_topic, word):
+    assert kohort_topic
+
+def test_five(kohort_broker, kohort_topic, kohort_group):
+    kohort_broker.delete_topic(kohort_topic)
+    kohort_broker.stop()
+"""
+
+
+def test_each_test_gets_names_of_its_own(tmp_path):
+    assert "6 passed" in run(tmp_path, TESTS, "--strict-markers")
+
+
+def test_with_xdist(tmp_path):
+    assert "6 passed" in run(tmp_path, TESTS, "-n", "2", "--dist", "loadfile")
+
+
+def test_a_failure_shows_the_group(tmp_path):
+    text = """
+from tests.serve.talk import Talk
+from tests.testing.members import join
+
+def test_it(kohort_broker, kohort_topic, kohort_group):
+    with Talk(kohort_broker.bootstrap) as client:
+        join(client, kohort_group, topic=kohort_topic)
+        assert kohort_broker.groups[kohort_group].state == "Empty"
+
+def test_passes(kohort_group):
+    pass
+
+def test_that_stops_it(kohort_broker, kohort_group):
+    kohort_broker.stop()
+    assert False
+"""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
+    out = run(tmp_path, text, "-o", f"pythonpath={root}")
+    assert "2 failed, 1 passed" in out
+    assert "- Kohort -" in out
+    assert "group test_it-2: consumer Stable, epoch 2, 1 members" in out
+    assert "m (talk) at epoch 2: test_it-1 0" in out
+    assert "group test_passes" not in out
+
+
+def test_its_broker_is_what_a_conftest_says(tmp_path):
+    (tmp_path / "conftest.py").write_text("""
+import pytest
+
+@pytest.fixture(scope="session")
+def kohort_options():
+    return {"nodes": 2, "clock": "manual", "in_memory": True}
+""")
+    text = """
+def test_it(kohort_broker):
+    assert kohort_broker.nodes == 2
+    now = kohort_broker.clock.now_ms
+    kohort_broker.clock.advance(1)
+    assert kohort_broker.clock.now_ms == now + 1000
+"""
+    assert "1 passed" in run(tmp_path, text)
+
+
+def test_it_is_light_where_it_is_not_used(tmp_path):
+    """Everybody who has Kohort installed loads it with each run of pytest."""
+    text = """
+import sys
+
+def test_it():
+    ours = sorted(name for name in sys.modules if name.partition(".")[0] == "kohort")
+    assert ours == ["kohort", "kohort.testing", "kohort.testing.names", "kohort.testing.plugin"]
+"""
+    assert "1 passed" in run(tmp_path, text)
+
+
+@pytest.mark.skipif(find_spec("pytest_asyncio") is None, reason="pytest-asyncio is not there")
+def test_with_pytest_asyncio(tmp_path):
+    text = """
+import asyncio
+
+async def test_it(kohort_broker, kohort_topic, kohort_group):
+    kohort_broker.produce(kohort_topic, "x")
+    group = kohort_broker.groups[kohort_group]
+    assert await asyncio.to_thread(group.wait, "Dead") is None
+"""
+    assert "1 passed" in run(tmp_path, text, "-o", "asyncio_mode=auto")
+
+
+def test_a_loop_of_the_test_is_not_disturbed(tmp_path):
+    text = """
+import asyncio
+import kohort
+
+def test_it(kohort_broker, kohort_topic, kohort_group):
+    async def whole():
+        async with kohort.AdminClient(kohort_broker.bootstrap) as admin:
+            found = await admin.list_topics()
+            group = kohort_broker.groups[kohort_group]
+            return [one.name for one in found], await asyncio.to_thread(group.wait, "Dead")
+
+    assert asyncio.run(whole()) == ([kohort_topic], None)
+"""
+    assert "1 passed" in run(tmp_path, text)

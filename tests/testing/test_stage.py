@@ -1,0 +1,111 @@
+"""A broker under test inside its own loop."""
+
+import asyncio
+import logging
+
+import pytest
+
+from kohort.errors import KohortError
+from kohort.testing.stage import LINES_MAX, Plan, Stage, observer
+
+
+def plan(**different):
+    settings = {"offsets.topic.num.partitions": "2"}
+    usual = {
+        "settings": settings,
+        "data_dir": None,
+        "nodes": 1,
+        "port": 0,
+        "clock": "manual",
+        "begin_ms": 1_000,
+        "moved_ms": 0,
+        "synced": False,
+    }
+    return Plan(**{**usual, **different})
+
+
+def staged(play, **different):
+    async def whole():
+        stage = Stage(plan(**different), observer([]))
+        bootstrap = await stage.start()
+        try:
+            return await play(stage, bootstrap)
+        finally:
+            await stage.stop()
+
+    return asyncio.run(whole())
+
+
+def test_it_starts_where_the_plan_says():
+    async def play(stage, bootstrap):
+        await stage.advance(500)
+        return bootstrap, await stage.time_ms()
+
+    bootstrap, now = staged(play)
+    assert now == 1_500
+    port = int(bootstrap.rpartition(":")[2])
+    again, _ = staged(play, port=port)
+    assert again == bootstrap
+
+
+def test_without_faults_nobody_is_asked():
+    async def play(stage, _bootstrap):
+        from kohort.testing.gate import Fault
+
+        doors = [stage._broker.door(index) for index in range(2)]
+        assert [one.gate for one in doors] == [None, None]
+        await stage.add_fault(1, Fault("drop", 3, None))
+        await stage.add_fault(2, Fault("drop", 3, None))
+        assert all(one.gate is not None for one in doors)
+        await stage.clear_fault(1)
+        await stage.clear_fault(1)
+        assert all(one.gate is not None for one in doors)
+        await stage.clear_fault(2)
+        assert [one.gate for one in doors] == [None, None]
+        assert await stage.hits(2) == 0
+        assert await stage.hits(99) == 0
+
+    staged(play, nodes=2)
+
+
+def test_abandoned_logs_are_whole(tmp_path):
+    async def life():
+        stage = Stage(plan(data_dir=str(tmp_path)), observer([]))
+        await stage.start()
+        await stage.abandon()
+        await stage.abandon()
+
+    asyncio.run(life())
+    lines = []
+
+    async def again():
+        stage = Stage(plan(data_dir=str(tmp_path)), observer(lines))
+        await stage.start()
+        await stage.stop()
+
+    asyncio.run(again())
+    assert not any("WARNING" in line for line in lines)
+
+
+def test_a_disk_that_is_not_there():
+    async def play(stage, _bootstrap):
+        await stage.fill_disk(full=True)
+
+    with pytest.raises(KohortError, match="a broker in memory has no disk"):
+        staged(play)
+
+
+def test_lines_are_kept_and_passed_on(caplog):
+    lines = []
+    log = observer(lines)
+    with caplog.at_level(logging.WARNING, "kohort"):
+        log.info("one\ntwo")
+        log.warning("three")
+    assert [line.partition(" INFO ")[2] or line.partition(" WARNING ")[2] for line in lines] == [
+        "one\\x0atwo",
+        "three",
+    ]
+    assert [one.message for one in caplog.records] == ["three"]
+    for _ in range(LINES_MAX + 5):
+        log.info("more")
+    assert len(lines) == LINES_MAX
