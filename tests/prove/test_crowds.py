@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from tests.serve.talk import Served, frame, serving
+from tests.waiting import eventually
 
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -126,8 +127,8 @@ def slow_senders(count: int, seconds: int) -> None:
         print(f"{count} clients that send a byte a second, for {seconds} s; {honest.told()}")
 
 
-def deaf_readers(count: int) -> None:
-    """Each asks for a megabyte again and again, and reads nothing."""
+def deaf_readers(count: int, *, until_closed: bool = False) -> None:
+    """Each asks for megabytes again and again, and reads nothing."""
     with open_files(count), serving("--in-memory") as broker, ExitStack() as stack:
         honest = AtWork(broker)
         with broker.talk() as client:
@@ -144,6 +145,9 @@ def deaf_readers(count: int) -> None:
         most = broker.resident_mib()
         for client in clients[:3]:  # whoever begins to listen gets what was asked for
             assert len(client.answer()) > 0
+        if until_closed:
+            eventually(lambda: "has read nothing" in broker.errors, "the first of them is closed")
+            honest.work(20)
         assert most < before + DEAF_MIB + DEAF_MIB_EACH * count, most
         print(
             f"{count} clients that never read, 20 answers of 7 MiB each: "
@@ -152,7 +156,9 @@ def deaf_readers(count: int) -> None:
 
 
 def endless_requests(count: int) -> None:
-    """Each has announced a large request, sends a part of it, and then nothing."""
+    """Each has announced a large request, sends a part of it, and then nothing. A large request
+    that is sent at once is answered, if need be after the first of those were closed.
+    """
     with open_files(count), serving("--in-memory") as broker, ExitStack() as stack:
         honest = AtWork(broker)
         before = broker.resident_mib()
@@ -162,6 +168,9 @@ def endless_requests(count: int) -> None:
             honest.work()
         honest.work(20)
         needed = broker.resident_mib() - before
+        with broker.talk() as client:
+            client.create_topic("large")
+            assert client.produce("large", bytes(900_000)).error_code == 0
         print(f"{count} requests without an end: {needed:.0f} MiB; {honest.told()}")
 
 
@@ -187,7 +196,7 @@ def test_slow_senders():
 @pytest.mark.prove
 @pytest.mark.timeout(300)
 def test_readers_that_never_read():
-    deaf_readers(200)
+    deaf_readers(200, until_closed=True)
 
 
 @pytest.mark.prove
