@@ -11,7 +11,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "forget timer": (1, 2.0, "convergence"),
     "drop tombstone": (3, 2.0, "replayed"),
     "shard by index": (7, 2.0, "commits"),
-    "delete by name": (10, 2.0, "records"),
+    "delete by name": (10, 2.0, "reader"),
     "unchecked crc": (17, 2.0, "commits"),
     "producer id twice": (1, 2.0, "producer ids"),
 }
