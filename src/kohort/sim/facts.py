@@ -147,6 +147,13 @@ class Accepted(NamedTuple):
     at: int
 
 
+class NotTaken(NamedTuple):
+    """A heartbeat was answered with an error that says nothing of the member."""
+
+    group: str
+    member: str
+
+
 class Left(NamedTuple):
     """A member has told that it leaves, or has started over."""
 
@@ -196,6 +203,7 @@ Fact = (
     | ProducerIdGiven
     | Joined
     | Accepted
+    | NotTaken
     | Left
     | Expelled
     | MemberAtEnd
