@@ -74,7 +74,8 @@ def committed_end(member) -> int:
     """How many records of all partitions lie below what the member has committed."""
     ends = {}
     for note in member.notes("committed"):
-        ends.update(dict(note))
+        # librdkafka tells a negative offset of a partition with nothing new to commit.
+        ends.update({partition: offset for partition, offset in note if offset >= 0})
     return sum(ends.values())
 
 

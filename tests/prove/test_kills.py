@@ -10,7 +10,7 @@ from random import SystemRandom
 
 import pytest
 from tests.clients.crew import Crew
-from tests.prove.killing.campaign import killed_again_and_again
+from tests.prove.killing.campaign import Campaign, kill_again_and_again
 
 KILLS = int(os.environ.get("KOHORT_KILLS", "1000"))
 SEED = int(os.environ.get("KOHORT_KILLS_SEED", SystemRandom().getrandbits(32)))
@@ -26,10 +26,15 @@ def crew(tmp_path):
 @pytest.mark.clients
 def test_ten_kills(crew, tmp_path):
     groups = {"new": ["confluent-consumer"], "old": ["confluent-classic"]}
-    killed_again_and_again(crew, tmp_path, 10, 1, groups)
+    with Campaign(crew, tmp_path, 1, groups=groups) as campaign:
+        kill_again_and_again(campaign, 10)
+        campaign.end()
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(600 + 6 * KILLS)
 def test_many_kills(crew, tmp_path):
-    killed_again_and_again(crew, tmp_path, KILLS, SEED)
+    print(f"seed {SEED}, {KILLS} kills")
+    with Campaign(crew, tmp_path, SEED) as campaign:
+        kill_again_and_again(campaign, KILLS)
+        campaign.end()

@@ -7,12 +7,10 @@ the real thing, where one may be mounted.
 
 import resource
 import signal
-import subprocess
 import time
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from tests.serve.small_disk import small_file_system
 from tests.serve.talk import Talk, serving
 from tests.waiting import SOON_S
 
@@ -161,22 +159,6 @@ def test_no_room_at_the_start(tmp_path):
     ):
         pass
     assert "Traceback" not in str(raised.value)
-
-
-@contextmanager
-def small_file_system(directory: Path):
-    directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(directory)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except OSError as error:
-        pytest.skip(f"nothing can be mounted here: {error}")
-    if done.returncode:
-        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
-    try:
-        yield directory
-    finally:
-        subprocess.run(["umount", "-l", str(directory)], check=False)
 
 
 def test_a_full_file_system(tmp_path):

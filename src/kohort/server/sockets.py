@@ -15,6 +15,7 @@ from kohort.terms import Millis
 log = logging.getLogger("kohort")
 
 SLOW_FRAME_SECONDS = 30
+DEAF_SECONDS = 30
 
 
 class Host(Protocol):
@@ -82,10 +83,15 @@ class Sockets:
                 protocol.close_if_silent_since(limit)
 
     def close_slow(self, now: float) -> None:
-        """Close connections whose large request does not end while others wait for its room."""
+        """Close connections whose large request does not end while others wait for its room, and
+        those that do not take their answers while others get less because of it.
+        """
         if self.starved:
             for protocol in list(self._protocols):
                 protocol.close_if_slow(now)
+        if self.memory.answers.left <= 0:
+            for protocol in list(self._protocols):
+                protocol.close_if_deaf(now)
 
     def drop_all(self, node: int | None = None) -> None:
         """Cut all connections, or all of one node."""
@@ -106,6 +112,8 @@ class ClientProtocol(asyncio.Protocol):
         self._heard = 0.0
         self._unsent = 0
         self._slow_since: float | None = None
+        self._deaf_since: float | None = None
+        self._deaf_bytes = 0  # left to send when it was looked at last
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)
@@ -197,6 +205,7 @@ class ClientProtocol(asyncio.Protocol):
         if self._connection is not None and self._transport is not None:
             self._count_unsent(self._transport.get_write_buffer_size())
             self._connection.unread = False
+            self._deaf_since = None
             self.go_on(self._host.now())
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio names it)
@@ -228,6 +237,27 @@ class ClientProtocol(asyncio.Protocol):
                 " and others wait for its room (queued.max.request.bytes)",
                 connection.host,
                 SLOW_FRAME_SECONDS,
+            )
+            self.drop()
+
+    def close_if_deaf(self, now: float) -> None:
+        """Close it when it has taken nothing of its answers for too long. A paused consumer of a
+        stock client reads its socket all the same.
+        """
+        connection, transport = self._connection, self._transport
+        if connection is None or transport is None or not connection.unread:
+            self._deaf_since = None
+            return
+        unsent = transport.get_write_buffer_size()
+        if self._deaf_since is None or unsent < self._deaf_bytes:
+            self._deaf_since, self._deaf_bytes = now, unsent
+        elif now - self._deaf_since > DEAF_SECONDS:
+            log.warning(
+                "connection from %s closed: it has read nothing of %s bytes for %s s,"
+                " and others get less meanwhile (queued.max.response.bytes)",
+                connection.host,
+                unsent,
+                DEAF_SECONDS,
             )
             self.drop()
 

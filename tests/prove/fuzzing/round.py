@@ -10,12 +10,12 @@ from tests.prove.fuzzing.honest import MARK, SILENCE_MS, Honest
 from tests.prove.fuzzing.replayed import compare_with_replay
 from tests.serve.hostile import TEXTS, requests, stream
 from tests.server.desk import Desk
-from tests.storage.disk import MemoryFiles
 from tests.world import Client
 
 from kohort.errors import WireError
 from kohort.server.connection import Connection
 from kohort.server.door import Door
+from kohort.sim.disk import MemoryFiles
 from kohort.terms import Millis
 
 FRAMES = 20_000  # of a round

@@ -5,9 +5,10 @@ import traceback
 from random import Random
 
 from confluent_kafka import KafkaException
+from kafka.errors import KafkaError
 from tests.prove.killing.journal import Journal
 
-LOST = (KafkaException, OSError, EOFError)
+LOST = (KafkaException, KafkaError, OSError, EOFError)
 """What a client is told when the broker is away."""
 
 END_SECONDS = 180.0
@@ -50,7 +51,7 @@ class Actor:
             try:
                 self.act()
             except LOST as error:
-                self.say(f"{error}")
+                self.say(f"{error!r}")
                 self.ending.wait(0.05)
             except BaseException:  # noqa: BLE001  (told by the test's own thread)
                 self.failure = traceback.format_exc()

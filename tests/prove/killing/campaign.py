@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from tests.clients.crew import Crew, create_topic, numbers_read, settled
 from tests.prove.killing.groups import Keepers, Lives
@@ -29,7 +29,7 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "500",
-    "group.initial.rebalance.delay.ms": "300",
+    "group.initial.rebalance.delay.ms": "100",
     "offsets.topic.num.partitions": "2",
     # A segment is closed every half second, and cleaned at once; the broker looks after its logs
     # four times within the time after which it closes a silent connection.
@@ -48,15 +48,31 @@ GROUPS = {
 
 
 class Campaign:
-    """Everybody at work on one broker, and what was promised to them."""
+    """Everybody at work on one broker, and what was promised to them. In a `with` block; its seed,
+    the last operations and the log are told when it fails.
+    """
 
     def __init__(
-        self, crew: Crew, directory: Path, seed: int, groups: dict[str, list[str]]
+        self,
+        crew: Crew,
+        directory: Path,
+        seed: int,
+        *,
+        groups: dict[str, list[str]] = GROUPS,
+        lives: int = 2,
+        pause: tuple[float, float] = (3, 6),
+        data: Path | None = None,
+        never: tuple[str, ...] = ("Traceback", " ERROR ", "a shard has failed"),
     ) -> None:
+        """`pause` has the seconds between two changes of the members, and `never` what the broker
+        must not write.
+        """
         self.random = Random(seed)
         self.journal = Journal()
-        self.victim = Victim(directory, SETTINGS)
+        self.victim = Victim(directory, SETTINGS, data)
         self.struck: Counter[str] = Counter()
+        self._seed = seed
+        self._never = never
         self.victim.start()
         where = self.victim.bootstrap
         create_topic(where, "t", PARTITIONS)
@@ -65,50 +81,60 @@ class Campaign:
         self.topics = Topics(seed, where, self.journal)
         self.keepers = Keepers(seed, where, self.journal, "t", PARTITIONS)
         names = ["t", *self.topics.names]
-        self.lives = [Lives(number, seed, where, self.journal, names) for number in range(2)]
-        self.churn = Churn(seed, crew, where, self.journal, topic="t", groups=groups)
+        self.lives = [Lives(number, seed, where, self.journal, names) for number in range(lives)]
+        self.churn = Churn(seed, crew, where, self.journal, topic="t", groups=groups, pause=pause)
         self.actors = [
             *(self.writer, self.committer, self.topics, self.keepers),
             *(*self.lives, self.churn),
         ]
 
-    def run(self, kills: int) -> None:
-        begin = time.monotonic()
+    def __enter__(self) -> Self:
         for actor in self.actors:
             actor.start()
-        while self.struck.total() < kills:
-            self._kill_once(kills - self.struck.total())
-            done = self.struck.total()
-            if done % 50 == 0 or done == kills:
-                minutes = (time.monotonic() - begin) / 60
-                self._tell(f"{done} of {kills} kills in {minutes:.1f} min: {dict(self.struck)}")
-        self._end()
-        self._tell(f"{kills} kills: {self.journal.summary()}")
-        self._tell(f"the broker has warned of {self.victim.warnings()}")
+        return self
 
-    def _tell(self, text: str) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            print(self.journal)
+            print(self.victim.lines())
+            print(f"seed {self._seed}, {dict(self.struck)}", flush=True)
+        for actor in self.actors:
+            actor.ending.set()
+        self.victim.end()
+
+    def tell(self, text: str) -> None:
         self.journal.say("campaign", text)
         print(text, flush=True)
 
-    def _kill_once(self, left: int) -> None:
-        kind = strike(self.random, self.victim)
-        self.struck[kind] += 1
-        self.journal.say("campaign", f"kill at {kind}")
-        promised: Any = self.churn.promised(), dict(self.committer.last)
-        for _ in range(min(left - 1, self.random.choice([0, 0, 0, 1, 2]))):
-            strike_start(self.random, self.victim)
-            self.struck["start"] += 1
-            self.journal.say("campaign", "kill at start")
-        self.victim.start()
+    def promised(self) -> tuple[Any, Any]:
+        """What `compare` must find: ask while the broker is away."""
+        return self.churn.promised(), dict(self.committer.last)
+
+    def compare(self, promised: tuple[Any, Any]) -> None:
+        """Compare what the broker has with what it had promised, and look at everybody."""
         self.journal.say("campaign", "ready again")
         self.churn.compare(promised[0])
         self.committer.compare(promised[1])
-        self.victim.check_log()
+        self.victim.check_log(*self._never)
+        self.check()
+
+    def check(self) -> None:
         for actor in self.actors:
             actor.check()
 
-    def _end(self) -> None:
-        """No more kills: all come to rest, and are compared with the broker after a last one."""
+    def goes_on(self) -> None:
+        """Wait until something new has been acknowledged to everybody."""
+        before = self.journal.counts.copy()
+        for what in ("records", "long commits", "commits by keeper", "topics made", "joins"):
+
+            def more(what: str = what) -> bool:
+                self.check()
+                return self.journal.counts[what] > before[what]
+
+            eventually(more, f"more than {before[what]} {what}")
+
+    def end(self) -> None:
+        """No more faults: all come to rest, and are compared with the broker after a last kill."""
         for actor in self.actors:
             actor.end()
         for group, members in self.churn.members.items():
@@ -132,7 +158,51 @@ class Campaign:
                 groups.compare(group)
         for lives in self.lives:
             lives.join_all(PARTITIONS, eventually)
-        self.victim.check_log()
+        self.victim.check_log(*self._never)
+        self.tell(self.journal.summary())
+        self.tell(f"the broker has warned of {self.victim.warnings()}")
+
+
+def kill_again_and_again(campaign: Campaign, kills: int) -> None:
+    begin, told = time.monotonic(), 0
+    struck = campaign.struck
+    while (done := struck.total()) < kills:
+        _kill_once(campaign, kills - done)
+        if struck.total() >= min(told + 50, kills):
+            told = struck.total()
+            minutes = (time.monotonic() - begin) / 60
+            campaign.tell(f"{told} of {kills} kills in {minutes:.1f} min: {dict(struck)}")
+
+
+def _kill_once(campaign: Campaign, left: int) -> None:
+    """Kill the broker that runs, and perhaps the next ones before they are ready."""
+    kind = strike(campaign.random, campaign.victim)
+    campaign.struck[kind] += 1
+    campaign.journal.say("campaign", f"kill at {kind}")
+    promised = campaign.promised()
+    for _ in range(min(left - 1, campaign.random.choice([0, 0, 0, 1, 2]))):
+        strike_start(campaign.random, campaign.victim)
+        campaign.struck["start"] += 1
+        campaign.journal.say("campaign", "kill at start")
+    campaign.victim.start()
+    campaign.compare(promised)
+
+
+def restart_now_and_then(campaign: Campaign, seconds: float, restarts: int) -> None:
+    """Let everybody work for so long; restart the broker that many times, killed or stopped."""
+    for number in range(restarts):
+        time.sleep(seconds / (restarts + 1))
+        if number % 2:
+            campaign.journal.say("campaign", "stop")
+            campaign.victim.stop()
+        else:
+            campaign.journal.say("campaign", "kill")
+            campaign.victim.kill()
+        promised = campaign.promised()
+        campaign.victim.start()
+        campaign.compare(promised)
+        campaign.tell(f"restart {number + 1} of {restarts}: {campaign.journal.summary()}")
+    time.sleep(seconds / (restarts + 1))
 
 
 def stored(client: Talk, name: str, partitions: int) -> int:
@@ -141,22 +211,3 @@ def stored(client: Talk, name: str, partitions: int) -> int:
     topic = ListOffsetsTopic(name=name, partitions=wanted)
     answer = client.ask(ListOffsetsRequest(replica_id=-1, topics=[topic]), 7)
     return sum(one.offset for one in answer.topics[0].partitions)
-
-
-def killed_again_and_again(
-    crew: Crew, directory: Path, kills: int, seed: int, groups: dict[str, list[str]] = GROUPS
-) -> None:
-    """Run a campaign. Its seed, its last operations and the log are told when it fails."""
-    print(f"seed {seed}, {kills} kills")
-    campaign = Campaign(crew, directory, seed, groups)
-    try:
-        campaign.run(kills)
-    except BaseException:
-        print(campaign.journal)
-        print(campaign.victim.lines())
-        print(f"seed {seed}, {dict(campaign.struck)}")
-        raise
-    finally:
-        for actor in campaign.actors:
-            actor.ending.set()
-        campaign.victim.end()
