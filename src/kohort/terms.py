@@ -2,7 +2,7 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from enum import StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 GroupId = NewType("GroupId", str)
 MemberId = NewType("MemberId", str)
@@ -12,6 +12,16 @@ PartitionIndex = NewType("PartitionIndex", int)  # names a partition; never a pl
 TopicId = NewType("TopicId", bytes)  # 16 raw bytes, as on the wire
 
 NO_TOPIC_ID = TopicId(bytes(16))
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}"
 
 
 class GroupType(StrEnum):

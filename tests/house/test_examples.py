@@ -9,18 +9,21 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.testing.test_plugin import PLUGIN
 from tests.waiting import SOON_S
 
 from kohort.testing import Broker
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PARTS = {"demo_parts.py"}  # programs that another example starts
+PARTS = {"demo_parts.py", "billing.py"}  # what another example uses
+TESTS = {"test_billing.py"}  # they are run by pytest
 LEFT = {"demo.py": ["kohort-demo"]}  # what an example says that it leaves
 BY_JAVA = re.compile("hsperfdata_|liblz4|snappy-|libzstd|blockmgr|spark-")
 WORDS = {
     "admin.py": "created orders with 3 partitions",
     "broker.py": "read after the kill: hello",
     "demo.py": "Every check held.",
+    "test_billing.py": "7 passed",
 }
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
@@ -56,8 +59,9 @@ def run(
     temporary: Path, name: str, *arguments: str, here: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """The example in a process group of its own, which is empty when it has ended."""
+    tests = ["-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, *PLUGIN]
     with subprocess.Popen(
-        [sys.executable, str(EXAMPLES / name), *arguments],
+        [sys.executable, *(tests if name in TESTS else ()), str(EXAMPLES / name), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

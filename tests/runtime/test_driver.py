@@ -342,3 +342,23 @@ def test_a_machine_whose_log_is_lost_while_it_is_read_never_serves() -> None:
     assert not desk.driver.load_some(NOW)
     assert (desk.driver.condition, desk.driver.wake_at()) == (Condition.FAILED, None)
     assert desk.ask() == "NOT_COORDINATOR"
+
+
+def test_a_coordinator_that_resigns_knows_what_its_log_says() -> None:
+    """Who waits is told to look elsewhere, and who has written is answered once that is durable."""
+    desk = Desk()
+    written = call(Ask(Add("a", 1)))
+    desk.turn(written, sync=False)
+    waiting = call(Ask())
+    desk.driver.submit(waiting)
+    before = desk.machine
+    desk.driver.resign("another node has it")
+    assert desk.driver.condition is Condition.LOADING
+    while desk.driver.load_some(NOW, 10):
+        pass
+    desk.turn()
+
+    assert desk.machine is not before
+    assert written.token.answer == {}
+    assert waiting.token.answer == ErrorCode.NOT_COORDINATOR.name
+    assert desk.ask() == {"a": 1}

@@ -100,15 +100,19 @@ class Story:
 
     def tell(self, line: str) -> list[str]:
         """Carry out a command and say what came of it."""
-        command, *words = line.split()
-        fields = dict(word.split("=", 1) for word in words if "=" in word)
-        plain = [word for word in words if "=" not in word]
-        says = _COMMANDS[command](self, plain, fields)
-        desk = self.desk if command not in ("broker", "topic") else self._desk
+        says = self.carry_out(line)
+        desk = self.desk if line.split(maxsplit=1)[0] not in ("broker", "topic") else self._desk
         written = [] if desk is None else desk.log[self._told :]
         self._told += len(written)
         records = [self._record(one) for one in written]
         return records + list(says) + self.classic.released()
+
+    def carry_out(self, line: str) -> list[str]:
+        """Carry out a command and say what its answer is."""
+        command, *words = line.split()
+        fields = dict(word.split("=", 1) for word in words if "=" in word)
+        plain = [word for word in words if "=" not in word]
+        return list(_COMMANDS[command](self, plain, fields))
 
     # -- commands
 

@@ -230,3 +230,36 @@ def test_who_has_not_proved_who_he_is_may_ask_for_versions_only():
     desk.settle()
     assert "ListGroups before authentication" in str(desk.connections[0].error)
     assert desk.ask(ListGroupsRequest(), 5, node=1).error_code == 0
+
+
+def test_a_gate_is_asked_about_each_request_and_may_keep_it():
+    """Also about those that would be answered from memory."""
+    desk = Desk()
+    desk.create("orders")
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=desk.ask(beat, 1).member_epoch
+    )
+    for _ in range(3):
+        assert desk.ask(beat, 1).error_code == 0
+    asked = []
+
+    class Gate:
+        def take(self, node, connection, call, go):
+            asked.append((node.id, call.version, call.client.id))
+            if len(asked) < 3:
+                go(call, desk.now)
+
+    desk.doors[0].gate = Gate()
+    assert [desk.ask(beat, 1).error_code for _ in range(2)] == [0, 0]
+    kept = desk.send(beat, 1)
+    desk.settle()
+    assert kept.answer is None
+    assert asked == [(desk.config.node_id, 1, "desk")] * 3

@@ -1,9 +1,12 @@
 """Which partition has a group, and which node has the partition."""
 
 import pytest
+from tests.observer import Told
 
 from kohort.java import text_hash
-from kohort.server.placement import coordinator_partition
+from kohort.server.catalog import Catalog, MemoryStore, Topic
+from kohort.server.placement import Endpoint, Placement, coordinator_partition
+from kohort.terms import TopicId
 
 SMALLEST = "polygenelubricants"  # its hash has no absolute value
 
@@ -25,3 +28,43 @@ def test_a_group_lives_where_kafka_looks_for_it(group_id, partitions, partition)
 
 def test_the_smallest_hash_is_counted_as_zero():
     assert text_hash(SMALLEST) == -(2**31)
+
+
+def placed(nodes):
+    catalog = Catalog(MemoryStore(), lambda: "c", Told())
+    topic = Topic("t", TopicId(b"t" * 16), 6, 2)
+    catalog.create(topic)
+    brokers = [Endpoint(10 + index, "h", 9092 + index) for index in range(nodes)]
+    return Placement(catalog, brokers), topic
+
+
+def test_what_a_node_that_leaves_has_led_goes_to_others_and_comes_back():
+    placement, topic = placed(3)
+    planned = [placement.replicas(topic, index) for index in range(6)]
+    assert [one[0] for one in planned] == [placement.leader(topic, index) for index in range(6)]
+    placement.leave(11)
+    assert [one.id for one in placement.brokers] == [10, 12]
+    for index, before in enumerate(planned):
+        now = placement.replicas(topic, index)
+        assert now == [one for one in before if one != 11]
+        assert placement.leader(topic, index) == now[0]
+    placement.leave(10)
+    assert {placement.leader(topic, index) for index in range(6)} == {12}
+    assert placement.controller_id == 12
+    placement.join(11)
+    placement.join(10)
+    assert [one.id for one in placement.brokers] == [10, 11, 12]
+    assert [placement.replicas(topic, index) for index in range(6)] == planned
+
+
+def test_a_partition_that_was_given_to_a_node_stays_there_while_it_serves():
+    placement, topic = placed(3)
+    planned = placement.replicas(topic, 0)
+    (other,) = {10, 11, 12} - set(planned)
+    placement.move(topic, 0, other)
+    assert placement.replicas(topic, 0) == [other, *planned]
+    placement.leave(other)
+    assert placement.leader(topic, 0) == planned[0]
+    placement.join(other)
+    assert placement.leader(topic, 0) == other
+    assert placement.leader(topic, 1) == topic.leader(1, [10, 11, 12])

@@ -54,6 +54,9 @@ def test_a_group_with_a_member(broker, client, group):
     described = group.wait(state="Stable", members=1)
     assert (described.state, described.group_epoch) == ("Stable", 2)
     assert group.wait(GroupState.STABLE) == described
+    assert group.is_now("stable", members=1)
+    assert not group.is_now("Stable", members=2)
+    assert group.is_now(where=lambda one: one.group_epoch == 2)
     assert group.owners == {TopicPartition("t", 0): "m", TopicPartition("t", 1): "m"}
     assert [one.client_id for one in group.members] == ["talk"]
     assert dict(group.history()[-1].owners) == {"m": {"t": (0, 1)}}

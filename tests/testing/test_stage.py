@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from kohort.errors import KohortError
+from kohort.testing.disk import RealDisk
 from kohort.testing.stage import LINES_MAX, Plan, Stage, observer
 
 
@@ -19,14 +20,13 @@ def plan(**different):
         "clock": "manual",
         "begin_ms": 1_000,
         "moved_ms": 0,
-        "synced": False,
     }
     return Plan(**{**usual, **different})
 
 
 def staged(play, **different):
     async def whole():
-        stage = Stage(plan(**different), observer([]))
+        stage = Stage(plan(**different), observer([]), RealDisk(synced=False))
         bootstrap = await stage.start()
         try:
             return await play(stage, bootstrap)
@@ -70,7 +70,7 @@ def test_without_faults_nobody_is_asked():
 
 def test_abandoned_logs_are_whole(tmp_path):
     async def life():
-        stage = Stage(plan(data_dir=str(tmp_path)), observer([]))
+        stage = Stage(plan(data_dir=str(tmp_path)), observer([]), RealDisk(synced=False))
         await stage.start()
         await stage.abandon()
         await stage.abandon()
@@ -79,7 +79,7 @@ def test_abandoned_logs_are_whole(tmp_path):
     lines = []
 
     async def again():
-        stage = Stage(plan(data_dir=str(tmp_path)), observer(lines))
+        stage = Stage(plan(data_dir=str(tmp_path)), observer(lines), RealDisk(synced=False))
         await stage.start()
         await stage.stop()
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders, list_offsets
-from kohort.client.admin.views import TopicPartition
 from kohort.client.cluster import Cluster, Node
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
+from kohort.terms import TopicPartition
 from kohort.wire.batch import PREFIX_SIZE, BatchHeader, check, peek, records
 from kohort.wire.messages.fetch import (
     FetchPartition,

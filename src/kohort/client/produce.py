@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
-from kohort.client.admin.views import Outcomes, TopicPartition
+from kohort.client.admin.views import Outcomes
 from kohort.client.cluster import Cluster, Node
 from kohort.errors import ApiError, api_error
+from kohort.terms import TopicPartition
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import (
     PartitionProduceData,

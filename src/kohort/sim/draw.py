@@ -21,7 +21,7 @@ FAULTS = {  # how many runs of ten have it
     "failing sync": 2,
     "refusing path": 3,
     "full disk": 2,
-    "immovable folder": 2,
+    "immovable folder": 4,
     "bit flip": 2,
     "roll": 6,
     "slow network": 4,

@@ -10,11 +10,13 @@ from dataclasses import replace
 from random import Random
 
 from kohort.errors import KohortError
+from kohort.sim.actors.admin import NAMES
 from kohort.sim.process import HOST, PORT
 from kohort.sim.world import World
 from kohort.storage.segments import SegmentLog
 
 OPERATIONS = ("open", "read", "write", "truncate", "sync", "rename", "unlink", "sync_directory")
+CHANGING = tuple(f"/data/{name}-" for name in NAMES)
 ERRORS = (errno.EIO, errno.EACCES, errno.ENOSPC)
 
 Fault = Callable[[World, Random], Awaitable[None]]
@@ -105,10 +107,13 @@ async def immovable_folder(world: World, random: Random) -> None:
     """A folder cannot be renamed, as a mount point cannot."""
     disk = world.disk
     folders = [path for path in disk.directories if path.count("/") == 2]
+    changing = [path for path in folders if path.startswith(CHANGING)]  # those that may be deleted
+    if changing and random.random() < 0.8:
+        folders = changing
     if folders:
         path = random.choice(folders)
         disk.immovable[path] = errno.EBUSY
-        await world.pause(random.uniform(1000, 60_000))
+        await world.pause(random.uniform(10_000, 90_000))
         disk.immovable.pop(path, None)
 
 

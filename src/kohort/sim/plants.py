@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kohort.coordinator.consumer import fencing, reconcile
-from kohort.server import catalog, cluster, durability, placement
+from kohort.server import catalog, cluster, durability, partition_table, placement
 from kohort.storage import compaction, directory
 from kohort.wire import batch as batches
 
@@ -109,7 +109,13 @@ def delete_by_name() -> Iterator[None]:
         finally:
             del self.topic_id
 
-    with _instead(directory.LogDirectory, "delete", by_name):
+    def everything(_self: Any, topic: Any) -> list[int]:
+        return list(range(topic.partitions))
+
+    with (
+        _instead(directory.LogDirectory, "delete", by_name),
+        _instead(partition_table.PartitionTable, "_leaving", everything),
+    ):
         yield
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kohort.client.admin import groups, offsets, topics
 from kohort.client.admin.rounds import settle
-from kohort.client.admin.views import GroupDescription, NewTopic, TopicPartition
+from kohort.client.admin.views import GroupDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
 from kohort.client.connection import Address
 from kohort.client.fetch import BY_NAME
@@ -16,7 +16,7 @@ from kohort.client.produce import append, partition_of
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.records import codec
 from kohort.server.placement import coordinator_partition
-from kohort.terms import GroupType, TopicId
+from kohort.terms import GroupType, TopicId, TopicPartition
 from kohort.testing.gate import OWN_CLIENT_ID
 from kohort.testing.history import GroupRecord, group_of
 from kohort.testing.records import Record, from_wire

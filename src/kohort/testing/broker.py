@@ -16,7 +16,7 @@ from kohort.testing.asking import Asker
 from kohort.testing.clock import Kind
 from kohort.testing.faults import Faults
 from kohort.testing.groups import LOOK_S, WAIT_S, Groups, WaitTimeoutError
-from kohort.testing.hosts import Host, ProcessHost, ThreadHost
+from kohort.testing.hosts import IN_MEMORY, Host, ProcessHost, ThreadHost
 from kohort.testing.loop import LoopThread
 from kohort.testing.records import Content, Record, content
 from kohort.testing.stage import Plan
@@ -29,6 +29,8 @@ _SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "100",
+    # A rebalance of KIP-848 takes some heartbeats of those whom it concerns.
+    "group.consumer.heartbeat.interval.ms": "100",
     # A log is a folder with files. Fifty of them take longer to make than most tests.
     "offsets.topic.num.partitions": "4",
 }
@@ -109,8 +111,9 @@ class Broker:
     Args:
         settings: Kafka's configuration names to values, on top of some that suit tests (sessions
             may be short, the first rebalance does not wait).
-        data_dir: the directory of the log, which is kept; None makes one that `close` removes.
-        in_memory: keep nothing on the disk. A restart then starts empty.
+        data_dir: the directory of the log, which is kept. None keeps the log until `close`: in
+            memory for a thread, in a directory of its own for a process.
+        in_memory: keep nothing at all. A restart then starts empty.
         nodes: how many nodes of one cluster, each on a port of its own.
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
         process: live in a process of its own.
@@ -152,7 +155,7 @@ class Broker:
         self.clock = ClockHandle(self)
         self._clock_kind = clock
         self._begin_ms = 0
-        self._own_dir = data_dir is None and not in_memory
+        self._own_dir = process and data_dir is None and not in_memory
         self.data_dir = data_dir
         self._port = 0
         self._loop: LoopThread | None = None
@@ -190,13 +193,12 @@ class Broker:
         self._begin_ms = self._begin_ms or int(time.time() * 1000)
         plan = Plan(
             settings=self.settings,
-            data_dir=None if self.data_dir is None else str(self.data_dir),
+            data_dir=self._where(),
             nodes=self.nodes,
             port=self._port,
             clock=self._clock_kind,
             begin_ms=self._begin_ms,
             moved_ms=self.moved_ms,
-            synced=self.process,
         )
         try:
             self.bootstrap = self._host.start(plan)
@@ -359,6 +361,11 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _where(self) -> str | None:
+        if self.in_memory:
+            return None
+        return IN_MEMORY if self.data_dir is None else str(self.data_dir)
 
     def _end_with_interpreter(self) -> None:
         """Nobody has closed it."""

@@ -11,13 +11,14 @@ from typing import Any
 
 from kohort.errors import KohortError
 from kohort.server.lines import OneLine
+from kohort.testing.disk import RealDisk
 from kohort.testing.stage import Plan, Stage
 
 
 async def serve(pipe: "Connection[Any, Any]") -> None:
     """Serve until the end. The first answer is the addresses, or why there are none."""
     plan: Plan = pipe.recv()
-    stage = Stage(plan, logging.getLogger("kohort"))
+    stage = Stage(plan, logging.getLogger("kohort"), RealDisk(synced=True))
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from kohort.client.admin.views import GroupDescription, MemberDescription, TopicPartition
+from kohort.client.admin.views import GroupDescription, MemberDescription
 from kohort.errors import ApiError, KohortError
-from kohort.terms import GroupState
+from kohort.terms import GroupState, TopicPartition
 from kohort.testing.history import (
     Commit,
     GroupRecord,
@@ -84,6 +84,18 @@ class GroupHandle:
         ends = self._broker.ask("ends", list(committed), "latest")
         return {place: ends[place] - offset for place, offset in committed.items()}
 
+    def is_now(
+        self,
+        state: Wanted | None = None,
+        members: int | None = None,
+        *,
+        where: Callable[[GroupDescription], bool] | None = None,
+    ) -> bool:
+        """Whether the group is in this state, has so many members, and `where` holds of its
+        description, all at one moment.
+        """
+        return _is(self.describe(), state, members, where)
+
     def wait(
         self,
         state: Wanted | None = None,
@@ -92,22 +104,15 @@ class GroupHandle:
         where: Callable[[GroupDescription], bool] | None = None,
         timeout: float = WAIT_S,
     ) -> GroupDescription | None:
-        """Wait until the group is in this state, has so many members, and `where` holds of its
-        description. Returns it; None for a group that is gone, when `Dead` was waited for.
+        """Wait until all that `is_now` would say. Returns the description; None for a group that is
+        gone, when `Dead` was waited for.
 
         Raises WaitTimeoutError with what the group looks like, after `timeout` seconds.
         """
-        wanted = None if state is None else str(state).lower()
         deadline = time.monotonic() + timeout
         while True:
             found = self.describe()
-            now = GroupState.DEAD if found is None else found.state
-            count = 0 if found is None else len(found.members)
-            if (
-                wanted in (None, now.lower())
-                and members in (None, count)
-                and (where is None or (found is not None and where(found)))
-            ):
+            if _is(found, state, members, where):
                 return found
             if time.monotonic() > deadline:
                 text = ", ".join(
@@ -221,6 +226,21 @@ class GroupHandle:
 
     def _late(self, what: str, seconds: float) -> WaitTimeoutError:
         return WaitTimeoutError(f"not within {seconds:g} s: {what}\n{self}")
+
+
+def _is(
+    found: GroupDescription | None,
+    state: Wanted | None,
+    members: int | None,
+    where: Callable[[GroupDescription], bool] | None,
+) -> bool:
+    now = GroupState.DEAD if found is None else found.state
+    count = 0 if found is None else len(found.members)
+    return (
+        (state is None or str(state).lower() == now.lower())
+        and members in (None, count)
+        and (where is None or (found is not None and where(found)))
+    )
 
 
 def _owned(member: MemberDescription) -> str:

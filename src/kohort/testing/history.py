@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.client.admin.views import Assignment, TopicPartition
+from kohort.client.admin.views import Assignment
 from kohort.errors import WireError
 from kohort.records import consumer_protocol, schemas
-from kohort.terms import TopicId, uuid_text
+from kohort.terms import TopicId, TopicPartition, uuid_text
 
 
 @dataclass(frozen=True, slots=True)

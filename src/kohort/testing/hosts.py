@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kohort.errors import KohortError
+from kohort.testing.disk import MemoryDisk, RealDisk
 from kohort.testing.loop import LoopThread
 from kohort.testing.stage import Plan, Stage, observer
 
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
+IN_MEMORY = "/kohort"  # the data directory on the disk in memory of a thread
 
 
 class Host(Protocol):
@@ -57,6 +59,7 @@ class ThreadHost:
         self._loop = loop
         self._stage: Stage | None = None
         self._lines: list[str] = []
+        self._memory = MemoryDisk()
 
     @property
     def is_running(self) -> bool:
@@ -67,7 +70,8 @@ class ThreadHost:
         raise KohortError("the broker is a thread of this process, use Broker(process=True)")
 
     def start(self, plan: Plan) -> str:
-        stage = Stage(plan, observer(self._lines))
+        disk = self._memory if plan.data_dir == IN_MEMORY else RealDisk(synced=False)
+        stage = Stage(plan, observer(self._lines), disk)
         bootstrap = self._loop.run(stage.start())
         self._stage = stage
         return bootstrap
@@ -95,6 +99,7 @@ class ThreadHost:
 
     def close(self) -> None:
         self._lines.clear()
+        self._memory = MemoryDisk()
 
 
 class ProcessHost:

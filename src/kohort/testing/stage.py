@@ -18,7 +18,7 @@ from kohort.server.placement import Placement
 from kohort.server.surroundings import Surroundings
 from kohort.terms import GroupId, Millis
 from kohort.testing.clock import Kind, MovableClock
-from kohort.testing.disk import TestDisk
+from kohort.testing.disk import Disk
 from kohort.testing.gate import Fault, FaultGate
 
 LINES_MAX = 10_000
@@ -37,15 +37,14 @@ class Plan:
     clock: Kind
     begin_ms: int
     moved_ms: int
-    synced: bool
 
 
 class Stage:
     """One life of a broker. Call `start` first, and `stop` at the end."""
 
-    def __init__(self, plan: Plan, observe: logging.Logger) -> None:
+    def __init__(self, plan: Plan, observe: logging.Logger, disk: Disk) -> None:
         self._clock = MovableClock(plan.clock, begin_ms=plan.begin_ms, moved_ms=plan.moved_ms)
-        self._disk = TestDisk(synced=plan.synced)
+        self._disk = disk
         self._plan = plan
         self._broker = Broker(
             BrokerConfig.of(plan.settings),

@@ -37,7 +37,7 @@ class Player:
         return self.take(self.machine.join())
 
     def leave(self) -> list[Any]:
-        return self.take(self.machine.leave())
+        return self.take(self.machine.leave(self.desk.now))
 
     def send(self) -> Heartbeat | None:
         """The next request leaves; it has not arrived yet."""

@@ -46,8 +46,8 @@ class MemberStory(Story):
         plain = [word for word in words if "=" not in word]
         own = getattr(self, f"_tell_{command}", None)
         if own is None:
-            told_by_broker = super().tell(line)
-            return [line for line in told_by_broker if command == "describe" and line[0] == ">"]
+            says = self.carry_out(line)
+            return says if command == "describe" else []
         lines: list[str] = list(own(*plain, **fields))
         return lines
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.client.consumer.classic_telling import ClassicMemberStory
 from tests.client.consumer.telling import MemberStory
 from tests.scenarios.transcript import replayed
 
@@ -12,7 +13,8 @@ STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))
 @pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
 def test_story(story: Path, request: pytest.FixtureRequest) -> None:
     text = story.read_text(encoding="utf-8")
-    happened = replayed(text, MemberStory())
+    teller = ClassicMemberStory() if "_classic_" in story.name else MemberStory()
+    happened = replayed(text, teller)
     if request.config.getoption("--rewrite"):
         story.write_text(happened, encoding="utf-8")
         return

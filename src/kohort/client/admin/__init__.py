@@ -17,8 +17,8 @@ from kohort.client.admin.views import (
     PartitionDescription,
     TopicDescription,
     TopicListing,
-    TopicPartition,
 )
+from kohort.terms import TopicPartition
 
 __all__ = [
     "AdminClient",

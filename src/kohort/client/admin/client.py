@@ -17,11 +17,11 @@ from kohort.client.admin.views import (
     Outcomes,
     TopicDescription,
     TopicListing,
-    TopicPartition,
 )
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Address
 from kohort.client.properties import read_properties
+from kohort.terms import TopicPartition
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 30.0

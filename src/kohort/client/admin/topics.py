@@ -13,12 +13,11 @@ from kohort.client.admin.views import (
     PartitionDescription,
     TopicDescription,
     TopicListing,
-    TopicPartition,
 )
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error
-from kohort.terms import NO_TOPIC_ID
+from kohort.terms import NO_TOPIC_ID, TopicPartition
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,

@@ -6,23 +6,13 @@ is None, never an invented value.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from kohort.errors import ApiError
-from kohort.terms import GroupState, GroupType
+from kohort.terms import GroupState, GroupType, TopicPartition
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-
-
-class TopicPartition(NamedTuple):
-    """One partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}:{self.partition}"
 
 
 # Topic name -> its partitions, sorted.

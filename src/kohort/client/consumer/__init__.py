@@ -1,5 +1,6 @@
 """The members of groups as pure machines: no clock, no socket, no chance, no thread.
 
-`membership` is a member of the KIP-848 protocol and `heartbeat` what it says. `events` is what a
-machine tells the consumer that owns it, and `pauses` how long it waits after a failure.
+`membership` is a member of the KIP-848 protocol, and `heartbeat` what it says. `classic_membership`
+is a member of the classic protocol, and `classic_assigning` what it does when it leads. `events` is
+what a machine tells the consumer that owns it. `holding` and `asking` are what both are made of.
 """

@@ -51,6 +51,15 @@ class CoordinatorWanted(NamedTuple):
     """Look up the group's coordinator, then call `coordinator_found`. Nothing is sent meanwhile."""
 
 
+class TopicsWanted(NamedTuple):
+    """Look up how many partitions these topics have, then call `topics_known`.
+
+    Only the leader of a classic group is told so. It should look again now and then.
+    """
+
+    topics: tuple[str, ...]
+
+
 class Refused(NamedTuple):
     """The coordinator says no, and the member goes on asking. The application may want to know."""
 
@@ -72,6 +81,7 @@ Event = (
     | Revoked[Partition]
     | Lost[Partition]
     | CoordinatorWanted
+    | TopicsWanted
     | Refused
     | Left
     | Failed

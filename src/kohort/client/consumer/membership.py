@@ -32,15 +32,13 @@ apart. A consumer closes the connection of a request that it gives up.
 from enum import StrEnum
 from typing import NamedTuple
 
+from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked, Asking
 from kohort.client.consumer.events import (
-    Assigned,
     CoordinatorWanted,
     Event,
     Failed,
     Left,
-    Lost,
     Refused,
-    Revoked,
     TopicIdPartition,
     in_order,
 )
@@ -52,6 +50,7 @@ from kohort.client.consumer.heartbeat import (
     farewell,
     request_of,
 )
+from kohort.client.consumer.holding import Holding
 from kohort.client.consumer.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import GroupId, MemberId, Millis
@@ -61,7 +60,6 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 DEFAULT_INTERVAL_MS = 5000  # upstream's group.consumer.heartbeat.interval.ms, until one is told
-AT_ONCE = Millis(0)
 
 Events = list[Event[TopicIdPartition]]
 
@@ -85,16 +83,7 @@ class Heartbeat(NamedTuple):
     request: ConsumerGroupHeartbeatRequest
 
 
-class _Sent(NamedTuple):
-    """The request under way. `told` is None for a good-bye."""
-
-    number: int
-    at: Millis
-    told: Told | None
-
-
 _PUT_OUT = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
-_ELSEWHERE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Membership:
@@ -113,29 +102,33 @@ class Membership:
         self.stage = Stage.OUTSIDE
         self.epoch = JOIN
         self.interval_ms = DEFAULT_INTERVAL_MS
-        self.owned: frozenset[TopicIdPartition] = frozenset()
-        self.revoking: frozenset[TopicIdPartition] = frozenset()
-        self.release_by: Millis | None = None
+        self._asking = Asking(pauses or Pauses())
+        self._holding: Holding[TopicIdPartition] = Holding()
         self._assigned: frozenset[TopicIdPartition] = frozenset()  # as last told
-        self._pauses = pauses or Pauses()
+        self._saying: Told | None = None  # in the request under way; None in a good-bye
         self._known: Told | None = None  # what the coordinator has surely heard
-        self._sent: _Sent | None = None
-        self._last_number = 0
         self._beat_at = AT_ONCE
-        self._not_before = AT_ONCE
-        self._failures = 0
-        self._has_coordinator = False
         self._departs = False
         self._may_be_known = False  # a join went out, and no good-bye has been answered since
 
     # What can be seen
 
     @property
+    def owned(self) -> frozenset[TopicIdPartition]:
+        """All partitions that the member has not let go of yet."""
+        return self._holding.owned
+
+    @property
     def consumable(self) -> frozenset[TopicIdPartition]:
         """The partitions that may be consumed now."""
-        if self.stage is Stage.MEMBER:
-            return self.owned - self.revoking
-        return frozenset()
+        return self._holding.kept
+
+    @property
+    def release_by(self) -> Millis | None:
+        """When the coordinator puts the member out unless it has released all that it is to give
+        up; None while there is no such thing.
+        """
+        return self._holding.release_by
 
     @property
     def commits_as(self) -> tuple[MemberId, int] | None:
@@ -151,20 +144,20 @@ class Membership:
     @property
     def waits_for_answer(self) -> bool:
         """Whether a request is under way."""
-        return self._sent is not None
+        return self._asking.under_way is not None
 
     def wake_at(self) -> Millis | None:
         """When `next` has something to send; None when only another call can bring that about."""
-        if self._sent is not None or not self._has_coordinator:
+        if not self._asking.possible:
             return None
         match self.stage:
             case Stage.OUTSIDE | Stage.LOST | Stage.FAILED:
                 return None
             case Stage.JOINING | Stage.LEAVING:
-                return self._not_before
+                return self._asking.not_before
             case Stage.MEMBER | Stage.PARTING:
                 due = AT_ONCE if self._has_news() else self._beat_at
-                return max(due, self._not_before)
+                return max(due, self._asking.not_before)
 
     # What the consumer wants
 
@@ -175,25 +168,21 @@ class Membership:
         self._start_over()
         self._departs = False
         self.stage = Stage.JOINING
-        return [] if self._has_coordinator else [CoordinatorWanted()]
+        return [] if self._asking.has_coordinator else [CoordinatorWanted()]
 
     def want(self, profile: Profile) -> None:
         """Want something else from now on. A member says so at once."""
         self.profile = profile
 
-    def leave(self) -> Events:
+    def leave(self, now: Millis) -> Events:
         """Leave as soon as all that the member has is released. `Left` comes at the end."""
         if self._departs:
             return []
         self._departs = True
-        match self.stage:
-            case Stage.MEMBER:
-                self.stage = Stage.PARTING
-                revoked = self.owned - self.revoking
-                self.revoking = self.owned
-                return ([Revoked(in_order(revoked))] if revoked else []) + self._depart()
-            case _:
-                return self._depart()
+        if self.stage is not Stage.MEMBER:
+            return self._depart()
+        self.stage = Stage.PARTING
+        return [*self._holding.revoke(self.owned, self._patience(now)), *self._depart()]
 
     def released(self, partitions: frozenset[TopicIdPartition]) -> Events:
         """The consumer has let go of partitions that were `Revoked` or `Lost`.
@@ -201,105 +190,89 @@ class Membership:
         Others that the member does not have are passed over. Raises ValueError for a partition that
         it has and may keep.
         """
-        kept = (partitions & self.owned) - self.revoking
-        if kept:
-            names = ", ".join(map(str, in_order(kept)))
-            raise ValueError(f"member {self.member_id} was not told to give up {names}")
-        self.owned -= partitions
-        self.revoking -= partitions
-        if not self.revoking:
-            self.release_by = None
+        self._holding.release(partitions)
+        if self._departs:
+            return self._depart()
         if self.stage is Stage.MEMBER:
-            return self._take()
-        return self._depart() if self._departs else self._come_back()
+            return [*self._holding.take(self._assigned)]
+        self._come_back()
+        return []
 
     # What the network brings
 
     def coordinator_found(self) -> None:
         """The group's coordinator is known, and can be asked."""
-        self._has_coordinator = True
+        self._asking.has_coordinator = True
 
     def connection_lost(self, now: Millis) -> Events:
         """No answer will come: the connection broke, or took too long and was closed."""
-        return self._seek(now)
+        self._failed(now)
+        return self._look(wanted=self._asking.lose_coordinator())
 
     def next(self, now: Millis) -> Heartbeat | None:
         """The request to send now, if any."""
         wake = self.wake_at()
         if wake is None or wake > now:
             return None
-        self._last_number += 1
+        number = self._asking.ask(now)
         if self.stage is Stage.LEAVING:
-            self._sent = _Sent(self._last_number, now, None)
-            return Heartbeat(self._last_number, farewell(self.group_id, self.member_id))
-        tell = self._to_tell()
-        request = request_of(self.group_id, self.member_id, self.epoch, tell, self._known)
-        self._sent = _Sent(self._last_number, now, tell)
+            self._saying = None
+            return Heartbeat(number, farewell(self.group_id, self.member_id))
+        self._saying = self._to_tell()
         self._may_be_known = True
         self._beat_at = Millis(now + self.interval_ms)
-        return Heartbeat(self._last_number, request)
+        request = request_of(self.group_id, self.member_id, self.epoch, self._saying, self._known)
+        return Heartbeat(number, request)
 
     def received(self, number: int, answer: ConsumerGroupHeartbeatResponse, now: Millis) -> Events:
         """What follows from the answer to the request of that number."""
-        sent = self._sent
-        if sent is None or number != sent.number:
+        asked = self._asking.answered(number)
+        if asked is None:
             return []
         error = None
         if answer.error_code:
             error = api_error(answer.error_code, answer.error_message)
         if self.stage is Stage.LEAVING:
-            return self._answered_leaving(sent, error, now)
+            return self._answered_leaving(error, now)
         if error is not None:
             return self._refused(error, now)
         if answer.member_epoch <= JOIN:  # no epoch of a member: to take it over would be to leave
-            self._failed_once(now)
+            self._failed(now)
             return []
-        return self._taken_in(sent, answer)
+        return self._taken_in(asked, answer)
 
     # What an answer means
 
-    def _taken_in(self, sent: _Sent, answer: ConsumerGroupHeartbeatResponse) -> Events:
-        self._sent = None
-        self._failures = 0
-        self._known = sent.told
+    def _taken_in(self, asked: Asked, answer: ConsumerGroupHeartbeatResponse) -> Events:
+        self._asking.succeeded()
+        self._known = self._saying
         self.epoch = answer.member_epoch
         if answer.heartbeat_interval_ms > 0:  # zero would mean without a pause
             self.interval_ms = answer.heartbeat_interval_ms
-        self._beat_at = Millis(sent.at + self.interval_ms)
+        self._beat_at = Millis(asked.at + self.interval_ms)
         assigned = assignment_in(answer)
         if assigned is not None:
             self._assigned = assigned
         if self.stage is Stage.JOINING:
             self.stage = Stage.MEMBER
-        events: Events = []
-        revoked = self.owned - self._assigned - self.revoking
-        if revoked:
-            if self.release_by is None:  # the coordinator counts from when it was asked
-                self.release_by = Millis(sent.at + self.profile.rebalance_timeout_ms)
-            self.revoking |= revoked
-            events.append(Revoked(in_order(revoked)))
-        return events + self._take()
-
-    def _take(self) -> Events:
-        """Take what is new, once nothing is left to release. Who parts releases all that it has."""
-        new = self._assigned - self.owned
-        if self.revoking or not new:
-            return []
-        self.owned |= new
-        return [Assigned(in_order(new))]
+        # The coordinator counts from when it was asked, which was later than this.
+        until = self._patience(asked.at)
+        # Who parts gives up all that it has, so it takes nothing.
+        revoked = self._holding.revoke(self.owned - self._assigned, until)
+        return [*revoked, *self._holding.take(self._assigned)]
 
     def _refused(self, error: ApiError, now: Millis) -> Events:
         code = error.code
         inside = self.epoch != JOIN
         if inside and (code in _PUT_OUT or code is ErrorCode.GROUP_ID_NOT_FOUND):
             return self._put_out(error)
-        if code in _ELSEWHERE:
-            return self._seek(now, at_once=self._failures == 0)
+        if code in ELSEWHERE:
+            return self._moved(now)
         if code.retriable or code in _PUT_OUT:
-            self._failed_once(now)
+            self._failed(now)
             return []
         if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # rights may be granted at any time
-            self._failed_once(now)
+            self._failed(now)
             return [Refused(error)]
         self.stage = Stage.FAILED
         events = [*self._lose(error), Failed(error)]
@@ -308,17 +281,19 @@ class Membership:
     def _put_out(self, error: ApiError) -> Events:
         """The epoch is worth nothing any more. No pause: the release takes its time already."""
         self.stage = Stage.LOST
-        return self._lose(error) + (self._depart() if self._departs else self._come_back())
+        lost = self._lose(error)
+        if self._departs:
+            return lost + self._depart()
+        self._come_back()
+        return lost
 
     def _lose(self, error: ApiError) -> Events:
         self._start_over()
-        self.revoking = self.owned
-        return [Lost(in_order(self.owned), error)] if self.owned else []
+        return [*self._holding.lose(error)]
 
-    def _come_back(self) -> Events:
+    def _come_back(self) -> None:
         if self.stage is Stage.LOST and not self.owned:
             self.stage = Stage.JOINING
-        return []
 
     def _depart(self) -> Events:
         """Go on with leaving, as far as what is not released yet allows."""
@@ -329,15 +304,14 @@ class Membership:
         self.stage = Stage.LEAVING
         return []
 
-    def _answered_leaving(self, sent: _Sent, error: ApiError | None, now: Millis) -> Events:
+    def _answered_leaving(self, error: ApiError | None, now: Millis) -> Events:
         """A refusal that will not change means that the member is out already."""
-        if sent.told is not None:  # the last heartbeat before the good-bye
-            self._sent = None
+        if self._saying is not None:  # the last heartbeat before the good-bye
             return []
-        if error is not None and error.code in _ELSEWHERE:
-            return self._seek(now, at_once=self._failures == 0)
+        if error is not None and error.code in ELSEWHERE:
+            return self._moved(now)
         if error is not None and error.code.retriable:
-            self._failed_once(now)
+            self._failed(now)
             return []
         return self._out()
 
@@ -357,30 +331,25 @@ class Membership:
         """Something that the coordinator waits for. A release counts when it is complete."""
         if self._known is None or self._known.profile != self.profile:
             return True
-        return not self.revoking and self._known.owned != in_order(self.owned)
+        return not self._holding.revoking and self._known.owned != in_order(self.owned)
 
     def _start_over(self) -> None:
         self.epoch = JOIN
-        self.release_by = None
         self._assigned = frozenset()
         self._known = None
-        self._sent = None
-        self._failures = 0
-        self._not_before = AT_ONCE
+        self._asking.forget()
 
-    def _seek(self, now: Millis, *, at_once: bool = False) -> Events:
-        """Ask for the coordinator. A new one is asked at once, the first time."""
-        self._failed_once(now)
-        if at_once:
-            self._not_before = AT_ONCE
-        if not self._has_coordinator:
-            return []
-        self._has_coordinator = False
-        return [] if self.stage is Stage.OUTSIDE else [CoordinatorWanted()]
-
-    def _failed_once(self, now: Millis) -> None:
-        """No answer, or one that says "later": the next heartbeat comes after a pause, and full."""
-        self._sent = None
+    def _moved(self, now: Millis) -> Events:
         self._known = None
-        self._failures += 1
-        self._not_before = Millis(now + self._pauses.after(self._failures))
+        return self._look(wanted=self._asking.moved(now))
+
+    def _failed(self, now: Millis) -> None:
+        """No answer, or one that says "later": the next heartbeat comes after a pause, and full."""
+        self._known = None
+        self._asking.failed(now)
+
+    def _look(self, *, wanted: bool) -> Events:
+        return [CoordinatorWanted()] if wanted and self.stage is not Stage.OUTSIDE else []
+
+    def _patience(self, now: Millis) -> Millis:
+        return Millis(now + self.profile.rebalance_timeout_ms)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from kohort.errors import WireError
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import Place
 from kohort.wire import batch as batches
@@ -36,11 +37,15 @@ async def fetch(
     found = answer.responses[0].partitions[0]
     if found.error_code:
         return Piece(found.error_code, {}, offset)
-    values = {}
+    values: dict[int, bytes] = {}
     records = found.records or b""
-    for at, header in batches.walk(records):
-        for record in batches.records(records[at : at + header.length]):
-            if record.offset >= offset:
-                values[record.offset] = record.value or b""
-        offset = header.last_offset + 1
+    try:
+        for at, header in batches.walk(records):
+            batches.check(records, at, header)
+            for record in batches.records(records[at : at + header.length]):
+                if record.offset >= offset:
+                    values[record.offset] = record.value or b""
+            offset = header.last_offset + 1
+    except WireError as error:
+        actor.alarm(f"gets damaged records of {place[0].hex()[:8]}-{place[1]}: {error}")
     return Piece(0, values, offset)

@@ -3,7 +3,9 @@
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.admin import Admin
 from kohort.sim.actors.classic import ClassicConsumer
+from kohort.sim.actors.classic_member import ClassicMember
 from kohort.sim.actors.committer import Committer
+from kohort.sim.actors.consumer import Consumer
 from kohort.sim.actors.hostile import Hostile
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
@@ -19,6 +21,8 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (RawConsumer, 6),
     (ClassicConsumer, 4),
     (Hostile, 2),
+    (Consumer, 5),
+    (ClassicMember, 5),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}

@@ -9,8 +9,6 @@ from kohort.server.broker import Broker
 from kohort.server.connection import PENDING_ANSWERS_MAX
 from kohort.sim.checkers.checker import Checker
 
-LARGEST_FRAME_BYTES = 4 << 20  # that any actor sends: one may pass the limit
-
 
 class Bounds(Checker):
     name: ClassVar[str] = "bounds"
@@ -18,7 +16,8 @@ class Bounds(Checker):
     def look(self, broker: Broker, connections: int) -> None:
         """While clients are there, `connections` of them."""
         memory = broker.sockets.memory
-        if memory.requests.used > memory.requests.limit + LARGEST_FRAME_BYTES:
+        largest = broker.config.socket_request_max_bytes  # one request may pass the limit
+        if memory.requests.used > memory.requests.limit + largest:
             self.alarm(f"requests take {memory.requests.used} of {memory.requests.limit} bytes")
         if memory.requests.used < 0 or memory.answers.used < 0:
             self.alarm(f"more is given back than taken: {memory.requests.used} for requests,"

@@ -117,15 +117,18 @@ class Durable(Checker):
 
     def _judge_commit(self, request: Any, answer: Any) -> None:
         self._look(GROUPS)
-        for asked, topic in zip(request.topics, answer.topics, strict=True):
-            for place, part in zip(asked.partitions, topic.partitions, strict=True):
-                commit = request.group_id, asked.name, place.partition_index
+        asked: dict[tuple[str, int], int] = {}  # the least, where somebody asks twice
+        for topic in request.topics:
+            for place in topic.partitions:
+                at = topic.name, place.partition_index
+                asked[at] = min(asked.get(at, place.committed_offset), place.committed_offset)
+        for topic in answer.topics:
+            for part in topic.partitions:
+                offset = asked.get((topic.name, part.partition_index))
+                commit = request.group_id, topic.name, part.partition_index
                 known = self._commits.get(commit, -1)
-                if not part.error_code and asked.name and known < place.committed_offset:
-                    self.alarm(
-                        f"{commit} is acknowledged at {place.committed_offset}, "
-                        f"on the disk is {known}"
-                    )
+                if not part.error_code and topic.name and offset is not None and known < offset:
+                    self.alarm(f"{commit} is acknowledged at {offset}, on the disk is {known}")
 
     def _look(self, beginning: str) -> None:
         """Read what has been synced since the last look, in folders with this beginning."""

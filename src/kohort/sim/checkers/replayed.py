@@ -15,6 +15,8 @@ from kohort.server.cluster import Cluster
 from kohort.sim.checkers.checker import Checker
 from kohort.wire import batch as batches
 
+LONGEST = 160  # of a value in an alarm
+
 
 class Replayed(Checker):
     name: ClassVar[str] = "replayed"
@@ -38,7 +40,9 @@ class Replayed(Checker):
         one, other = digest(live), digest(replayed)
         for name in sorted(one.keys() | other.keys()):
             if one.get(name) != other.get(name):
-                self.alarm(f"{what}: {name} is {one.get(name)}, replayed {other.get(name)}")
+                self.alarm(
+                    f"{what}: {name} is {_short(one.get(name))}, replayed {_short(other.get(name))}"
+                )
                 return
 
 
@@ -56,20 +60,26 @@ def _replay_last_values(log: Any, shard: Shard) -> None:
             shard.replay(shard.decode(key, value), offset, None)
 
 
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < LONGEST else text[:LONGEST] + "..."
+
+
 def digest(shard: Shard) -> dict[str, Any]:
     """What the log must bring back, by the name of a group."""
     found: dict[str, Any] = {}
     for group in shard.groups:
         if isinstance(group, ConsumerGroup):
-            found[f"consumer group {group.id}"] = (
-                group.group_epoch,
-                group.target_epoch,
-                group.target_time,
-                group.metadata_hash,
-                group.targets,
-                group.members,
-                group.held,
-            )
+            about = f"consumer group {group.id}"
+            found[f"{about}, epochs"] = group.group_epoch, group.target_epoch, group.target_time
+            found[f"{about}, hash"] = group.metadata_hash
+            for member_id, member in group.members.items():
+                found[f"{about}, member {member_id}"] = member
+            for member_id, target in group.targets.items():
+                found[f"{about}, target of {member_id}"] = target
+            for topic_id, holders in group.held.items():
+                for index, member_id in holders.items():
+                    found[f"{about}, holder of {topic_id.hex()[:8]}-{index}"] = member_id
     for group_id, topics in shard.offsets.committed.items():
         for topic, table in topics.items():
             for index in table.partitions():

@@ -1,0 +1,511 @@
+"""A member of a classic group as a pure machine: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+Like `membership`, it has no clock, no socket, no chance and no thread, and one request is under way
+at a time. Its answer may take as long as a rebalance, because the coordinator parks joins and
+syncs. The consumer that owns it does what the events say, and for a leader looks up topics.
+
+The stages of a membership:
+
+    OUTSIDE    no member. `join` begins.
+    JOINING    asks for the next generation. The first time it is given an id and asks again.
+    ASSIGNING  leads the new generation, and waits until it knows the partitions of the topics.
+    SYNCING    asks what it has in this generation; a leader tells what everybody has.
+    MEMBER     heartbeats, until it is told to join again.
+    PREPARING  is about to join again, once what is to be given up was released.
+    LOST       is put out. It waits until all it had is released, then joins.
+    PARTING    is about to leave: heartbeats until all it had is released.
+    LEAVING    says good-bye until the coordinator has heard it.
+    FAILED     was refused for good. `join` begins anew, `leave` ends it.
+
+An eager member gives up all that it has before it joins. A cooperative one keeps it, gives up what
+the new generation does not give it, and joins again for the sake of those who get it (KIP-429). A
+member is cooperative when all its protocols are.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from kohort.assignors import AssignorError
+from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked, Asking
+from kohort.client.consumer.classic_assigning import (
+    PROTOCOLS,
+    assign,
+    assignment_of,
+    by_topic,
+    read_assignment,
+    subscriptions,
+    topics_of,
+)
+from kohort.client.consumer.events import CoordinatorWanted, Event, Failed, Left, TopicsWanted
+from kohort.client.consumer.holding import Holding
+from kohort.client.consumer.pauses import Pauses
+from kohort.errors import ApiError, ErrorCode, WireError, api_error
+from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
+from kohort.terms import GroupId, MemberId, Millis, TopicPartition
+from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kohort.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+from kohort.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+NOBODY = MemberId("")
+NO_GENERATION = -1
+PROTOCOL_TYPE = "consumer"
+VERSIONS: dict[type[Any], int] = {  # what the requests of this machine are written for
+    JoinGroupRequest: 9,
+    SyncGroupRequest: 5,
+    HeartbeatRequest: 4,
+    LeaveGroupRequest: 5,
+}
+
+Events = list[Event[TopicPartition]]
+
+
+class ClassicStage(StrEnum):
+    """Where a member stands between its first join and its leave."""
+
+    OUTSIDE = "outside"
+    JOINING = "joining"
+    ASSIGNING = "assigning"
+    SYNCING = "syncing"
+    MEMBER = "member"
+    PREPARING = "preparing"
+    LOST = "lost"
+    PARTING = "parting"
+    LEAVING = "leaving"
+    FAILED = "failed"
+
+
+class ClassicProfile(NamedTuple):
+    """What a member wants, and how patient the coordinator should be with it.
+
+    `protocols` are names of `classic_assigning.PROTOCOLS`, the preferred one first.
+    """
+
+    topics: tuple[str, ...]
+    protocols: tuple[str, ...] = ("range",)
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    heartbeat_interval_ms: int = 3000
+    rack: str | None = None
+
+    @property
+    def cooperative(self) -> bool:
+        return all(PROTOCOLS[name].cooperative for name in self.protocols)
+
+
+class ClassicRequest(NamedTuple):
+    """A request to send to the group's coordinator. Its answer comes back with the number."""
+
+    number: int
+    request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+
+
+class ClassicMembership:
+    """One member of one classic group. The coordinator gives it its id.
+
+    The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
+    answer to `received`. `generation` is -1 outside.
+    """
+
+    def __init__(
+        self, group_id: GroupId, profile: ClassicProfile, pauses: Pauses | None = None
+    ) -> None:
+        self.group_id = group_id
+        self.profile = profile
+        self.member_id = NOBODY
+        self.generation = NO_GENERATION
+        self.stage = ClassicStage.OUTSIDE
+        self.leads = False
+        self._asking = Asking(pauses or Pauses())
+        self._holding: Holding[TopicPartition] = Holding()
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._owned_since = NO_GENERATION  # the generation that gave what it owns
+        self._protocol = ""
+        self._wanted: dict[MemberId, ConsumerProtocolSubscription] = {}
+        self._hands_out: list[SyncGroupRequestAssignment] = []
+        self._joined_as: ClassicProfile | None = None
+        self._again = False
+        self._beat_at = AT_ONCE
+        self._departs = False
+
+    # What can be seen
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """All partitions that the member has not let go of yet."""
+        return self._holding.owned
+
+    @property
+    def consumable(self) -> frozenset[TopicPartition]:
+        """The partitions that may be consumed now."""
+        return self._holding.kept
+
+    @property
+    def release_by(self) -> Millis | None:
+        """When the coordinator may put the member out unless it has released what it is to give up;
+        None while there is no such thing.
+        """
+        return self._holding.release_by
+
+    @property
+    def commits_as(self) -> tuple[MemberId, int] | None:
+        """The member id and the generation to commit with; None while there is none.
+
+        Between the end of a join and that of a sync the coordinator answers REBALANCE_IN_PROGRESS.
+        """
+        return None if self.generation == NO_GENERATION else (self.member_id, self.generation)
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether a request is under way."""
+        return self._asking.under_way is not None
+
+    def wake_at(self) -> Millis | None:
+        """When `next` has something to send; None when only another call can bring that about."""
+        if not self._asking.possible:
+            return None
+        match self.stage:
+            case ClassicStage.JOINING | ClassicStage.SYNCING | ClassicStage.LEAVING:
+                return self._asking.not_before
+            case ClassicStage.MEMBER | ClassicStage.PREPARING | ClassicStage.PARTING:
+                if self.generation == NO_GENERATION:
+                    return None
+                return max(self._beat_at, self._asking.not_before)
+            case _:
+                return None
+
+    # What the consumer wants
+
+    def join(self) -> Events:
+        """Begin. Raises ValueError for one that has begun already."""
+        if self.stage not in (ClassicStage.OUTSIDE, ClassicStage.FAILED) or self.owned:
+            raise ValueError(f"the member is {self.stage}, expected outside or failed")
+        self._departs = False
+        self._start_over()
+        self.stage = ClassicStage.JOINING
+        return [] if self._asking.has_coordinator else [CoordinatorWanted()]
+
+    def want(self, profile: ClassicProfile, now: Millis) -> Events:
+        """Want something else from now on: a member joins again for it."""
+        changed = profile != self.profile
+        self.profile = profile
+        return self.join_again(now) if changed else []
+
+    def join_again(self, now: Millis) -> Events:
+        """Have the group rebalance: a leader does so when topics have changed."""
+        if self.stage is ClassicStage.MEMBER:
+            return self._prepare(now)
+        self._again = self.stage in (ClassicStage.ASSIGNING, ClassicStage.SYNCING)
+        return []
+
+    def topics_known(self, partitions: Mapping[str, int]) -> Events:
+        """The number of partitions of each topic that `TopicsWanted` named; others do not exist."""
+        if self.stage is not ClassicStage.ASSIGNING:
+            return []
+        try:
+            plan = assign(PROTOCOLS[self._protocol], self._wanted, partitions)
+        except AssignorError as error:
+            return self._fail(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+        self._hands_out = [
+            SyncGroupRequestAssignment(member_id=member, assignment=assignment_of(mine))
+            for member, mine in plan.items()
+        ]
+        self.stage = ClassicStage.SYNCING
+        return []
+
+    def leave(self, now: Millis) -> Events:
+        """Leave as soon as all that the member has is released. `Left` comes at the end.
+
+        The answer to a join or a sync is not waited for: it could take as long as a rebalance.
+        """
+        if self._departs:
+            return []
+        self._departs = True
+        if self.stage in (ClassicStage.LOST, ClassicStage.FAILED):
+            return self._depart()
+        if self.stage not in (ClassicStage.MEMBER, ClassicStage.PREPARING):
+            self._asking.forget()
+        self.stage = ClassicStage.PARTING
+        return [*self._holding.revoke(self.owned, self._patience(now)), *self._depart()]
+
+    def released(self, partitions: frozenset[TopicPartition], now: Millis) -> Events:
+        """The consumer has let go of partitions that were `Revoked` or `Lost`.
+
+        Others that the member does not have are passed over. Raises ValueError for a partition that
+        it has and may keep.
+        """
+        self._holding.release(partitions)
+        if self._departs:
+            return self._depart()
+        match self.stage:
+            case ClassicStage.MEMBER:
+                return self._settle(now)
+            case ClassicStage.PREPARING | ClassicStage.LOST if not self._holding.revoking:
+                self.stage = ClassicStage.JOINING
+        return []
+
+    # What the network brings
+
+    def coordinator_found(self) -> None:
+        """The group's coordinator is known, and can be asked."""
+        self._asking.has_coordinator = True
+
+    def connection_lost(self, now: Millis) -> Events:
+        """No answer will come: the connection broke, or took too long and was closed."""
+        self._asking.failed(now)
+        self._ask_anew()
+        return self._look(wanted=self._asking.lose_coordinator())
+
+    def next(self, now: Millis) -> ClassicRequest | None:
+        """The request to send now, if any."""
+        wake = self.wake_at()
+        if wake is None or wake > now:
+            return None
+        number = self._asking.ask(now)
+        match self.stage:
+            case ClassicStage.JOINING:
+                self._joined_as = self.profile
+                return ClassicRequest(number, self._join_request())
+            case ClassicStage.SYNCING:
+                return ClassicRequest(number, self._sync_request())
+            case ClassicStage.LEAVING:
+                return ClassicRequest(number, self._leave_request())
+            case _:
+                self._beat_at = Millis(now + self.profile.heartbeat_interval_ms)
+                return ClassicRequest(number, self._heartbeat_request())
+
+    def received(
+        self,
+        number: int,
+        answer: JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse,
+        now: Millis,
+    ) -> Events:
+        """What follows from the answer to the request of that number."""
+        asked = self._asking.answered(number)
+        if asked is None:
+            return []
+        match answer:
+            case LeaveGroupResponse():
+                return self._heard_good_bye(answer, now)
+            case _ if self.stage is ClassicStage.LEAVING:
+                return []  # the last heartbeat before the good-bye
+            case JoinGroupResponse():
+                return self._joined(answer, now)
+            case SyncGroupResponse():
+                return self._synced(answer, now)
+            case HeartbeatResponse():
+                return self._beaten(answer, asked, now)
+
+    # What an answer means
+
+    def _joined(self, answer: JoinGroupResponse, now: Millis) -> Events:
+        error = _error(answer.error_code)
+        if error is not None and error.code is ErrorCode.MEMBER_ID_REQUIRED and answer.member_id:
+            self.member_id = MemberId(answer.member_id)  # KIP-394: it comes back with this id
+            return []
+        if error is not None:
+            return self._refused(error, now)
+        if answer.generation_id < 0 or answer.protocol_name not in PROTOCOLS:
+            text = f"generation {answer.generation_id} by {answer.protocol_name} is none of ours"
+            return self._fail(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text))
+        self._asking.succeeded()
+        self.member_id = MemberId(answer.member_id)
+        self.generation = answer.generation_id
+        self._protocol = answer.protocol_name
+        self._again = False
+        self._hands_out = []
+        self.leads = answer.leader == answer.member_id
+        self.stage = ClassicStage.SYNCING
+        if not self.leads or answer.skip_assignment:
+            return []
+        self.stage = ClassicStage.ASSIGNING
+        self._wanted = subscriptions(answer.members)
+        return [TopicsWanted(topics_of(self._wanted))]
+
+    def _synced(self, answer: SyncGroupResponse, now: Millis) -> Events:
+        error = _error(answer.error_code)
+        if error is not None:
+            return self._refused(error, now)
+        try:
+            self._assigned = read_assignment(answer.assignment)
+        except WireError as unreadable:
+            return self._fail(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(unreadable)))
+        self._asking.succeeded()
+        self._owned_since = self.generation
+        self._beat_at = Millis(now + self.profile.heartbeat_interval_ms)
+        self.stage = ClassicStage.MEMBER
+        revoked = self._holding.revoke(self.owned - self._assigned, self._patience(now))
+        # Others wait for what is given up, and for another wish there has to be another generation.
+        self._again = self._again or bool(revoked) or self._joined_as != self.profile
+        return [*revoked, *self._settle(now)]
+
+    def _settle(self, now: Millis) -> Events:
+        """Take what is new, once nothing is left to release; join again where that is needed."""
+        if self._holding.revoking:
+            return []
+        if self._again and not self.profile.cooperative:
+            return self._prepare(now)  # it would have to give up at once what it takes
+        taken: Events = [*self._holding.take(self._assigned)]
+        return taken + self._prepare(now) if self._again else taken
+
+    def _beaten(self, answer: HeartbeatResponse, asked: Asked, now: Millis) -> Events:
+        error = _error(answer.error_code)
+        if error is not None and error.code is not ErrorCode.REBALANCE_IN_PROGRESS:
+            return self._refused(error, now)
+        self._asking.succeeded()
+        if error is None or self.stage is not ClassicStage.MEMBER:
+            return []
+        return self._prepare(asked.at)  # the coordinator may have waited since then
+
+    def _prepare(self, now: Millis) -> Events:
+        """Join again, once what is to be given up is released. An eager member gives up all."""
+        self._again = False
+        self.stage = ClassicStage.PREPARING
+        events: Events = []
+        if not self.profile.cooperative:
+            events += self._holding.revoke(self.owned, self._patience(now))
+        if not self._holding.revoking:
+            self.stage = ClassicStage.JOINING
+        return events
+
+    def _refused(self, error: ApiError, now: Millis) -> Events:
+        code = error.code
+        known = self.member_id != NOBODY
+        if known and code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+            return self._put_out(error)
+        if code in ELSEWHERE:
+            self._ask_anew()
+            return self._look(wanted=self._asking.moved(now))
+        if code.retriable or code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID):
+            if code is not ErrorCode.REBALANCE_IN_PROGRESS:  # that one is no failure
+                self._asking.failed(now)
+            self._ask_anew()
+            return []
+        return self._fail(error)
+
+    def _put_out(self, error: ApiError) -> Events:
+        """The generation is worth nothing any more; the id is, unless nobody knows it."""
+        member_id = NOBODY if error.code is ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
+        lost: Events = [*self._holding.lose(error)]
+        self._start_over()
+        self.member_id = member_id
+        self.stage = ClassicStage.LOST
+        if self._departs:
+            return lost + self._depart()
+        if not lost:
+            self.stage = ClassicStage.JOINING
+        return lost
+
+    def _ask_anew(self) -> None:
+        """A heartbeat is repeated without waiting for the next one. A sync is not repeated: whoever
+        does not know how it ended joins again.
+        """
+        self._beat_at = AT_ONCE
+        if self.stage in (ClassicStage.SYNCING, ClassicStage.ASSIGNING):
+            self.stage = ClassicStage.JOINING
+
+    def _fail(self, error: ApiError) -> Events:
+        events: Events = [*self._holding.lose(error), Failed(error)]
+        self._asking.forget()
+        self.generation = NO_GENERATION
+        self.stage = ClassicStage.FAILED
+        return events + self._depart() if self._departs else events
+
+    def _depart(self) -> Events:
+        """Go on with leaving, as far as what is not released yet allows."""
+        if self.owned:
+            return []
+        if self.member_id == NOBODY:
+            return self._out()
+        self.stage = ClassicStage.LEAVING
+        return []
+
+    def _heard_good_bye(self, answer: LeaveGroupResponse, now: Millis) -> Events:
+        """A refusal that will not change means that the member is out already."""
+        error = _error(answer.error_code)
+        if error is not None and error.code in ELSEWHERE:
+            return self._look(wanted=self._asking.moved(now))
+        if error is not None and error.code.retriable:
+            self._asking.failed(now)
+            return []
+        return self._out()
+
+    def _out(self) -> Events:
+        self._start_over()
+        self._departs = False
+        self.stage = ClassicStage.OUTSIDE
+        return [Left()]
+
+    def _start_over(self) -> None:
+        self._asking.forget()
+        self.member_id = NOBODY
+        self.generation = self._owned_since = NO_GENERATION
+        self.leads = self._again = False
+        self._assigned = frozenset()
+
+    def _look(self, *, wanted: bool) -> Events:
+        return [CoordinatorWanted()] if wanted and self.stage is not ClassicStage.OUTSIDE else []
+
+    def _patience(self, now: Millis) -> Millis:
+        return Millis(now + self.profile.rebalance_timeout_ms)
+
+    # What is said
+
+    def _join_request(self) -> JoinGroupRequest:
+        """The first protocol is the preferred one. An eager member owns nothing here."""
+        metadata = encode(
+            ConsumerProtocolSubscription(
+                topics=list(self.profile.topics),
+                owned_partitions=by_topic(self.owned),
+                generation_id=self._owned_since,
+                rack_id=self.profile.rack,
+            )
+        )
+        return JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=self.profile.session_timeout_ms,
+            rebalance_timeout_ms=self.profile.rebalance_timeout_ms,
+            member_id=self.member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name in self.profile.protocols
+            ],
+        )
+
+    def _sync_request(self) -> SyncGroupRequest:
+        return SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=self._protocol,
+            assignments=self._hands_out,
+        )
+
+    def _heartbeat_request(self) -> HeartbeatRequest:
+        return HeartbeatRequest(
+            group_id=self.group_id, generation_id=self.generation, member_id=self.member_id
+        )
+
+    def _leave_request(self) -> LeaveGroupRequest:
+        return LeaveGroupRequest(
+            group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id)]
+        )
+
+
+def _error(code: int) -> ApiError | None:
+    return api_error(code) if code else None

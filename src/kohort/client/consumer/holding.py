@@ -1,0 +1,68 @@
+"""The partitions that a member has: what it took, what it is to give up, and what it let go of.
+
+What is taken away stays the member's own until its consumer has released it, and new partitions are
+taken when nothing is left to release.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Generic
+
+from kohort.client.consumer.events import Assigned, Lost, Partition, Revoked, in_order
+from kohort.errors import ApiError
+from kohort.terms import Millis
+
+
+class Holding(Generic[Partition]):
+    """`owned` is all that the member has, `revoking` the part that it is to give up.
+
+    `release_by` is when the coordinator's patience ends, None while nothing is to be given up.
+    """
+
+    def __init__(self) -> None:
+        self.owned: frozenset[Partition] = frozenset()
+        self.revoking: frozenset[Partition] = frozenset()
+        self.release_by: Millis | None = None
+
+    @property
+    def kept(self) -> frozenset[Partition]:
+        """What the member has and may keep."""
+        return self.owned - self.revoking
+
+    def take(self, assigned: AbstractSet[Partition]) -> list[Assigned[Partition]]:
+        """Take what is new in this assignment, unless something is still to be released."""
+        new = assigned - self.owned
+        if self.revoking or not new:
+            return []
+        self.owned |= new
+        return [Assigned(in_order(new))]
+
+    def revoke(self, partitions: Iterable[Partition], until: Millis) -> list[Revoked[Partition]]:
+        """Have these given up, until then unless others had to be given up earlier."""
+        new = self.owned.intersection(partitions) - self.revoking
+        if not new:
+            return []
+        if self.release_by is None:
+            self.release_by = until
+        self.revoking |= new
+        return [Revoked(in_order(new))]
+
+    def lose(self, error: ApiError) -> list[Lost[Partition]]:
+        """All is lost; there is no hurry to release it."""
+        self.release_by = None
+        self.revoking = self.owned
+        return [Lost(in_order(self.owned), error)] if self.owned else []
+
+    def release(self, partitions: frozenset[Partition]) -> None:
+        """Let go of these; what the member does not have is passed over.
+
+        Raises ValueError for a partition that it may keep.
+        """
+        wrong = partitions & self.kept
+        if wrong:
+            names = ", ".join(map(str, in_order(wrong)))
+            raise ValueError(f"{names} is released, expected only what is to be given up")
+        self.owned -= partitions
+        self.revoking -= partitions
+        if not self.revoking:
+            self.release_by = None

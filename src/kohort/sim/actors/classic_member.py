@@ -1,0 +1,101 @@
+"""A member of a classic group by the machine of the client: eager in one group, cooperative in the
+other.
+"""
+
+from typing import Any, ClassVar
+
+from kohort.client.consumer.classic_membership import (
+    VERSIONS,
+    ClassicMembership,
+    ClassicProfile,
+)
+from kohort.client.consumer.pauses import Pauses
+from kohort.errors import ErrorCode
+from kohort.sim.actors.member import REBALANCE_MS, Member
+from kohort.sim.actors.topics import topics_of
+from kohort.sim.facts import Place
+from kohort.sim.stage import Stage
+from kohort.terms import GroupId
+from kohort.wire.messages.heartbeat import HeartbeatRequest
+
+TOPIC = "home"
+PROTOCOLS = (("range",), ("cooperative-sticky",))  # of each group
+GROUPS = 2
+SESSION_MS = 8000
+
+
+class ClassicMember(Member):
+    """Tells the checkers what it owns with each heartbeat."""
+
+    kind: ClassVar[str] = "classic member"
+    patience_ms: ClassVar[int] = REBALANCE_MS + 5000  # joins and syncs are parked
+    machine: ClassicMembership
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, number)
+        self.group = f"classic-members-{number % GROUPS}"
+        self.protocols = PROTOCOLS[number % GROUPS]
+        self.known: dict[str, bytes] = {}  # ids of topics
+        self.last_id = ""
+
+    def new_machine(self) -> ClassicMembership:
+        random = self.random
+        self.last_id = ""
+        profile = ClassicProfile(
+            (TOPIC,),
+            self.protocols,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            heartbeat_interval_ms=random.choice([500, 1000, 2000]),
+        )
+        pauses = Pauses(jitter_permille=random.randrange(-200, 201))
+        return ClassicMembership(GroupId(self.group), profile, pauses)
+
+    def member_id(self) -> str:
+        """The last one that it had: it is told of when the coordinator has forgotten it."""
+        self.last_id = self.machine.member_id or self.last_id
+        return self.last_id or self.name
+
+    def epoch(self) -> int:
+        return self.machine.generation
+
+    def topics(self) -> tuple[str, ...]:
+        return self.machine.profile.topics
+
+    def version_of(self, request: Any) -> int:
+        return VERSIONS[type(request)]
+
+    def counts(self, request: Any, answer: Any) -> bool:
+        return isinstance(request, HeartbeatRequest) and (
+            answer.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+        )
+
+    def expels(self, request: Any, answer: Any) -> bool:
+        """Nothing is said of sessions: who waits for a join does not beat."""
+        del request, answer
+        return False
+
+    def place(self, partition: Any) -> Place:
+        return self.known[partition.topic], partition.partition
+
+    async def prepare(self) -> None:
+        while TOPIC not in self.known and not self.over:
+            topics = await topics_of(self)
+            if topics is None or TOPIC not in topics:
+                await self.pause(self.random.randrange(100, 1000))
+            else:
+                self.known[TOPIC] = topics[TOPIC].topic_id
+
+    async def look_at(self, names: tuple[str, ...]) -> None:
+        """A leader without an answer looks again."""
+        machine = self.machine
+        while self.machine is machine and machine.stage == "assigning" and not self.over:
+            topics = await topics_of(self)
+            if topics is None:
+                await self.pause(self.random.randrange(100, 1000))
+                continue
+            sizes = {name: len(topics[name].leaders) for name in names if name in topics}
+            self.take(machine.topics_known(sizes))
+
+    def released(self, partitions: frozenset[Any]) -> list[Any]:
+        return self.machine.released(partitions, self.now())

@@ -1,0 +1,72 @@
+"""A member of a KIP-848 group as a real consumer would be one: by the machine of the client."""
+
+from random import Random
+from typing import Any, ClassVar
+
+from kohort.client.consumer.heartbeat import Profile
+from kohort.client.consumer.membership import Membership
+from kohort.client.consumer.pauses import Pauses
+from kohort.errors import ErrorCode
+from kohort.sim.actors.member import REBALANCE_MS, Member
+from kohort.sim.facts import Place
+from kohort.sim.stage import Stage
+from kohort.terms import GroupId, MemberId
+
+GROUPS = 2
+TOPICS = ("home", "apples", "pears", "plums")
+VERSION = 1
+
+
+class Consumer(Member):
+    """Shares its groups with raw consumers, which let go of partitions at once."""
+
+    kind: ClassVar[str] = "consumer"
+    machine: Membership
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, number)
+        self.group = f"consumers-{number % GROUPS}"
+
+    def new_machine(self) -> Membership:
+        random = self.random
+        profile = Profile(
+            names=_some_topics(random),
+            rebalance_timeout_ms=REBALANCE_MS,
+            server_assignor=random.choice([None, None, "range", "uniform"]),
+        )
+        member_id = MemberId(f"consumer-{self.number}-{self.lives}")
+        pauses = Pauses(jitter_permille=random.randrange(-200, 201))
+        return Membership(GroupId(self.group), member_id, profile, pauses)
+
+    def member_id(self) -> str:
+        return self.machine.member_id
+
+    def epoch(self) -> int:
+        return self.machine.epoch
+
+    def topics(self) -> tuple[str, ...]:
+        return self.machine.profile.names
+
+    def version_of(self, request: Any) -> int:
+        del request
+        return VERSION
+
+    def counts(self, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch >= 0
+
+    def expels(self, request: Any, answer: Any) -> bool:
+        unknown: bool = answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        return unknown and request.member_epoch > 0
+
+    def place(self, partition: Any) -> Place:
+        return partition.topic_id, partition.partition
+
+    def change(self, random: Random) -> None:
+        self.machine.want(self.machine.profile._replace(names=_some_topics(random)))
+
+    def released(self, partitions: frozenset[Any]) -> list[Any]:
+        return self.machine.released(partitions)
+
+
+def _some_topics(random: Random) -> tuple[str, ...]:
+    return tuple(one for one in TOPICS if random.random() < 0.6) or TOPICS[:1]

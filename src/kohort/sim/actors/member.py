@@ -1,0 +1,251 @@
+"""What members of both protocols have: a pure machine that decides, and an application that takes
+its time to let go of a partition.
+
+The machine says what to send and when. The actor carries that to the coordinator, keeps the time,
+and tells the checkers what the member owns and what it was answered.
+"""
+
+import asyncio
+from random import Random
+from typing import Any, ClassVar
+
+from kohort.client.consumer.events import (
+    Assigned,
+    CoordinatorWanted,
+    Failed,
+    Lost,
+    Revoked,
+    TopicsWanted,
+)
+from kohort.sim.actors.actor import Actor
+from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, Place
+from kohort.sim.stage import Stage
+from kohort.terms import Millis
+
+PATIENCE_MS = 4000
+LONGEST_SLEEP_MS = 1000
+REBALANCE_MS = 60_000
+SLOW_MS = 20_000  # an application that takes so long is still in time, whatever answers got lost
+FORGETFUL_MS = 70_000
+
+
+class Member(Actor):
+    """A subclass makes the machine and knows its messages.
+
+    `owned` is what the application has, with the instant from which on it does.
+    """
+
+    patience_ms: ClassVar[int] = PATIENCE_MS
+    group: str
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, number)
+        self.lives = 0
+        self.owned: dict[Place, int] = {}
+        self.inside = False  # it was told that it is a member
+        self.overdue = False  # it keeps something for longer than it may
+        self.failed = False
+        self.machine: Any = None
+        self._wants_coordinator = False
+        self._poked: asyncio.Future[None] | None = None
+
+    # What a subclass knows
+
+    def new_machine(self) -> Any:
+        """A machine that has not joined yet."""
+        raise NotImplementedError
+
+    def member_id(self) -> str:
+        """By which the coordinator knows it, or would know it."""
+        raise NotImplementedError
+
+    def epoch(self) -> int:
+        """The epoch or generation that it is at."""
+        raise NotImplementedError
+
+    def topics(self) -> tuple[str, ...]:
+        """The names that it reads."""
+        raise NotImplementedError
+
+    def version_of(self, request: Any) -> int:
+        """The version that the machine's requests are written for."""
+        raise NotImplementedError
+
+    def counts(self, request: Any, answer: Any) -> bool:
+        """Whether an answer shows that the coordinator counts the sender as a member."""
+        raise NotImplementedError
+
+    def expels(self, request: Any, answer: Any) -> bool:
+        """Whether an answer says that the coordinator does not know the member."""
+        raise NotImplementedError
+
+    def place(self, partition: Any) -> Place:
+        """A partition of the machine as checkers name it."""
+        raise NotImplementedError
+
+    def change(self, random: Random) -> None:
+        """Want something else, if this kind of member can."""
+
+    async def prepare(self) -> None:
+        """What it has to know before it joins."""
+
+    async def look_at(self, names: tuple[str, ...]) -> None:
+        """Find out about topics for a leader, and tell the machine."""
+
+    # Its life
+
+    async def live(self) -> None:
+        random = self.random
+        await self.pause(random.randrange(20_000))
+        await self.prepare()
+        self._begin()
+        while not self.over:
+            await self._turn()
+            chance = 1.0 if self.calm else random.random()
+            if self.failed:  # the next one has another id
+                await self._die(1000)
+            elif chance < 0.006:
+                await self._die(20_000)
+            elif chance < 0.012:
+                await self._leave()
+            elif chance < 0.02:
+                self.change(random)
+        self.tell(
+            MemberAtEnd(
+                self.group, self.member_id(), self.epoch(), frozenset(self.owned), self.topics()
+            )
+        )
+
+    def now(self) -> Millis:
+        return Millis(self.stage.loop.now // 1000)
+
+    def _begin(self) -> None:
+        self.lives += 1
+        self._wants_coordinator = False
+        self.owned = {}
+        self.inside = self.overdue = self.failed = False
+        self.machine = self.new_machine()
+        self.take(self.machine.join())
+
+    async def _die(self, longest_ms: int) -> None:
+        """Without a word, to come back as somebody else."""
+        self._is_out()
+        self.caller.hang_up()
+        await self.pause(self.random.randrange(longest_ms))
+        self._begin()
+
+    async def _leave(self) -> None:
+        """Leave in good order, for as long as anybody listens, and come back."""
+        machine = self.machine
+        self.take(machine.leave(self.now()))
+        until = self.now() + FORGETFUL_MS
+        while machine.stage != "outside" and self.now() < until and not self.over:
+            await self._turn()
+        await self._die(20_000)
+
+    async def _turn(self) -> None:
+        """The next request and its answer, or a while without one."""
+        if self._wants_coordinator:
+            if await self.coordinator(self.group) is None:
+                await self.pause(self.random.randrange(100, 500))
+                return
+            self._wants_coordinator = False
+            self.machine.coordinator_found()
+        asked = self.machine.next(self.now())
+        if asked is None:
+            await self._sleep()
+            return
+        machine, sent, owned = self.machine, self.stage.loop.now, dict(self.owned)
+        answer = await self.ask_coordinator(
+            self.group,
+            asked.request,
+            self.version_of(asked.request),
+            patience_ms=self.patience_ms,
+        )
+        if answer is None:
+            self.take(machine.connection_lost(self.now()))
+            return
+        self.coordinator_moved(self.group, answer.error_code)
+        if self.expels(asked.request, answer) and self.inside and not self.overdue:
+            self.tell(Expelled(self.group, self.member_id(), self.stage.loop.now))
+        was_at = self.epoch()
+        events = machine.received(asked.number, answer, self.now())
+        if self.counts(asked.request, answer):
+            self._told_inside(sent, owned)
+        elif was_at > self.epoch():
+            self._is_out()
+        self.take(events)
+        for event in events:
+            if isinstance(event, TopicsWanted):
+                await self.look_at(event.topics)
+
+    def _told_inside(self, sent: int, owned: dict[Place, int]) -> None:
+        at = self.stage.loop.now
+        if not self.inside:
+            self.inside = True
+            self.tell(Joined(self.group, self.member_id(), at))
+        self.overdue = self.overdue and bool(self.machine.release_by)
+        self.tell(Accepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
+
+    def _is_out(self) -> None:
+        if self.inside:
+            self.tell(Left(self.group, self.member_id()))
+        self.inside = self.overdue = False
+
+    async def _sleep(self) -> None:
+        """Until the machine has something to say, or something happens to it."""
+        wake = self.machine.wake_at()
+        longest = self.now() + LONGEST_SLEEP_MS
+        until = longest if wake is None else max(self.now() + 1, min(wake, longest))
+        self._poked = self.stage.loop.create_future()
+        timer = self.stage.loop.call_later((until - self.now()) / 1000, self._poke)
+        await self._poked
+        timer.cancel()
+
+    def _poke(self) -> None:
+        if self._poked is not None and not self._poked.done():
+            self._poked.set_result(None)
+
+    # What the application does
+
+    def take(self, events: list[Any]) -> None:
+        """Do what the machine says."""
+        for event in events:
+            match event:
+                case Assigned(partitions):
+                    for one in partitions:
+                        self.owned[self.place(one)] = self.stage.loop.now
+                case Revoked(partitions) | Lost(partitions):
+                    self._release_later(frozenset(partitions))
+                case CoordinatorWanted():
+                    self._wants_coordinator = True
+                case Failed(error):
+                    self.failed = True
+                    self.alarm(f"is refused for good: {error}")
+                case _:
+                    pass
+
+    def _release_later(self, partitions: frozenset[Any]) -> None:
+        """Most applications are quick, some are slow, and a few forget it for too long."""
+        chance = self.random.random()
+        if chance < 0.7 or self.calm:
+            ms = self.random.randrange(300)
+        elif chance < 0.97:
+            ms = self.random.randrange(SLOW_MS)
+        else:
+            ms = self.random.randrange(SLOW_MS, FORGETFUL_MS)
+            self.overdue = True
+        machine = self.machine
+        self.stage.loop.call_later(ms / 1000, self._release, machine, partitions)
+
+    def _release(self, machine: Any, partitions: frozenset[Any]) -> None:
+        if machine is not self.machine:
+            return  # of a life that is over
+        for one in partitions:
+            self.owned.pop(self.place(one), None)
+        self.take(self.released(partitions & machine.owned))
+        self._poke()
+
+    def released(self, partitions: frozenset[Any]) -> list[Any]:
+        """Tell the machine that the application has let go."""
+        raise NotImplementedError

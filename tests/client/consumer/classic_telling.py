@@ -1,0 +1,244 @@
+"""Stories that members of classic groups tell, in the form of tests/client/consumer/telling.py.
+
+    join MEMBER subscribe=TOPICS [protocols=NAMES] [rebalance=MS]
+    talk MEMBER [request=lost|answer=lost|refused=CODE]     its next request, if it is due
+    hear MEMBER             a parked answer, if it has come
+    calm                    all talk and release at once, until nobody has anything to say
+    beat                    time passes until somebody is due, then all are calm
+    release MEMBER, want MEMBER subscribe=TOPICS, leave MEMBER, again MEMBER, look
+
+Time is given to the first rebalance of a group by `wait 3s`, its initial delay.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.client.consumer.classic_player import ClassicPlayer
+from tests.scenarios.transcript import Story
+
+from kohort.client.consumer import events as told
+from kohort.client.consumer.classic_assigning import read_assignment
+from kohort.client.consumer.classic_membership import ClassicProfile
+from kohort.errors import ErrorCode
+from kohort.records.consumer_protocol import decode_subscription
+from kohort.terms import TopicPartition
+from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kohort.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class ClassicMemberStory(Story):
+    """`players` are the members of the story, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.players: dict[str, ClassicPlayer] = {}
+
+    def tell(self, line: str) -> list[str]:
+        command, *words = line.split()
+        fields = dict(word.split("=", 1) for word in words if "=" in word)
+        plain = [word for word in words if "=" not in word]
+        own = getattr(self, f"_tell_{command}", None)
+        if own is None:
+            self.carry_out(line)
+            return []
+        lines: list[str] = list(own(*plain, **fields))
+        return lines
+
+    # Commands
+
+    def _tell_join(self, name: str, **fields: str) -> Iterable[str]:
+        if name not in self.players:
+            self.players[name] = ClassicPlayer(self.desk, name, ClassicProfile(()))
+        list(self._tell_want(name, **fields))
+        return self._events(name, self.players[name].join())
+
+    def _tell_want(self, name: str, **fields: str) -> Iterable[str]:
+        player = self.players[name]
+        wanted = player.machine.profile
+        if "subscribe" in fields:
+            names = fields.pop("subscribe")
+            wanted = wanted._replace(topics=() if names == "-" else tuple(names.split(",")))
+        if "protocols" in fields:
+            wanted = wanted._replace(protocols=tuple(fields.pop("protocols").split(",")))
+        if "rebalance" in fields:
+            wanted = wanted._replace(rebalance_timeout_ms=int(fields.pop("rebalance")))
+        assert not fields, f"nobody knows {', '.join(fields)}"
+        return self._events(name, player.take(player.machine.want(wanted, self.desk.now)))
+
+    def _tell_again(self, name: str) -> Iterable[str]:
+        player = self.players[name]
+        return self._events(name, player.take(player.machine.join_again(self.desk.now)))
+
+    def _tell_talk(
+        self, name: str, request: str = "", answer: str = "", refused: str = ""
+    ) -> Iterable[str]:
+        player = self.players[name]
+        sent = player.send()
+        if sent is None:
+            yield f"> {name} {self._silence(player)}"
+            return
+        yield f"> {name} {self._said(sent.request)}"
+        if request == "lost":
+            yield "> nobody hears it"
+            yield from self._events(name, player.lose())
+            return
+        if refused:
+            code = ErrorCode[refused]
+            yield f"> {name} hears {code.name}"
+            player.under_way = None
+            reply = _REFUSED[type(sent.request)](error_code=code)
+            machine = player.machine
+            yield from self._events(
+                name, player.take(machine.received(sent.number, reply, self.desk.now))
+            )
+            return
+        player.reach()
+        if answer == "lost":
+            yield f"> {name} does not hear {self._heard(player)}"
+            yield from self._events(name, player.lose())
+            return
+        yield from self._tell_hear(name)
+
+    def _tell_hear(self, name: str) -> Iterable[str]:
+        player = self.players[name]
+        yield f"> {name} {self._hears(player)}"
+        yield from self._events(name, player.hear())
+
+    def _tell_release(self, name: str) -> Iterable[str]:
+        player = self.players[name]
+        yield f"> {name} lets go of {self._places(player.to_release)}"
+        yield from self._events(name, player.release())
+
+    def _tell_leave(self, name: str) -> Iterable[str]:
+        return self._events(name, self.players[name].leave())
+
+    def _tell_calm(self) -> Iterable[str]:
+        moved = True
+        while moved:
+            moved = False
+            for name, player in self.players.items():
+                if player.asked is not None and player.asked.answer is not None:
+                    moved = True
+                    yield from self._tell_hear(name)
+                wake = player.machine.wake_at()
+                if wake is not None and wake <= self.desk.now:
+                    moved = True
+                    yield from self._tell_talk(name)
+                if player.to_release:
+                    moved = True
+                    yield from self._tell_release(name)
+
+    def _tell_beat(self) -> Iterable[str]:
+        wakes = [player.machine.wake_at() for player in self.players.values()]
+        due = [wake for wake in wakes if wake is not None]
+        self.desk.wait(max(0, min(due) - self.desk.now))
+        yield from self._tell_calm()
+
+    def _tell_look(self) -> Iterable[str]:
+        for name, player in self.players.items():
+            machine = player.machine
+            by = machine.commits_as
+            commits = f"commits by generation {by[1]}" if by else "cannot commit"
+            leads = ", leads" if machine.leads else ""
+            yield (
+                f"> {name} is {machine.stage}{leads}, consumes "
+                f"{self._places(machine.consumable)}, {commits}"
+            )
+
+    # Words
+
+    def _said(self, request: Any) -> str:
+        match request:
+            case JoinGroupRequest():
+                wanted = decode_subscription(request.protocols[0].metadata)
+                has = frozenset(
+                    TopicPartition(one.topic, index)
+                    for one in wanted.owned_partitions
+                    for index in one.partitions
+                )
+                names = ",".join(one.name for one in request.protocols)
+                reads = ",".join(wanted.topics) or "nothing"
+                by = "" if request.member_id else " without an id"
+                return f"joins{by}, reads {reads}, has {self._places(has)}, by {names}"
+            case SyncGroupRequest():
+                given = ", ".join(
+                    f"{self._name(one.member_id)} {self._places(read_assignment(one.assignment))}"
+                    for one in request.assignments
+                )
+                return f"syncs generation {request.generation_id}" + (given and f": {given}")
+            case HeartbeatRequest():
+                return f"beats in generation {request.generation_id}"
+            case LeaveGroupRequest():
+                return "says good-bye"
+        raise AssertionError(request)
+
+    def _hears(self, player: ClassicPlayer) -> str:
+        if player.asked is None or player.asked.answer is None:
+            return "waits"
+        return f"hears {self._heard(player)}"
+
+    def _heard(self, player: ClassicPlayer) -> str:
+        answer = player.asked.answer if player.asked else None
+        match answer:
+            case None:
+                return "anything"
+            case _ if answer.error_code:
+                return ErrorCode(answer.error_code).name
+            case JoinGroupResponse():
+                leads = "it leads" if answer.leader == answer.member_id else "it follows"
+                return f"generation {answer.generation_id} by {answer.protocol_name}, {leads}"
+            case SyncGroupResponse():
+                return self._places(read_assignment(answer.assignment))
+            case _:
+                return "that all is well"
+
+    def _silence(self, player: ClassicPlayer) -> str:
+        wake = player.machine.wake_at()
+        if wake is None:
+            return f"has nothing to say while it is {player.machine.stage}"
+        return f"has nothing to say for {wake - self.desk.now} ms"
+
+    def _events(self, name: str, events: Iterable[Any]) -> Iterable[str]:
+        return [f"> {name} {self._event(one)}" for one in events]
+
+    def _event(self, event: Any) -> str:
+        match event:
+            case told.Assigned(partitions):
+                return f"begins with {self._places(partitions)}"
+            case told.Revoked(partitions):
+                return f"stops {self._places(partitions)}"
+            case told.Lost(partitions, error):
+                return f"has lost {self._places(partitions)} ({error.code.name})"
+            case told.CoordinatorWanted():
+                return "looks for the coordinator"
+            case told.TopicsWanted(topics):
+                return f"leads, and looks at {','.join(topics) or 'no topics'}"
+            case told.Failed(error):
+                return f"gives up ({error.code.name})"
+            case told.Left():
+                return "is out"
+        raise AssertionError(event)
+
+    def _places(self, places: Iterable[TopicPartition]) -> str:
+        topics: dict[str, list[int]] = {}
+        for one in places:
+            topics.setdefault(one.topic, []).append(one.partition)
+        by_id = {self.topics[name].id: ones for name, ones in topics.items()}
+        shown = self._shown(by_id)
+        return "nothing" if shown == "-" else shown
+
+    def _name(self, member_id: str) -> str:
+        for name, player in self.players.items():
+            if player.machine.member_id == member_id:
+                return name
+        return "somebody"
+
+
+_REFUSED = {
+    JoinGroupRequest: JoinGroupResponse,
+    SyncGroupRequest: SyncGroupResponse,
+    HeartbeatRequest: HeartbeatResponse,
+    LeaveGroupRequest: LeaveGroupResponse,
+}

@@ -1,0 +1,70 @@
+"""What a member has: first it lets go, then it takes."""
+
+import pytest
+
+from kohort.client.consumer.events import Assigned, Lost, Revoked
+from kohort.client.consumer.holding import Holding
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import Millis
+
+SOON, LATER = Millis(1000), Millis(2000)
+NO = ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def holding(*partitions: int) -> Holding[int]:
+    made: Holding[int] = Holding()
+    made.take(set(partitions))
+    return made
+
+
+def test_only_what_is_new_is_taken() -> None:
+    one = holding(1)
+    assert one.take({3, 2, 1}) == [Assigned((2, 3))]
+    assert one.take({2}) == []
+    assert one.owned == one.kept == {1, 2, 3}
+
+
+def test_what_is_revoked_stays_owned_until_it_is_released() -> None:
+    one = holding(1, 2, 3)
+    assert one.revoke([3, 2, 9], SOON) == [Revoked((2, 3))]
+    assert one.owned == {1, 2, 3}
+    assert one.kept == {1}
+    one.release(frozenset({2}))
+    assert (one.owned, one.revoking) == ({1, 3}, {3})
+
+
+def test_nothing_is_taken_before_all_is_released() -> None:
+    one = holding(1)
+    one.revoke([1], SOON)
+    assert one.take({2}) == []
+    one.release(frozenset({1}))
+    assert one.take({2}) == [Assigned((2,))]
+
+
+def test_nothing_is_revoked_twice_and_the_first_deadline_stands() -> None:
+    one = holding(1, 2)
+    one.revoke([1], SOON)
+    assert one.revoke([1], LATER) == []
+    assert one.revoke([1, 2], LATER) == [Revoked((2,))]
+    assert one.release_by == SOON
+    one.release(frozenset({1}))
+    assert one.release_by == SOON
+    one.release(frozenset({2}))
+    assert one.release_by is None
+
+
+def test_all_is_lost_at_once_and_without_a_deadline() -> None:
+    one = holding(1, 2)
+    one.revoke([1], SOON)
+    assert one.lose(NO) == [Lost((1, 2), NO)]
+    assert (one.kept, one.release_by) == (frozenset(), None)
+    assert holding().lose(NO) == []
+
+
+def test_what_may_be_kept_is_not_released() -> None:
+    one = holding(1, 2)
+    one.revoke([1], SOON)
+    with pytest.raises(ValueError, match="2 is released, expected only what is to be given up"):
+        one.release(frozenset({1, 2}))
+    one.release(frozenset({7}))
+    assert one.owned == {1, 2}

@@ -1,0 +1,46 @@
+"""The command: one seed, many, a plant, a run that is resumed, and the story of a find."""
+
+from kohort.sim.main import main
+from kohort.sim.run import simulate
+from kohort.sim.story import shortest_story
+
+
+def test_one_seed(capsys):
+    assert main(["--seed", "3", "--minutes", "0.2"]) == 0
+    assert capsys.readouterr().out.startswith("seed 3: ok (digest ")
+
+
+def test_a_plant_is_found(capsys):
+    assert main(["--seed", "1", "--minutes", "2", "--plant", "producer id twice"]) == 0
+    assert "producer ids: 0 is given out twice" in capsys.readouterr().out
+
+
+def test_a_plant_that_is_not_found(capsys):
+    assert main(["--seed", "1", "--minutes", "0.01", "--plant", "drop tombstone"]) == 1
+    assert "seed 1: ok" in capsys.readouterr().out
+
+
+def test_many_seeds_are_resumed(tmp_path, capsys):
+    state = tmp_path / "played"
+    command = ["--minutes", "0.1", "--processes", "2", "--state", str(state)]
+    assert main([*command, "--seeds", "1-3"]) == 0
+    assert sorted(state.read_text().split()[1::2]) == ["1", "2", "3"]
+    assert main([*command, "--seeds", "1-4"]) == 0
+    told = capsys.readouterr().out
+    assert "3 seeds were played before" in told
+    assert "4 of 4 seeds" in told
+
+
+def test_a_find_is_told_as_a_transcript(monkeypatch):
+    """The story needs no more of the world than the find does."""
+    played = simulate
+
+    def planted(seed, minutes, **more):
+        return played(seed, minutes, plant="skip revocation", **more)
+
+    monkeypatch.setattr("kohort.sim.story.simulate", planted)
+    found = planted(1, 2.0)
+    story = shortest_story(found, 2.0)
+    assert "owners: " in story
+    assert "heartbeat member-" in story
+    assert "power" not in story.split("What it needs")[1].splitlines()[0]
