@@ -110,6 +110,7 @@ def test_what_must_not_be_is_seen(checker, facts):
         (Records, [sent(), AllRead(PLACE, {4: b"v", 5: b"v"})]),
         (Deletion, [MADE, TopicsSeen({}, sent=5), TopicsSeen({ID: "t"}, sent=20)]),
         (Deletion, [MADE, TopicDoubtful(ID), TopicsSeen({}, sent=20)]),
+        (Deletion, [TopicDoubtful(ID), MADE, TopicsSeen({}, sent=20)]),
         (Deletion, [TopicDeleted(ID, 10), TopicsSeen({OTHER: "t"}, sent=20)]),
         (Served, [BitFlipped("t-1"), NotServed("t-1", 56)]),
         (ProducerIds, [ProducerIdGiven(7, epoch, asked_for=epoch > 0) for epoch in (0, 1)]),

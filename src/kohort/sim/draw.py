@@ -61,12 +61,14 @@ def draw(
     random = stream(seed, "draw")
     faults = {}
     for name, tenths in FAULTS.items():
-        there, pause = random.random() * 10 < tenths, random.choice([15.0, 40.0, 90.0])
+        chance = stream(seed, f"draw {name}")  # of its own: a new kind does not move the others
+        there, pause = chance.random() * 10 < tenths, chance.choice([15.0, 40.0, 90.0])
         if there and name not in without:
             faults[name] = pause
     actors = {}
     for name, most in kinds.items():
-        number = random.randint(0 if random.random() < 0.3 else 1, most)
+        chance = stream(seed, f"draw {name}")
+        number = chance.randint(0 if chance.random() < 0.3 else 1, most)
         if number and name not in without:
             actors[name] = number
     settings = {

@@ -29,12 +29,15 @@ class Deletion(Checker):
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
         self._made: dict[bytes, TopicMade] = {}
+        self._doubtful: set[bytes] = set()
         self._deleted: dict[bytes, int] = {}
 
     def made(self, fact: TopicMade) -> None:
-        self._made[fact.topic_id] = fact
+        if fact.topic_id not in self._doubtful:  # the answer may be slower than somebody else
+            self._made[fact.topic_id] = fact
 
     def doubtful(self, fact: TopicDoubtful) -> None:
+        self._doubtful.add(fact.topic_id)
         self._made.pop(fact.topic_id, None)
 
     def deleted(self, fact: TopicDeleted) -> None:
