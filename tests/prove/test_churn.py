@@ -34,7 +34,7 @@ def crew(tmp_path):
 def test_churn_for_a_moment(crew, tmp_path):
     groups = {"new": ["confluent-consumer"], "old": ["confluent-classic"]}
     with Campaign(crew, tmp_path, 1, groups=groups, lives=1, pause=(0.5, 1.5)) as campaign:
-        restart_now_and_then(campaign, 6, 2)
+        restart_now_and_then(campaign, 4, 2)
         campaign.end()
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -28,13 +29,14 @@ def consumer(bootstrap: str, group: str, protocol: str, **more: Any) -> Consumer
         "log_level": 0,
     }
     if protocol == "classic":
-        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+        settings |= {"session.timeout.ms": 3000, "heartbeat.interval.ms": 500}
     return Consumer(settings | more)
 
 
 def admin(bootstrap: str) -> KafkaAdminClient:
-    """A client that deletes groups. That of librdkafka 2.16 waits for a coordinator that is away
-    until its time is over, and then may abort the process.
+    """A client that deletes groups; to be closed soon, since it leaks a socket for each connection
+    that fails. That of librdkafka 2.16 waits for a coordinator that is away until its time is over,
+    and then may abort the process.
     """
     return KafkaAdminClient(
         bootstrap_servers=bootstrap,
@@ -51,7 +53,6 @@ class Groups(Actor):
         super().__init__(name, seed, journal)
         self.bootstrap = bootstrap
         self.possible: dict[str, list[Offsets]] = {f"{name} {one}": [{}] for one in range(3)}
-        self._admin: KafkaAdminClient | None = None
 
     def compare(self, group: str) -> Offsets:
         """Ask for the offsets of a group. What has been read once is no longer in doubt."""
@@ -78,8 +79,8 @@ class Groups(Actor):
         old = self.compare(group)
         self.possible[group] = [old, {}]
         self.say(f"delete {group}")
-        self._admin = self._admin or admin(self.bootstrap)
-        outcome = self._admin.delete_groups([group])[group]
+        with closing(admin(self.bootstrap)) as client:
+            outcome = client.delete_groups([group])[group]
         if outcome != "OK":
             if outcome == "NonEmptyGroupError":
                 self.possible[group] = [old]

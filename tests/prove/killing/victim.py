@@ -65,8 +65,9 @@ class Victim:
         process = self.process
         assert process is not None
         assert process.stdout is not None
-        ready = select.select([process.stdout], [], [], SOON_S)[0]
-        line = process.stdout.readline() if ready else ""
+        written = select.poll()  # select() cannot look at more than a thousand files
+        written.register(process.stdout, select.POLLIN)
+        line = process.stdout.readline() if written.poll(SOON_S * 1000) else ""
         if not line.startswith("kohort ready on"):
             return False
         self.start_seconds = time.monotonic() - self._begun
