@@ -185,7 +185,7 @@ class Member(Actor):
         at = self.stage.loop.now
         if not self.inside:
             self.inside = True
-            self.tell(Joined(self.group, self.member_id(), at))
+            self.tell(Joined(self.group, self.member_id(), sent))
         self.overdue = self.overdue and bool(self.machine.release_by)
         self.tell(Accepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
 
