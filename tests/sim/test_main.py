@@ -39,7 +39,7 @@ def test_a_find_is_told_as_a_transcript(monkeypatch):
         return played(seed, minutes, plant="skip revocation", **more)
 
     monkeypatch.setattr("kohort.sim.story.simulate", planted)
-    found = planted(2, 2.0)
+    found = planted(1, 2.0)
     story = shortest_story(found, 2.0)
     assert "owners: " in story
     assert "heartbeat member-" in story

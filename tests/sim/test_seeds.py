@@ -12,6 +12,11 @@ import pytest
 from kohort.sim.run import simulate
 
 MINUTES = 1.0
+FOUND = {  # seeds that have found something once, with their minutes
+    37: 5.0,
+    74: 3.0,
+    92: 4.0,
+}
 
 
 @pytest.mark.parametrize("first", range(1, 101, 5))
@@ -19,6 +24,12 @@ def test_nothing_is_found(first):
     for seed in range(first, first + 5):
         outcome = simulate(seed, MINUTES)
         assert not outcome.broken, outcome.line()
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found_once(seed):
+    outcome = simulate(seed, FOUND[seed])
+    assert not outcome.broken, outcome.line()
 
 
 @pytest.mark.parametrize("seed", range(101, 111))

@@ -127,7 +127,9 @@ class ProducerIdGiven(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A member is in a group, as a new one."""
+    """A member is in a group, as a new one. `at` is when it asked: its session counts from before
+    the answer, which waits for the disk.
+    """
 
     group: str
     member: str

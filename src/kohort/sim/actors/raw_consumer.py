@@ -98,7 +98,7 @@ class RawConsumer(Actor):
         self.epoch = answer.member_epoch
         self.interval_ms = answer.heartbeat_interval_ms
         if joins:
-            self.tell(Joined(self.group, self.member, at))
+            self.tell(Joined(self.group, self.member, now))
         self.tell(Accepted(self.group, self.member, self.epoch, owned, now, at))
         if answer.assignment is not None:
             self._take(answer.assignment, at)
