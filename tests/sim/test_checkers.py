@@ -24,6 +24,7 @@ from kohort.sim.facts import (
     Left,
     MemberAtEnd,
     NotServed,
+    NotTaken,
     ProducerIdGiven,
     RecordKept,
     RecordRead,
@@ -117,8 +118,24 @@ def test_what_must_not_be_is_seen(checker, facts):
         (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 1, 1)]),
         (Convergence, [BitFlipped("__consumer_offsets-0"), TWO, at_end("a", 1, 0)]),
         (Fencing, [Joined("g", "a", 0), Expelled("g", "a", 7 * SECOND)]),
+        (Fencing, [Joined("g", "a", 0), NotTaken("g", "a"), Expelled("g", "a", 7 * SECOND)]),
         (Fencing, [Joined("g", "a", 0), Left("g", "a"), Expelled("g", "a", 5 * SECOND)]),
     ],
 )
 def test_what_may_be_is_not(checker, facts):
     assert not alarms(checker, *facts)
+
+
+def test_heartbeats_that_arrived_count_but_not_after_two_lost_answers():
+    said = []
+    judge = Fencing(said.append)
+    judge.joined(Joined("g", "a", 0))
+    for second in (4, 8, 12, 16):
+        judge.heartbeat("g", "a", second * SECOND)
+    judge.expelled(Expelled("g", "a", 17 * SECOND))
+    assert not said
+    judge.joined(Joined("g", "a", 0))
+    for second in (4, 8):
+        judge.heartbeat("g", "a", second * SECOND)
+    judge.expelled(Expelled("g", "a", 13 * SECOND))
+    assert len(said) == 1

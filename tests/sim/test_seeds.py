@@ -14,6 +14,8 @@ from kohort.sim.run import simulate
 MINUTES = 1.0
 FOUND = {  # seeds that have found something once, with their minutes
     37: 5.0,
+    74: 3.0,
+    92: 4.0,
 }
 
 

@@ -83,6 +83,17 @@ def test_what_is_committed(client, group):
     ]
 
 
+def test_a_group_is_put_at_an_offset(client, group):
+    group.commit("t")
+    group.commit("t", 1, partition=1)
+    assert group.committed() == {TopicPartition("t", 0): 0, TopicPartition("t", 1): 1}
+    with pytest.raises(ApiError):
+        group.commit("no-such-topic")
+    join(client, group.id)
+    with pytest.raises(ApiError, match="UNKNOWN_MEMBER_ID"):
+        group.commit("t")
+
+
 def test_what_did_not_come_is_told_with_what_is_there(client, group):
     join(client, group.id)
     assert client.commit(group.id, "t", 1) == 25, "only members commit while there are some"

@@ -127,7 +127,9 @@ class ProducerIdGiven(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A member is in a group, as a new one."""
+    """A member is in a group, as a new one. `at` is when it asked: its session counts from before
+    the answer, which waits for the disk.
+    """
 
     group: str
     member: str
@@ -145,6 +147,13 @@ class Accepted(NamedTuple):
     owned: dict[Place, int]
     sent: int
     at: int
+
+
+class NotTaken(NamedTuple):
+    """A heartbeat was answered with an error that says nothing of the member."""
+
+    group: str
+    member: str
 
 
 class Left(NamedTuple):
@@ -196,6 +205,7 @@ Fact = (
     | ProducerIdGiven
     | Joined
     | Accepted
+    | NotTaken
     | Left
     | Expelled
     | MemberAtEnd

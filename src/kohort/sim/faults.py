@@ -9,14 +9,16 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-from kohort.errors import KohortError
+from kohort.errors import KohortError, WireError
 from kohort.sim.actors.admin import NAMES
 from kohort.sim.process import HOST, PORT
 from kohort.sim.world import World
 from kohort.storage.segments import SegmentLog
+from kohort.wire import batch as batches
 
 OPERATIONS = ("open", "read", "write", "truncate", "sync", "rename", "unlink", "sync_directory")
 CHANGING = tuple(f"/data/{name}-" for name in NAMES)
+NEWER_KEY = 77  # a kind of record that no version has yet
 ERRORS = (errno.EIO, errno.EACCES, errno.ENOSPC)
 
 Fault = Callable[[World, Random], Awaitable[None]]
@@ -181,7 +183,7 @@ async def foreign_files(world: World, random: Random) -> None:
     disk = world.disk
     if world.process is None and "/data" in disk.directories:
         number = random.randrange(1000)
-        kind = random.randrange(4)
+        kind = random.randrange(5)
         if kind == 0:
             _leave(world, f"/data/notes-{number}.txt", b"do not delete")
         elif kind == 1:
@@ -189,11 +191,40 @@ async def foreign_files(world: World, random: Random) -> None:
         elif kind == 2:
             disk.make_directory(f"/data/backup of home {number}")
             _leave(world, f"/data/backup of home {number}/0.log", b"\x00" * 70)
+        elif kind == 3:
+            _newer_record(world, random)
         else:
             folders = [path for path in disk.directories if path.count("/") == 2]
             if folders:
                 _leave(world, f"{random.choice(folders)}/core.{number}", b"\x7fELF")
     world.start_if_down()
+
+
+def _newer_record(world: World, random: Random) -> None:
+    """A broker of another version has written a record of a kind that nobody here knows."""
+    logs = [path for path in world.disk.files if "/__consumer_offsets-" in path]
+    newest = {path.rpartition("/")[0]: path for path in sorted(logs) if path.endswith(".log")}
+    if not newest:
+        return
+    path = random.choice(list(newest.values()))
+    data = bytes(world.disk.files[path].now)
+    try:
+        headers = [header for _, header in batches.walk(data)]
+    except WireError:
+        return  # a torn end: the other version would have cut it
+    if not headers:
+        return
+    key = NEWER_KEY.to_bytes(2) + b"\x00\x01x"
+    last = headers[-1]
+    batch = batches.build(
+        [(key, b"\x00\x00")],
+        last.max_timestamp,
+        base_offset=last.last_offset + 1,
+        leader_epoch=last.partition_leader_epoch,
+    )
+    file = world.disk.open(path)
+    file.write(len(data), batch)
+    file.sync()
 
 
 FAULTS: dict[str, Fault] = {

@@ -97,7 +97,10 @@ class Pipe:
     def flow_again(self) -> None:
         """The node can be reached again: what was missed arrives."""
         missed, self._missed = self._missed, 0
-        for _ in range(missed):
+        now = self._loop.events.now
+        for place in range(missed):
+            planned, data = self._coming[place]
+            self._coming[place] = max(planned, now), data
             self._loop.call_soon(self._arrive)
 
 

@@ -25,10 +25,17 @@ from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 
 ANSWER_S = 30.0
 OFFSETS_TOPIC = "__consumer_offsets"
 FETCH_BYTES = 8 << 20
+COMMIT_BY_NAME = 9  # the last version of OffsetCommit that names topics
 _LEAVES = -1  # the epoch of a member that leaves (KIP-848)
 
 
@@ -183,6 +190,33 @@ class Asker:
             if one is not None:
                 committed[place] = one.offset
         return committed
+
+    async def commit(self, group: str, place: TopicPartition, offset: int) -> None:
+        """Commit from outside the group, as tools do that reset it."""
+
+        async def ask(
+            node: Node, keys: Sequence[str], deadline: float
+        ) -> dict[str, ApiError | None]:
+            wanted = OffsetCommitRequestPartition(
+                partition_index=place.partition, committed_offset=offset, committed_metadata=""
+            )
+            request = OffsetCommitRequest(
+                group_id=group,
+                member_id="",
+                topics=[OffsetCommitRequestTopic(name=place.topic, partitions=[wanted])],
+            )
+            answer: OffsetCommitResponse = await self._cluster.ask(
+                node, request, deadline=deadline, at_most=COMMIT_BY_NAME
+            )
+            code = answer.topics[0].partitions[0].error_code
+            return dict.fromkeys(keys, api_error(code) if code else None)
+
+        outcome = await settle(
+            self._cluster, [group], self._cluster.coordinators, ask, deadline=_deadline()
+        )
+        error = outcome[group]
+        if isinstance(error, ApiError):
+            raise error
 
     async def group_records(self, group: str) -> list[GroupRecord]:
         """Everything that the log still holds about a group, in order."""

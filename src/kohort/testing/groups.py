@@ -78,6 +78,12 @@ class GroupHandle:
         found: dict[TopicPartition, int] = self._broker.ask("committed", self.id)
         return found
 
+    def commit(self, topic: str, offset: int = 0, *, partition: int = 0) -> None:
+        """Put the group at an offset, as if it had committed that. Raises ApiError while the group
+        has members.
+        """
+        self._broker.ask("commit", self.id, TopicPartition(topic, partition), offset)
+
     def lag(self) -> dict[TopicPartition, int]:
         """How many records each partition has behind what is committed there."""
         committed = self.committed()

@@ -273,8 +273,8 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "where as many members want one assignor as the other, Kohort takes the first of"
         " group.consumer.assignors, Kafka the first of a hash table",
         ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
-        (*_PICKS, "groups[].assignor_name"),
-        _several_assignors,
+        ("member_epoch", "assignment", *_PICKS, "groups[].assignor_name"),
+        lambda one: _several_assignors(one) and _other_picks(one),
     ),
     Explanation(
         "member without topics",

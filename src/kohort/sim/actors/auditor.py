@@ -31,7 +31,7 @@ class Auditor(Actor):
             TopicsAtEnd({one.name: (one.topic_id, len(one.leaders)) for one in known.values()})
         )
         for topic in known.values():
-            if not topic.internal:
+            if topic.ours:
                 for index in range(len(topic.leaders)):
                     await self._read_all(topic, (topic.topic_id, index))
         await self._look_at_shards(known)

@@ -47,6 +47,8 @@ class Member(Actor):
         self.failed = False
         self.machine: Any = None
         self._wants_coordinator = False
+        self._last_word: dict[Any, int] = {}  # by partition: the word that it is released by
+        self._words = 0
         self._poked: asyncio.Future[None] | None = None
 
     # What a subclass knows
@@ -183,7 +185,7 @@ class Member(Actor):
         at = self.stage.loop.now
         if not self.inside:
             self.inside = True
-            self.tell(Joined(self.group, self.member_id(), at))
+            self.tell(Joined(self.group, self.member_id(), sent))
         self.overdue = self.overdue and bool(self.machine.release_by)
         self.tell(Accepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
 
@@ -226,7 +228,13 @@ class Member(Actor):
                     pass
 
     def _release_later(self, partitions: frozenset[Any]) -> None:
-        """Most applications are quick, some are slow, and a few forget it for too long."""
+        """Most applications are quick, some are slow, and a few forget it for too long.
+
+        The last word about a partition counts: what was revoked and is lost meanwhile is released
+        once.
+        """
+        self._words += 1
+        self._last_word.update(dict.fromkeys(partitions, self._words))
         chance = self.random.random()
         if chance < 0.7 or self.calm:
             ms = self.random.randrange(300)
@@ -236,14 +244,15 @@ class Member(Actor):
             ms = self.random.randrange(SLOW_MS, FORGETFUL_MS)
             self.overdue = True
         machine = self.machine
-        self.stage.loop.call_later(ms / 1000, self._release, machine, partitions)
+        self.stage.loop.call_later(ms / 1000, self._release, machine, partitions, self._words)
 
-    def _release(self, machine: Any, partitions: frozenset[Any]) -> None:
+    def _release(self, machine: Any, partitions: frozenset[Any], word: int) -> None:
         if machine is not self.machine:
             return  # of a life that is over
-        for one in partitions:
+        mine = frozenset(one for one in partitions if self._last_word[one] == word)
+        for one in mine:
             self.owned.pop(self.place(one), None)
-        self.take(self.released(partitions & machine.owned))
+        self.take(self.released(mine))
         self._poke()
 
     def released(self, partitions: frozenset[Any]) -> list[Any]:

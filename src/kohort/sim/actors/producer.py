@@ -41,7 +41,7 @@ class Producer(Actor):
             await self.pause(random.randrange(10, 1500))
             if not known or random.random() < 0.1:
                 known = await topics_of(self) or {}
-            ours = [one for one in known.values() if not one.internal and one.leaders]
+            ours = [one for one in known.values() if one.ours and one.leaders]
             if self.idempotent and (self.id < 0 or random.random() < 0.01):
                 await self.begin_anew()
             elif ours:

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, Place
+from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, NotTaken, Place
 from kohort.sim.stage import Stage
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -98,7 +98,7 @@ class RawConsumer(Actor):
         self.epoch = answer.member_epoch
         self.interval_ms = answer.heartbeat_interval_ms
         if joins:
-            self.tell(Joined(self.group, self.member, at))
+            self.tell(Joined(self.group, self.member, now))
         self.tell(Accepted(self.group, self.member, self.epoch, owned, now, at))
         if answer.assignment is not None:
             self._take(answer.assignment, at)
@@ -117,6 +117,7 @@ class RawConsumer(Actor):
 
     def _refused(self, code: int) -> None:
         if code not in START_OVER:
+            self.tell(NotTaken(self.group, self.member))
             return
         if code == ErrorCode.UNKNOWN_MEMBER_ID and self.epoch:
             self.tell(Expelled(self.group, self.member, self.stage.loop.now))

@@ -26,7 +26,7 @@ class Reader(Actor):
         while not self.over:
             if not known or random.random() < 0.1:
                 known = await topics_of(self) or {}
-            ours = [one for one in known.values() if not one.internal and one.leaders]
+            ours = [one for one in known.values() if one.ours and one.leaders]
             if not ours:
                 await self.pause(500)
                 continue

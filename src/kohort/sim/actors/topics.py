@@ -6,6 +6,8 @@ from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import Place, TopicsSeen
 from kohort.wire.messages.metadata import MetadataRequest
 
+OURS = ("home", "apples", "pears", "plums")
+
 
 class TopicKnown(NamedTuple):
     """A topic, and by partition the node that leads it."""
@@ -13,7 +15,7 @@ class TopicKnown(NamedTuple):
     name: str
     topic_id: bytes
     leaders: tuple[int, ...]
-    internal: bool
+    ours: bool  # not the broker's own, and not of somebody hostile
 
     def places(self) -> list[Place]:
         return [(self.topic_id, index) for index in range(len(self.leaders))]
@@ -33,7 +35,7 @@ async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
                 part.leader_id
                 for part in sorted(one.partitions, key=lambda part: part.partition_index)
             ),
-            one.is_internal,
+            one.name in OURS,
         )
         for one in answer.topics
         if not one.error_code

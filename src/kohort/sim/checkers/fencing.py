@@ -1,8 +1,8 @@
 """Nobody is expelled whose heartbeats had arrived in time, also where the broker stood still.
 
-Arrived means: the bytes had reached the broker's machine, whether anybody looked at them or not. A
-member whose answers were all lost may have been asked for partitions in vain, so nothing is said of
-those.
+Arrived means: the bytes had reached the broker's machine, whether anybody looked at them or not.
+After two lost answers a member may be two epochs behind, and is refused by right: of the heartbeats
+since the last answer only the first two count.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from kohort.errors import WireError
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import Accepted, Expelled, Joined, Left
+from kohort.sim.facts import Accepted, Expelled, Joined, Left, NotTaken
 from kohort.sim.network import Line
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
@@ -18,7 +18,7 @@ from kohort.wire.frames import FrameReader, decode_request_header, peek
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 HEARTBEAT = 68
-UNHEARD_US = 30_000_000  # without an answer for so long a member may owe partitions
+FORGIVEN = 2  # heartbeats that count though their answers are lost
 
 
 class Fencing(Checker):
@@ -28,6 +28,7 @@ class Fencing(Checker):
     hears: ClassVar = {
         Joined: "joined",
         Accepted: "accepted",
+        NotTaken: "not_taken",
         Left: "left",
         Expelled: "expelled",
     }
@@ -37,7 +38,7 @@ class Fencing(Checker):
         self._session_us = session_us
         self._readers: dict[Line, FrameReader] = {}
         self._arrived: dict[tuple[str, str], list[int]] = {}
-        self._heard: dict[tuple[str, str], int] = {}
+        self._unheard: dict[tuple[str, str], int] = {}
 
     def arrived(self, line: Line, data: bytes, *, to_broker: bool) -> None:
         """Look for heartbeats in what arrives at the broker."""
@@ -59,22 +60,28 @@ class Fencing(Checker):
     def heartbeat(self, group: str, member: str, at: int) -> None:
         """One has arrived."""
         times = self._arrived.get((group, member))
-        if times is not None:
+        if times is not None and self._unheard[group, member] < FORGIVEN:
             times.append(at)
+            self._unheard[group, member] += 1
 
     def joined(self, fact: Joined) -> None:
         self._arrived[fact.group, fact.member] = [fact.at]
-        self._heard[fact.group, fact.member] = fact.at
+        self._unheard[fact.group, fact.member] = 0
 
     def accepted(self, fact: Accepted) -> None:
-        self._heard[fact.group, fact.member] = fact.at
+        self._unheard[fact.group, fact.member] = 0
+
+    def not_taken(self, fact: NotTaken) -> None:
+        """The coordinator was not there: that heartbeat has changed nothing."""
+        if self._unheard.get((fact.group, fact.member), 0):
+            self._unheard[fact.group, fact.member] -= 1
 
     def left(self, fact: Left) -> None:
         self._arrived.pop((fact.group, fact.member), None)
 
     def expelled(self, fact: Expelled) -> None:
         times = self._arrived.pop((fact.group, fact.member), None)
-        if times is None or fact.at - self._heard[fact.group, fact.member] > UNHEARD_US:
+        if times is None:
             return
         times = sorted([*times, fact.at])
         gap = max(after - before for before, after in itertools.pairwise(times))
