@@ -55,10 +55,10 @@ class Member:
         fate = "runs" if code is None else f"has ended with {code}"
         return f"{fate}, owns {self.owns}, last failure {failed}, stderr: {errors}"
 
-    def leave(self) -> None:
+    def leave(self, seconds: float = SOON_S) -> None:
         """End in an orderly way: commit nothing more, leave the group."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(SOON_S)
+        self.process.wait(seconds)
 
     def kill(self) -> None:
         self.process.kill()

@@ -1,9 +1,13 @@
 """Members in processes of their own, which come and go."""
 
+import subprocess
+
 from tests.clients.crew import Crew, Member
 from tests.prove.killing.actor import Actor
 from tests.prove.killing.journal import Journal
 from tests.serve.talk import Talk
+
+LEAVE_SECONDS = 20
 
 
 class Churn(Actor):
@@ -49,10 +53,20 @@ class Churn(Actor):
             self.done("members killed")
         else:
             self.say(f"one of {group} leaves")
-            members[place].leave()
-            self.done("members left")
+            self._leave(members[place])
         new = members[place] = self._join(group, self._kinds[group][place])
         self._all[group].append(new)
+
+    def _leave(self, member: Member) -> None:
+        """Some clients do not end as long as the broker does not live for a while."""
+        try:
+            member.leave(LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.say("it does not end, and is killed")
+            member.kill()
+            self.done("members killed, for they did not end")
+        else:
+            self.done("members left")
 
     def everybody(self, group: str) -> list[Member]:
         """The members of a group of all times."""
