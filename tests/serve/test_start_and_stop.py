@@ -4,6 +4,7 @@ import signal
 import socket
 
 import pytest
+from tests.serve.ports import free_port
 from tests.serve.talk import refused, serving
 
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -38,11 +39,6 @@ log.retention.hours=168
 log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
 
 
 def test_a_stop_with_clients_connected_and_fetches_parked(tmp_path):

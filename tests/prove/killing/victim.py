@@ -3,14 +3,14 @@
 import os
 import re
 import select
-import socket
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
+from tests.serve.ports import free_port
 from tests.serve.talk import command
 from tests.waiting import SOON_S
 
@@ -148,21 +148,6 @@ class Victim:
                 for name in os.listdir(folder)  # noqa: PTH208  (names, quickly)
                 if name.endswith(end)
             )
-
-
-def free_port() -> int:
-    """A port that no client is given as its own while the broker is down: clients that knock at a
-    closed port of that range are sooner or later connected to themselves.
-    """
-    random = SystemRandom()
-    while True:
-        port = random.randrange(12_000, 30_000)
-        with socket.socket() as taken:
-            try:
-                taken.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def strike(random: Random, victim: Victim) -> str:
