@@ -447,6 +447,30 @@ def test_who_is_put_out_loses_all_and_joins_once_it_is_released(
     assert request.member_id == member_id
 
 
+def test_who_is_put_out_while_it_gives_up_all_is_told_nothing_and_waits_for_the_release() -> None:
+    member = preparing()
+    assert answer(member, ErrorCode.UNKNOWN_MEMBER_ID) == []
+    assert (member.stage, member.owned) == (ClassicStage.LOST, set(places(0, 1)))
+    assert (member.commits_as, member.release_by) == (None, None)
+    member.released(frozenset(places(0)), after(6000))
+    assert member.wake_at() is None
+    member.released(frozenset(places(1)), after(6000))
+    assert isinstance(sent(member, after(6000)).request, JoinGroupRequest)
+
+
+def test_who_is_put_out_while_it_gives_up_a_part_loses_the_rest() -> None:
+    member, _ = cooperative_in_the_next_generation(1, 2)
+    (event,) = member.received(
+        sent(member, after(6000)).number, rebalancing(ErrorCode.UNKNOWN_MEMBER_ID), after(6000)
+    )
+    assert isinstance(event, Lost)
+    assert event.partitions == places(1)
+    member.released(frozenset(places(1)), after(6000))
+    assert member.stage is ClassicStage.LOST
+    member.released(frozenset(places(0)), after(6000))
+    assert member.stage is ClassicStage.JOINING
+
+
 @pytest.mark.parametrize("make", [joining, syncing])
 def test_who_is_put_out_with_nothing_joins_at_once(make: Callable[[], ClassicMembership]) -> None:
     member = make()
@@ -535,8 +559,7 @@ def test_who_has_no_id_is_out_at_once() -> None:
 
 def test_who_is_put_out_while_it_parts_need_not_say_good_bye() -> None:
     member = parting()
-    (event,) = answer(member, ErrorCode.UNKNOWN_MEMBER_ID)
-    assert isinstance(event, Lost)
+    assert answer(member, ErrorCode.UNKNOWN_MEMBER_ID) == []
     assert member.released(frozenset(places(0)), NOW) == [Left()]
 
 

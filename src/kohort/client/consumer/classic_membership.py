@@ -244,8 +244,7 @@ class ClassicMembership:
     def released(self, partitions: frozenset[TopicPartition], now: Millis) -> Events:
         """The consumer has let go of partitions that were `Revoked` or `Lost`.
 
-        Others that the member does not have are passed over. Raises ValueError for a partition that
-        it has and may keep.
+        Others are passed over: the member has let go of them already, or may keep them.
         """
         self._holding.release(partitions)
         if self._departs:
@@ -405,7 +404,7 @@ class ClassicMembership:
         self.stage = ClassicStage.LOST
         if self._departs:
             return lost + self._depart()
-        if not lost:
+        if not self.owned:
             self.stage = ClassicStage.JOINING
         return lost
 

@@ -187,8 +187,7 @@ class Membership:
     def released(self, partitions: frozenset[TopicIdPartition]) -> Events:
         """The consumer has let go of partitions that were `Revoked` or `Lost`.
 
-        Others that the member does not have are passed over. Raises ValueError for a partition that
-        it has and may keep.
+        Others are passed over: the member has let go of them already, or may keep them.
         """
         self._holding.release(partitions)
         if self._departs:

@@ -47,8 +47,6 @@ class Member(Actor):
         self.failed = False
         self.machine: Any = None
         self._wants_coordinator = False
-        self._last_word: dict[Any, int] = {}  # by partition: the word that it is released by
-        self._words = 0
         self._poked: asyncio.Future[None] | None = None
 
     # What a subclass knows
@@ -228,13 +226,7 @@ class Member(Actor):
                     pass
 
     def _release_later(self, partitions: frozenset[Any]) -> None:
-        """Most applications are quick, some are slow, and a few forget it for too long.
-
-        The last word about a partition counts: what was revoked and is lost meanwhile is released
-        once.
-        """
-        self._words += 1
-        self._last_word.update(dict.fromkeys(partitions, self._words))
+        """Most applications are quick, some are slow, and a few forget it for too long."""
         chance = self.random.random()
         if chance < 0.7 or self.calm:
             ms = self.random.randrange(300)
@@ -243,16 +235,14 @@ class Member(Actor):
         else:
             ms = self.random.randrange(SLOW_MS, FORGETFUL_MS)
             self.overdue = True
-        machine = self.machine
-        self.stage.loop.call_later(ms / 1000, self._release, machine, partitions, self._words)
+        self.stage.loop.call_later(ms / 1000, self._release, self.machine, partitions)
 
-    def _release(self, machine: Any, partitions: frozenset[Any], word: int) -> None:
+    def _release(self, machine: Any, partitions: frozenset[Any]) -> None:
         if machine is not self.machine:
             return  # of a life that is over
-        mine = frozenset(one for one in partitions if self._last_word[one] == word)
-        for one in mine:
-            self.owned.pop(self.place(one), None)
-        self.take(self.released(mine))
+        for one in partitions:
+            del self.owned[self.place(one)]
+        self.take(self.released(partitions))
         self._poke()
 
     def released(self, partitions: frozenset[Any]) -> list[Any]:
