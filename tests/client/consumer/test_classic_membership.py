@@ -16,6 +16,7 @@ from kohort.client.consumer.events import (
     Assigned,
     CoordinatorWanted,
     Failed,
+    HangUp,
     Left,
     Lost,
     Revoked,
@@ -529,11 +530,34 @@ def test_who_leaves_does_not_wait_for_a_parked_answer(
 ) -> None:
     member = make()
     parked = sent(member)
-    assert member.leave(NOW) == []
+    assert member.leave(NOW) == [HangUp()]
+    assert not member.waits_for_answer
     good_bye = sent(member)
     assert isinstance(good_bye.request, LeaveGroupRequest)
     assert member.received(parked.number, generation(4), NOW) == []
     assert member.received(good_bye.number, LeaveGroupResponse(), NOW) == [Left()]
+
+
+def test_who_leaves_during_a_first_join_hangs_up_and_is_out() -> None:
+    member = outside()
+    member.join()
+    sent(member)
+    assert member.leave(NOW) == [HangUp(), Left()]
+
+
+def test_who_leaves_during_a_join_lets_go_of_all_before_the_good_bye() -> None:
+    member = at_rest(0, protocols=COOPERATIVE)
+    tell(member, rebalancing(), after(3000))
+    sent(member, after(3000))
+    assert member.leave(after(3000)) == [HangUp(), Revoked(places(0))]
+    assert isinstance(sent(member, after(6000)).request, HeartbeatRequest)
+
+
+@pytest.mark.parametrize("make", [joining, assigning, syncing, at_rest])
+def test_who_leaves_while_nothing_is_under_way_keeps_the_connection(
+    make: Callable[[], ClassicMembership],
+) -> None:
+    assert make().leave(NOW) == []
 
 
 def test_a_good_bye_waits_for_a_heartbeat() -> None:

@@ -58,6 +58,15 @@ class CoordinatorWanted(NamedTuple):
     """Look up the group's coordinator, then call `coordinator_found`. Nothing is sent meanwhile."""
 
 
+class HangUp(NamedTuple):
+    """Close the connection to the coordinator, and send the next request on a new one.
+
+    The member has given up the request under way. A broker holds back what comes after a join or a
+    sync on the same connection until that is answered, which may take as long as a rebalance.
+    `connection_lost` is not to be called for this.
+    """
+
+
 class TopicsWanted(NamedTuple):
     """Look up how many partitions these topics have, then call `topics_known`.
 
@@ -88,6 +97,7 @@ Event = (
     | Revoked[Partition]
     | Lost[Partition]
     | CoordinatorWanted
+    | HangUp
     | TopicsWanted
     | Refused
     | Left
