@@ -27,7 +27,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kohort.assignors import AssignorError
-from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked, Asking
+from kohort.client.consumer.any_membership import AnyMembership
+from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked
 from kohort.client.consumer.classic_assigning import (
     PROTOCOLS,
     assign,
@@ -42,10 +43,8 @@ from kohort.client.consumer.events import (
     Event,
     Failed,
     HangUp,
-    Left,
     TopicsWanted,
 )
-from kohort.client.consumer.holding import Holding
 from kohort.client.consumer.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
@@ -120,7 +119,7 @@ class ClassicRequest(NamedTuple):
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 
 
-class ClassicMembership:
+class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicStage]):
     """One member of one classic group. The coordinator gives it its id.
 
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
@@ -130,15 +129,12 @@ class ClassicMembership:
     def __init__(
         self, group_id: GroupId, profile: ClassicProfile, pauses: Pauses | None = None
     ) -> None:
-        self.group_id = group_id
-        self.profile = profile
+        super().__init__(
+            group_id, profile, pauses, outside=ClassicStage.OUTSIDE, leaving=ClassicStage.LEAVING
+        )
         self.member_id = NOBODY
         self.generation = NO_GENERATION
-        self.stage = ClassicStage.OUTSIDE
         self.leads = False
-        self._asking = Asking(pauses or Pauses())
-        self._holding: Holding[TopicPartition] = Holding()
-        self._assigned: frozenset[TopicPartition] = frozenset()
         self._owned_since = NO_GENERATION  # the generation that gave what it owns
         self._protocol = ""
         self._wanted: dict[MemberId, ConsumerProtocolSubscription] = {}
@@ -146,26 +142,8 @@ class ClassicMembership:
         self._joined_as: ClassicProfile | None = None
         self._again = False
         self._beat_at = AT_ONCE
-        self._departs = False
 
     # What can be seen
-
-    @property
-    def owned(self) -> frozenset[TopicPartition]:
-        """All partitions that the member has not let go of yet."""
-        return self._holding.owned
-
-    @property
-    def consumable(self) -> frozenset[TopicPartition]:
-        """The partitions that may be consumed now."""
-        return self._holding.kept
-
-    @property
-    def release_by(self) -> Millis | None:
-        """When the coordinator may put the member out unless it has released what it is to give up;
-        None while there is no such thing.
-        """
-        return self._holding.release_by
 
     @property
     def commits_as(self) -> tuple[MemberId, int] | None:
@@ -174,11 +152,6 @@ class ClassicMembership:
         Between the end of a join and that of a sync the coordinator answers REBALANCE_IN_PROGRESS.
         """
         return None if self.generation == NO_GENERATION else (self.member_id, self.generation)
-
-    @property
-    def waits_for_answer(self) -> bool:
-        """Whether a request is under way."""
-        return self._asking.under_way is not None
 
     def wake_at(self) -> Millis | None:
         """When `next` has something to send; None when only another call can bring that about."""
@@ -270,16 +243,6 @@ class ClassicMembership:
 
     # What the network brings
 
-    def coordinator_found(self) -> None:
-        """The group's coordinator is known, and can be asked."""
-        self._asking.has_coordinator = True
-
-    def connection_lost(self, now: Millis) -> Events:
-        """No answer will come: the connection broke, or took too long and was closed."""
-        self._asking.failed(now)
-        self._ask_anew()
-        return self._look(wanted=self._asking.lose_coordinator())
-
     def next(self, now: Millis) -> ClassicRequest | None:
         """The request to send now, if any."""
         wake = self.wake_at()
@@ -310,7 +273,7 @@ class ClassicMembership:
             return []
         match answer:
             case LeaveGroupResponse():
-                return self._heard_good_bye(answer, now)
+                return self._heard_good_bye(_error(answer.error_code), now)
             case _ if self.stage is ClassicStage.LEAVING:
                 return []  # the last heartbeat before the good-bye
             case JoinGroupResponse():
@@ -398,8 +361,7 @@ class ClassicMembership:
         if known and code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
             return self._put_out(error)
         if code in ELSEWHERE:
-            self._ask_anew()
-            return self._look(wanted=self._asking.moved(now))
+            return self._moved(now)
         if code.retriable or code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID):
             if code is not ErrorCode.REBALANCE_IN_PROGRESS:  # that one is no failure
                 self._asking.failed(now)
@@ -435,30 +397,8 @@ class ClassicMembership:
         self.stage = ClassicStage.FAILED
         return events + self._depart() if self._departs else events
 
-    def _depart(self) -> Events:
-        """Go on with leaving, as far as what is not released yet allows."""
-        if self.owned:
-            return []
-        if self.member_id == NOBODY:
-            return self._out()
-        self.stage = ClassicStage.LEAVING
-        return []
-
-    def _heard_good_bye(self, answer: LeaveGroupResponse, now: Millis) -> Events:
-        """A refusal that will not change means that the member is out already."""
-        error = _error(answer.error_code)
-        if error is not None and error.code in ELSEWHERE:
-            return self._look(wanted=self._asking.moved(now))
-        if error is not None and error.code.retriable:
-            self._asking.failed(now)
-            return []
-        return self._out()
-
-    def _out(self) -> Events:
-        self._start_over()
-        self._departs = False
-        self.stage = ClassicStage.OUTSIDE
-        return [Left()]
+    def _has_to_say_good_bye(self) -> bool:
+        return self.member_id != NOBODY
 
     def _start_over(self) -> None:
         self._asking.forget()
@@ -466,12 +406,6 @@ class ClassicMembership:
         self.generation = self._owned_since = NO_GENERATION
         self.leads = self._again = False
         self._assigned = frozenset()
-
-    def _look(self, *, wanted: bool) -> Events:
-        return [CoordinatorWanted()] if wanted and self.stage is not ClassicStage.OUTSIDE else []
-
-    def _patience(self, now: Millis) -> Millis:
-        return Millis(now + self.profile.rebalance_timeout_ms)
 
     # What is said
 

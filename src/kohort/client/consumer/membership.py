@@ -36,12 +36,12 @@ counts no more, and that the member hears no answer to a request that it has giv
 from enum import StrEnum
 from typing import NamedTuple
 
-from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked, Asking
+from kohort.client.consumer.any_membership import AnyMembership
+from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked
 from kohort.client.consumer.events import (
     CoordinatorWanted,
     Event,
     Failed,
-    Left,
     Refused,
     TopicIdPartition,
     in_order,
@@ -54,7 +54,6 @@ from kohort.client.consumer.heartbeat import (
     farewell,
     request_of,
 )
-from kohort.client.consumer.holding import Holding
 from kohort.client.consumer.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import GroupId, MemberId, Millis
@@ -90,7 +89,7 @@ class Heartbeat(NamedTuple):
 _PUT_OUT = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-class Membership:
+class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
     """One member of one group. `member_id` is the client's own choice, for good (KIP-1082).
 
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
@@ -100,39 +99,16 @@ class Membership:
     def __init__(
         self, group_id: GroupId, member_id: MemberId, profile: Profile, pauses: Pauses | None = None
     ) -> None:
-        self.group_id = group_id
+        super().__init__(group_id, profile, pauses, outside=Stage.OUTSIDE, leaving=Stage.LEAVING)
         self.member_id = member_id
-        self.profile = profile
-        self.stage = Stage.OUTSIDE
         self.epoch = JOIN
         self.interval_ms = DEFAULT_INTERVAL_MS
-        self._asking = Asking(pauses or Pauses())
-        self._holding: Holding[TopicIdPartition] = Holding()
-        self._assigned: frozenset[TopicIdPartition] = frozenset()  # as last told
         self._saying: Told | None = None  # in the request under way; None in a good-bye
         self._known: Told | None = None  # what the coordinator has surely heard
         self._beat_at = AT_ONCE
-        self._departs = False
         self._may_be_known = False  # a join went out, and no good-bye has been answered since
 
     # What can be seen
-
-    @property
-    def owned(self) -> frozenset[TopicIdPartition]:
-        """All partitions that the member has not let go of yet."""
-        return self._holding.owned
-
-    @property
-    def consumable(self) -> frozenset[TopicIdPartition]:
-        """The partitions that may be consumed now."""
-        return self._holding.kept
-
-    @property
-    def release_by(self) -> Millis | None:
-        """When the coordinator puts the member out unless it has released all that it is to give
-        up; None while there is no such thing.
-        """
-        return self._holding.release_by
 
     @property
     def commits_as(self) -> tuple[MemberId, int] | None:
@@ -144,11 +120,6 @@ class Membership:
         if self.stage in (Stage.MEMBER, Stage.PARTING):
             return self.member_id, self.epoch
         return None
-
-    @property
-    def waits_for_answer(self) -> bool:
-        """Whether a request is under way."""
-        return self._asking.under_way is not None
 
     def wake_at(self) -> Millis | None:
         """When `next` has something to send; None when only another call can bring that about."""
@@ -203,15 +174,6 @@ class Membership:
 
     # What the network brings
 
-    def coordinator_found(self) -> None:
-        """The group's coordinator is known, and can be asked."""
-        self._asking.has_coordinator = True
-
-    def connection_lost(self, now: Millis) -> Events:
-        """No answer will come: the connection broke, or took too long and was closed."""
-        self._failed(now)
-        return self._look(wanted=self._asking.lose_coordinator())
-
     def next(self, now: Millis) -> Heartbeat | None:
         """The request to send now, if any."""
         wake = self.wake_at()
@@ -236,7 +198,9 @@ class Membership:
         if answer.error_code:
             error = api_error(answer.error_code, answer.error_message)
         if self.stage is Stage.LEAVING:
-            return self._answered_leaving(error, now)
+            if self._saying is not None:  # the last heartbeat before the good-bye
+                return []
+            return self._heard_good_bye(error, now)
         if error is not None:
             return self._refused(error, now)
         if answer.member_epoch <= JOIN:  # no epoch of a member: to take it over would be to leave
@@ -298,32 +262,12 @@ class Membership:
         if self.stage is Stage.LOST and not self.owned:
             self.stage = Stage.JOINING
 
-    def _depart(self) -> Events:
-        """Go on with leaving, as far as what is not released yet allows."""
-        if self.owned:
-            return []
-        if not self._may_be_known:
-            return self._out()
-        self.stage = Stage.LEAVING
-        return []
-
-    def _answered_leaving(self, error: ApiError | None, now: Millis) -> Events:
-        """A refusal that will not change means that the member is out already."""
-        if self._saying is not None:  # the last heartbeat before the good-bye
-            return []
-        if error is not None and error.code in ELSEWHERE:
-            return self._moved(now)
-        if error is not None and error.code.retriable:
-            self._failed(now)
-            return []
-        return self._out()
+    def _has_to_say_good_bye(self) -> bool:
+        return self._may_be_known
 
     def _out(self) -> Events:
-        self._start_over()
-        self._departs = False
         self._may_be_known = False
-        self.stage = Stage.OUTSIDE
-        return [Left()]
+        return super()._out()
 
     # What is to be said, and when
 
@@ -342,17 +286,6 @@ class Membership:
         self._known = None
         self._asking.forget()
 
-    def _moved(self, now: Millis) -> Events:
+    def _ask_anew(self) -> None:
+        """The next heartbeat is a full one."""
         self._known = None
-        return self._look(wanted=self._asking.moved(now))
-
-    def _failed(self, now: Millis) -> None:
-        """No answer, or one that says "later": the next heartbeat comes after a pause, and full."""
-        self._known = None
-        self._asking.failed(now)
-
-    def _look(self, *, wanted: bool) -> Events:
-        return [CoordinatorWanted()] if wanted and self.stage is not Stage.OUTSIDE else []
-
-    def _patience(self, now: Millis) -> Millis:
-        return Millis(now + self.profile.rebalance_timeout_ms)

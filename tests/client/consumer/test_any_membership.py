@@ -1,0 +1,106 @@
+"""What members of both protocols do alike: lose connections, let go, and say good-bye."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import pytest
+
+from kohort.client.consumer.any_membership import AnyMembership
+from kohort.client.consumer.events import CoordinatorWanted, Left
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import GroupId, Millis
+
+NOW = Millis(1000)
+
+
+class Step(StrEnum):
+    OUTSIDE = "outside"
+    INSIDE = "inside"
+    LEAVING = "leaving"
+
+
+class Wish(NamedTuple):
+    rebalance_timeout_ms: int = 300
+
+
+class Member(AnyMembership[int, Wish, Step]):
+    """Says nothing; `asks_anew` counts how often it would not know what became of a request."""
+
+    def __init__(self, *, known: bool = True) -> None:
+        super().__init__(GroupId("g"), Wish(), None, outside=Step.OUTSIDE, leaving=Step.LEAVING)
+        self.known = known
+        self.asks_anew = 0
+        self.stage = Step.INSIDE
+        self.coordinator_found()
+
+    def _ask_anew(self) -> None:
+        self.asks_anew += 1
+
+    def _start_over(self) -> None:
+        self._asking.forget()
+
+    def _has_to_say_good_bye(self) -> bool:
+        return self.known
+
+
+def leaving() -> Member:
+    member = Member()
+    assert member._depart() == []
+    assert member.stage is Step.LEAVING
+    member._asking.ask(NOW)
+    return member
+
+
+def test_a_lost_connection_ends_the_request_and_the_coordinator_is_looked_for_once() -> None:
+    member = Member()
+    member._asking.ask(NOW)
+    assert member.waits_for_answer
+    assert member.connection_lost(NOW) == [CoordinatorWanted()]
+    assert not member.waits_for_answer
+    assert member.asks_anew == 1
+    assert member.connection_lost(NOW) == []
+
+
+def test_nobody_outside_looks_for_a_coordinator() -> None:
+    member = Member()
+    member.stage = Step.OUTSIDE
+    assert member.connection_lost(NOW) == []
+
+
+def test_what_is_being_given_up_is_owned_and_not_consumable() -> None:
+    member = Member()
+    member._holding.take({1, 2})
+    member._holding.revoke([2], member._patience(NOW))
+    assert (member.owned, member.consumable) == ({1, 2}, {1})
+    assert member.release_by == NOW + 300
+
+
+def test_nobody_departs_with_a_partition() -> None:
+    member = Member()
+    member._holding.take({1})
+    assert member._depart() == []
+    assert member.stage is Step.INSIDE
+
+
+def test_whom_nobody_knows_is_out_without_a_good_bye() -> None:
+    member = Member(known=False)
+    assert member._depart() == [Left()]
+    assert member.stage is Step.OUTSIDE
+
+
+@pytest.mark.parametrize("code", [None, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_a_good_bye_that_is_heard_or_refused_for_good_is_one(code: ErrorCode | None) -> None:
+    member = leaving()
+    assert member._heard_good_bye(ApiError(code) if code else None, NOW) == [Left()]
+    assert member.stage is Step.OUTSIDE
+
+
+@pytest.mark.parametrize(
+    ("code", "looks"),
+    [(ErrorCode.NOT_COORDINATOR, True), (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False)],
+)
+def test_a_good_bye_is_said_again_after_any_other_error(code: ErrorCode, looks: bool) -> None:  # noqa: FBT001
+    member = leaving()
+    assert member._heard_good_bye(ApiError(code), NOW) == ([CoordinatorWanted()] if looks else [])
+    assert member.stage is Step.LEAVING
+    assert not member.waits_for_answer
