@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.client.consumer.any_player import AnyPlayer
 from tests.coordinator.desk import Asked, Desk
 
 from kohort.client.consumer.classic_membership import (
@@ -10,37 +11,22 @@ from kohort.client.consumer.classic_membership import (
     ClassicProfile,
     ClassicRequest,
 )
-from kohort.client.consumer.events import (
-    Assigned,
-    CoordinatorWanted,
-    HangUp,
-    Lost,
-    Revoked,
-    TopicsWanted,
-)
+from kohort.client.consumer.events import HangUp, TopicsWanted
 from kohort.terms import GroupId, TopicPartition
 
 
-class ClassicPlayer:
-    """`held` is what the application works on: what it was given and has not let go of.
-
-    A coordinator that is looked for is found at once, and so are the partitions of topics.
+class ClassicPlayer(AnyPlayer):
+    """`under_way` is the request whose answer is awaited, and `asked` what the coordinator has of
+    it. The partitions of topics are known at once.
     """
 
+    machine: ClassicMembership
+
     def __init__(self, desk: Desk, name: str, profile: ClassicProfile, **more: Any) -> None:
-        self.desk, self.name = desk, name
-        self.machine = ClassicMembership(GroupId("g"), profile, **more)
-        self.held: set[TopicPartition] = set()
-        self.to_release: set[TopicPartition] = set()
+        super().__init__(desk, ClassicMembership(GroupId("g"), profile, **more))
+        self.name = name
         self.under_way: ClassicRequest | None = None
         self.asked: Asked | None = None
-        self.events: list[Any] = []
-
-    def join(self) -> list[Any]:
-        return self.take(self.machine.join())
-
-    def leave(self) -> list[Any]:
-        return self.take(self.machine.leave(self.desk.now))
 
     def send(self) -> ClassicRequest | None:
         """The next request leaves; it has not arrived yet."""
@@ -60,7 +46,7 @@ class ClassicPlayer:
         if self.under_way is None or self.asked is None or self.asked.answer is None:
             return []
         number, answer = self.under_way.number, self.asked.answer
-        self.under_way = self.asked = None
+        self.forget()
         return self.take(self.machine.received(number, answer, self.desk.now))
 
     def talk(self) -> list[Any]:
@@ -73,34 +59,18 @@ class ClassicPlayer:
                 return events
             events += self.hear()
 
-    def lose(self) -> list[Any]:
-        """What is under way gets lost, and the connection with it."""
+    def forget(self) -> None:
         self.under_way = self.asked = None
-        return self.take(self.machine.connection_lost(self.desk.now))
 
-    def release(self) -> list[Any]:
-        """The application has finished with all that it is to give up."""
-        gone, self.to_release = frozenset(self.to_release), set()
-        self.held -= gone
-        return self.take(self.machine.released(gone, self.desk.now))
+    def tell_released(self, partitions: frozenset[TopicPartition]) -> list[Any]:
+        return self.machine.released(partitions, self.desk.now)
 
-    def take(self, events: list[Any]) -> list[Any]:
-        for event in list(events):
-            match event:
-                case Assigned(partitions):
-                    assert not self.held & set(partitions), "given twice"
-                    self.held |= set(partitions)
-                case Revoked(partitions) | Lost(partitions):
-                    assert set(partitions) <= self.held, "to give up what it does not have"
-                    assert not self.to_release & set(partitions), "to give it up twice"
-                    self.to_release |= set(partitions)
-                case CoordinatorWanted():
-                    self.machine.coordinator_found()
-                case HangUp():
-                    self.under_way = self.asked = None
-                case TopicsWanted(topics):
-                    known = self.desk.known.by_name
-                    sizes = {name: known[name].partitions for name in topics if name in known}
-                    events += self.take(self.machine.topics_known(sizes))
-        self.events += events
-        return events
+    def obey(self, event: Any) -> list[Any]:
+        match event:
+            case HangUp():
+                self.forget()
+            case TopicsWanted(topics):
+                known = self.desk.known.by_name
+                sizes = {name: known[name].partitions for name in topics if name in known}
+                return self.take(self.machine.topics_known(sizes))
+        return []

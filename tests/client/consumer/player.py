@@ -2,15 +2,10 @@
 
 from typing import Any
 
+from tests.client.consumer.any_player import AnyPlayer
 from tests.coordinator.desk import Desk
 
-from kohort.client.consumer.events import (
-    Assigned,
-    CoordinatorWanted,
-    Lost,
-    Revoked,
-    TopicIdPartition,
-)
+from kohort.client.consumer.events import TopicIdPartition
 from kohort.client.consumer.heartbeat import Profile
 from kohort.client.consumer.membership import Heartbeat, Membership
 from kohort.terms import GroupId, MemberId
@@ -19,25 +14,14 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 VERSION = 1
 
 
-class Player:
-    """`held` is what the application works on: what it was given and has not let go of.
+class Player(AnyPlayer):
+    """`under_way` is the request whose answer is awaited."""
 
-    A coordinator that is looked for is found at once.
-    """
+    machine: Membership
 
     def __init__(self, desk: Desk, name: str, profile: Profile, **more: Any) -> None:
-        self.desk = desk
-        self.machine = Membership(GroupId("g"), MemberId(name), profile, **more)
-        self.held: set[TopicIdPartition] = set()
-        self.to_release: set[TopicIdPartition] = set()
+        super().__init__(desk, Membership(GroupId("g"), MemberId(name), profile, **more))
         self.under_way: Heartbeat | None = None
-        self.events: list[Any] = []
-
-    def join(self) -> list[Any]:
-        return self.take(self.machine.join())
-
-    def leave(self) -> list[Any]:
-        return self.take(self.machine.leave(self.desk.now))
 
     def send(self) -> Heartbeat | None:
         """The next request leaves; it has not arrived yet."""
@@ -63,28 +47,8 @@ class Player:
             events += self.hear(heartbeat, self.arrive(heartbeat))
         return events
 
-    def lose(self) -> list[Any]:
-        """What is under way gets lost, and the connection with it."""
+    def forget(self) -> None:
         self.under_way = None
-        return self.take(self.machine.connection_lost(self.desk.now))
 
-    def release(self) -> list[Any]:
-        """The application has finished with all that it is to give up."""
-        gone, self.to_release = frozenset(self.to_release), set()
-        self.held -= gone
-        return self.take(self.machine.released(gone))
-
-    def take(self, events: list[Any]) -> list[Any]:
-        for event in events:
-            match event:
-                case Assigned(partitions):
-                    assert not self.held & set(partitions), "given twice"
-                    self.held |= set(partitions)
-                case Revoked(partitions) | Lost(partitions):
-                    assert set(partitions) <= self.held, "to give up what it does not have"
-                    assert not self.to_release & set(partitions), "to give it up twice"
-                    self.to_release |= set(partitions)
-                case CoordinatorWanted():
-                    self.machine.coordinator_found()
-        self.events += events
-        return events
+    def tell_released(self, partitions: frozenset[TopicIdPartition]) -> list[Any]:
+        return self.machine.released(partitions)
