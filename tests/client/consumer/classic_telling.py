@@ -1,11 +1,8 @@
-"""Stories that members of classic groups tell, in the form of tests/client/consumer/telling.py.
+"""Stories that members of classic groups tell, in the form of tests/client/consumer/any_telling.py.
 
     join MEMBER subscribe=TOPICS [protocols=NAMES] [rebalance=MS]
-    talk MEMBER [request=lost|answer=lost|refused=CODE]     its next request, if it is due
     hear MEMBER             a parked answer, if it has come
-    calm                    all talk and release at once, until nobody has anything to say
-    beat                    time passes until somebody is due, then all are calm
-    release MEMBER, want MEMBER subscribe=TOPICS, leave MEMBER, again MEMBER, look
+    again MEMBER            have the group rebalance
 
 Time is given to the first rebalance of a group by `wait 3s`, its initial delay.
 """
@@ -13,10 +10,9 @@ Time is given to the first rebalance of a group by `wait 3s`, its initial delay.
 from collections.abc import Iterable
 from typing import Any
 
+from tests.client.consumer.any_telling import AnyMemberStory
 from tests.client.consumer.classic_player import ClassicPlayer
-from tests.scenarios.transcript import Story
 
-from kohort.client.consumer import events as told
 from kohort.client.consumer.classic_assigning import read_assignment
 from kohort.client.consumer.classic_membership import ClassicProfile
 from kohort.errors import ErrorCode
@@ -28,23 +24,21 @@ from kohort.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class ClassicMemberStory(Story):
-    """`players` are the members of the story, by name."""
+class ClassicMemberStory(AnyMemberStory):
+    """Joins and syncs may be parked, so what is said and what is heard are two things."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.players: dict[str, ClassicPlayer] = {}
+    players: dict[str, ClassicPlayer]
 
-    def tell(self, line: str) -> list[str]:
-        command, *words = line.split()
-        fields = dict(word.split("=", 1) for word in words if "=" in word)
-        plain = [word for word in words if "=" not in word]
-        own = getattr(self, f"_tell_{command}", None)
-        if own is None:
-            self.carry_out(line)
-            return []
-        lines: list[str] = list(own(*plain, **fields))
-        return lines
+    def hears_what_came(self, name: str) -> Iterable[str] | None:
+        asked = self.players[name].asked
+        return None if asked is None or asked.answer is None else self._tell_hear(name)
+
+    def places(self, places: Iterable[TopicPartition]) -> str:
+        topics: dict[str, list[int]] = {}
+        for one in places:
+            topics.setdefault(one.topic, []).append(one.partition)
+        by_id = {self.topics[name].id: ones for name, ones in topics.items()}
+        return self._shown_or_nothing(by_id)
 
     # Commands
 
@@ -106,36 +100,6 @@ class ClassicMemberStory(Story):
         yield f"> {name} {self._hears(player)}"
         yield from self._events(name, player.hear())
 
-    def _tell_release(self, name: str) -> Iterable[str]:
-        player = self.players[name]
-        yield f"> {name} lets go of {self._places(player.to_release)}"
-        yield from self._events(name, player.release())
-
-    def _tell_leave(self, name: str) -> Iterable[str]:
-        return self._events(name, self.players[name].leave())
-
-    def _tell_calm(self) -> Iterable[str]:
-        moved = True
-        while moved:
-            moved = False
-            for name, player in self.players.items():
-                if player.asked is not None and player.asked.answer is not None:
-                    moved = True
-                    yield from self._tell_hear(name)
-                wake = player.machine.wake_at()
-                if wake is not None and wake <= self.desk.now:
-                    moved = True
-                    yield from self._tell_talk(name)
-                if player.to_release:
-                    moved = True
-                    yield from self._tell_release(name)
-
-    def _tell_beat(self) -> Iterable[str]:
-        wakes = [player.machine.wake_at() for player in self.players.values()]
-        due = [wake for wake in wakes if wake is not None]
-        self.desk.wait(max(0, min(due) - self.desk.now))
-        yield from self._tell_calm()
-
     def _tell_look(self) -> Iterable[str]:
         for name, player in self.players.items():
             machine = player.machine
@@ -144,7 +108,7 @@ class ClassicMemberStory(Story):
             leads = ", leads" if machine.leads else ""
             yield (
                 f"> {name} is {machine.stage}{leads}, consumes "
-                f"{self._places(machine.consumable)}, {commits}"
+                f"{self.places(machine.consumable)}, {commits}"
             )
 
     # Words
@@ -161,10 +125,10 @@ class ClassicMemberStory(Story):
                 names = ",".join(one.name for one in request.protocols)
                 reads = ",".join(wanted.topics) or "nothing"
                 by = "" if request.member_id else " without an id"
-                return f"joins{by}, reads {reads}, has {self._places(has)}, by {names}"
+                return f"joins{by}, reads {reads}, has {self.places(has)}, by {names}"
             case SyncGroupRequest():
                 given = ", ".join(
-                    f"{self._name(one.member_id)} {self._places(read_assignment(one.assignment))}"
+                    f"{self._name(one.member_id)} {self.places(read_assignment(one.assignment))}"
                     for one in request.assignments
                 )
                 return f"syncs generation {request.generation_id}" + (given and f": {given}")
@@ -190,46 +154,9 @@ class ClassicMemberStory(Story):
                 leads = "it leads" if answer.leader == answer.member_id else "it follows"
                 return f"generation {answer.generation_id} by {answer.protocol_name}, {leads}"
             case SyncGroupResponse():
-                return self._places(read_assignment(answer.assignment))
+                return self.places(read_assignment(answer.assignment))
             case _:
                 return "that all is well"
-
-    def _silence(self, player: ClassicPlayer) -> str:
-        wake = player.machine.wake_at()
-        if wake is None:
-            return f"has nothing to say while it is {player.machine.stage}"
-        return f"has nothing to say for {wake - self.desk.now} ms"
-
-    def _events(self, name: str, events: Iterable[Any]) -> Iterable[str]:
-        return [f"> {name} {self._event(one)}" for one in events]
-
-    def _event(self, event: Any) -> str:
-        match event:
-            case told.Assigned(partitions):
-                return f"begins with {self._places(partitions)}"
-            case told.Revoked(partitions):
-                return f"stops {self._places(partitions)}"
-            case told.Lost(partitions, error):
-                return f"has lost {self._places(partitions)} ({error.code.name})"
-            case told.CoordinatorWanted():
-                return "looks for the coordinator"
-            case told.HangUp():
-                return "hangs up"
-            case told.TopicsWanted(topics):
-                return f"leads, and looks at {','.join(topics) or 'no topics'}"
-            case told.Failed(error):
-                return f"gives up ({error.code.name})"
-            case told.Left():
-                return "is out"
-        raise AssertionError(event)
-
-    def _places(self, places: Iterable[TopicPartition]) -> str:
-        topics: dict[str, list[int]] = {}
-        for one in places:
-            topics.setdefault(one.topic, []).append(one.partition)
-        by_id = {self.topics[name].id: ones for name, ones in topics.items()}
-        shown = self._shown(by_id)
-        return "nothing" if shown == "-" else shown
 
     def _name(self, member_id: str) -> str:
         for name, player in self.players.items():
