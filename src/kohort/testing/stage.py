@@ -58,7 +58,8 @@ class Stage:
         self._patience: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
-        """Start the broker; its addresses. Raises KohortError."""
+        """Start the broker; its addresses. Raises KohortError. The disk has room again."""
+        self._disk.full = False
         try:
             await self._broker.start()
         except OSError as error:
