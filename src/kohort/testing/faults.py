@@ -105,14 +105,16 @@ class Faults:
     def delay(
         self, api: str, seconds: float, *, times: int | None = 1, **whose: Any
     ) -> FaultHandle:
-        """Handle the request so many real seconds later. Its connection is answered in order."""
+        """Handle the request so many real seconds later, and after it what is behind it on its
+        connection.
+        """
         return self._add(
             api, f"delay of {api}", kind="delay", seconds=seconds, times=times, **whose
         )
 
     def drop(self, api: str, *, times: int | None = 1, **whose: Any) -> FaultHandle:
-        """Neither handle nor answer the request, nor answer anything behind it on its connection,
-        until the client gives up.
+        """Neither handle nor answer the request, nor anything behind it on its connection, until
+        the client gives up.
         """
         return self._add(api, f"drop of {api}", kind="drop", times=times, **whose)
 
