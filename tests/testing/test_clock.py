@@ -1,5 +1,6 @@
 """The clock of a broker under test, and what happens when it is moved."""
 
+import select
 import time
 from datetime import timedelta
 
@@ -153,3 +154,19 @@ def test_time_may_be_a_timedelta():
         before = broker.clock.now_ms
         broker.clock.advance(timedelta(minutes=1))
         assert broker.clock.now_ms == before + 60_000
+
+
+def test_while_the_clock_stands_each_fetch_waits_for_its_own_time():
+    """A short one that comes behind a long one is not held by it."""
+    with (
+        Broker(in_memory=True, clock="manual") as broker,
+        Talk(broker.bootstrap) as patient,
+        Talk(broker.bootstrap) as hasty,
+    ):
+        broker.create_topic("t")
+        patient.send(patient.fetch_request("t", max_wait_ms=15_000), 12)
+        time.sleep(0.1)  # until the broker waits for the end of it
+        for _ in range(2):
+            assert hasty.ask(hasty.fetch_request("t", max_wait_ms=50), 12).error_code == 0
+        readable, _, _ = select.select([patient.socket], [], [], 0)
+        assert not readable

@@ -1,12 +1,18 @@
 """Faults on demand: what a client sees of each."""
 
 import pytest
-from tests.serve.talk import Talk
+from tests.serve.talk import Talk, frame
 from tests.testing.members import beat, join
 
 from kohort.errors import ErrorCode, KohortError
+from kohort.server.intake import FRAMES_MAX
 from kohort.testing import Broker, WaitTimeoutError
 from kohort.wire.messages.api_versions import ApiVersionsRequest
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 ASK = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
 
@@ -66,6 +72,50 @@ def test_a_delay(broker, client):
         assert client.commit("delayed", "t", 5) == 0
         assert other.committed("delayed") == {("t", 0): 5}
     assert fault.hits == 1
+
+
+def _commit(group, offset):
+    place = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=""
+    )
+    topics = [OffsetCommitRequestTopic(name="t", partitions=[place])]
+    return OffsetCommitRequest(group_id=group, topics=topics)
+
+
+def test_a_delay_does_not_turn_the_order_of_a_connection(broker, client):
+    group = f"in-order-{broker.process}"
+    broker.faults.delay("OffsetCommit", 0.1)
+    with Talk(broker.bootstrap) as one:
+        for offset in (5, 6, 7):
+            one.send(_commit(group, offset), 8)
+        for _ in range(3):
+            one.answer()
+    assert [one.offset for one in broker.groups[group].commits()] == [5, 6, 7]
+
+
+def test_nothing_behind_a_delayed_request_is_handled_before_it(broker, client):
+    """Also when more has come than is read ahead."""
+    group = f"crowd-{broker.process}"
+    broker.faults.delay("OffsetCommit", 0.05)
+    count = 2 * FRAMES_MAX
+    with Talk(broker.bootstrap) as one:
+        one.socket.sendall(b"".join(frame(_commit(group, offset), 8) for offset in range(count)))
+        for _ in range(count):
+            one.answer()
+    assert [one.offset for one in broker.groups[group].commits()] == list(range(count))
+
+
+def test_nothing_behind_a_dropped_request_is_handled(broker, client):
+    group = f"behind-{broker.process}"
+    with Talk(broker.bootstrap) as one:
+        fault = broker.faults.drop("OffsetCommit")
+        for offset in (5, 6):
+            one.send(_commit(group, offset), 8)
+        fault.wait()
+        fault.clear()
+        one.send(_commit(group, 7), 8)
+        assert client.commit(group, "t", 1) == 0
+    assert [one.offset for one in broker.groups[group].commits()] == [1]
 
 
 def test_a_delayed_request_of_a_client_that_has_gone(broker, client):

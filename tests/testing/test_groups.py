@@ -168,6 +168,43 @@ def test_a_group_is_deleted_with_its_members(client, group):
     assert group.state is GroupState.DEAD
 
 
+@pytest.fixture
+def before_delete(broker, monkeypatch):
+    """Lets something happen to a group right before it is deleted, once for each that is given."""
+    todo = []
+    ask = broker.ask
+
+    def asked(question, *arguments):
+        if question == "delete_group" and todo:
+            todo.pop()()
+        return ask(question, *arguments)
+
+    monkeypatch.setattr(broker, "ask", asked)
+    return todo
+
+
+def test_a_member_that_comes_back_while_its_group_is_deleted(client, group, before_delete):
+    join(client, group.id)
+    before_delete += [lambda: join(client, group.id)] * 3
+    group.delete()
+    assert group.state is GroupState.DEAD
+
+
+def test_a_group_that_goes_while_it_is_deleted(broker, client, group, before_delete):
+    assert client.commit(group.id, "t", 0) == 0
+    before_delete.append(lambda: broker.ask("delete_group", group.id))
+    group.delete()
+    assert group.state is GroupState.DEAD
+
+
+def test_members_that_come_back_for_ever(client, group, before_delete, monkeypatch):
+    monkeypatch.setattr("kohort.testing.groups.DELETE_S", 0)
+    before_delete += [lambda: join(client, group.id)] * 99
+    with pytest.raises(ApiError, match="NON_EMPTY_GROUP"):
+        group.delete()
+    before_delete.clear()
+
+
 def test_a_groups_coordinator_moves():
     with Broker(nodes=3) as broker, Talk(broker.bootstrap.split(",")[0]) as client:
         broker.create_topic("t")

@@ -113,7 +113,9 @@ class Faults:
     def delay(
         self, api: str, seconds: float, *, times: int | None = 1, **whose: Any
     ) -> FaultHandle:
-        """Handle the request so many real seconds later. Its connection is answered in order."""
+        """Handle the request so many real seconds later, and after it what is behind it on its
+        connection.
+        """
         if not 0 <= seconds < inf:
             raise KohortError(f"delay is {seconds} seconds, expected 0 or more")
         return self._add(
@@ -121,8 +123,8 @@ class Faults:
         )
 
     def drop(self, api: str, *, times: int | None = 1, **whose: Any) -> FaultHandle:
-        """Neither handle nor answer the request, nor answer anything behind it on its connection,
-        until the client gives up.
+        """Neither handle nor answer the request, nor anything behind it on its connection, until
+        the client gives up.
         """
         return self._add(api, f"drop of {api}", kind="drop", times=times, **whose)
 

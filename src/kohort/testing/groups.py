@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Protocol
 
 from kohort.client.admin.views import GroupDescription, MemberDescription
-from kohort.errors import ApiError, KohortError
+from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import GroupState, TopicPartition
 from kohort.testing.history import (
     Commit,
@@ -21,6 +21,7 @@ from kohort.testing.history import (
 )
 
 WAIT_S = 30.0
+DELETE_S = 5.0  # for members that join again while their group is deleted
 LOOK_S = 0.005  # between two looks while waiting
 LAST_MOMENTS = 5  # of the history, in the picture of a group
 
@@ -205,11 +206,23 @@ class GroupHandle:
     def delete(self) -> None:
         """Delete the group, with its offsets and without asking its members. Fine when it is gone.
 
-        A consumer that goes on polling makes it anew.
+        Close its consumers first. One that goes on polling is not told: in a classic group it joins
+        again, which makes the group anew; with KIP-848 it may find that the group is gone, which is
+        fatal to a consumer of `confluent-kafka`. Raises ApiError when members come back for longer
+        than some seconds.
         """
-        self.remove_members()
-        if self.describe() is not None:
-            self._broker.ask("delete_group", self.id)
+        deadline = time.monotonic() + DELETE_S
+        while True:
+            self.remove_members()
+            try:
+                self._broker.ask("delete_group", self.id)
+            except ApiError as error:
+                if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                    return
+                if error.code is not ErrorCode.NON_EMPTY_GROUP or time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
     def __str__(self) -> str:
         """What the group looks like now: state, members, offsets, and how it came to that."""

@@ -1,6 +1,7 @@
 """The plugin for pytest: a broker for the session, and a topic and a group for each test.
 
-It is loaded wherever Kohort is installed, so it imports nothing of Kohort until a fixture is used.
+It is loaded wherever Kohort is installed, so it imports nothing of the broker until a fixture is
+used: of Kohort only `kohort.testing.names`, which needs nothing itself.
 """
 
 from collections.abc import Generator, Iterator
@@ -19,7 +20,8 @@ GROUPS: "pytest.StashKey[list[tuple[Broker, str]]]" = pytest.StashKey()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "kohort_topic(partitions=1, configs={}): what the fixture kohort_topic creates"
+        "markers",
+        "kohort_topic(partitions=1, *, configs={}): what the fixture kohort_topic creates",
     )
 
 
@@ -47,8 +49,14 @@ def kohort_topic(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """
     _start_if_stopped(kohort_broker)
     marker = request.node.get_closest_marker("kohort_topic")
-    options = {} if marker is None else dict(marker.kwargs)
-    name = kohort_broker.create_topic(fresh_name(request.node.name), **options)
+    arguments = () if marker is None else marker.args
+    options = {} if marker is None else marker.kwargs
+    if len(arguments) > 1:
+        raise pytest.UsageError(
+            f"the marker kohort_topic has {len(arguments)} positional arguments,"
+            " expected at most 1, partitions"
+        )
+    name = kohort_broker.create_topic(fresh_name(request.node.name), *arguments, **options)
     yield name
     kohort_broker.faults.clear()
     if kohort_broker.is_running and name in kohort_broker.topics:
