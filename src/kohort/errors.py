@@ -199,6 +199,10 @@ class ApiError(KohortError):
         self.code = code
         self.message = message
 
+    def __reduce__(self) -> tuple[type["ApiError"], tuple[ErrorCode, str]]:
+        """It may go to another process."""
+        return type(self), (self.code, self.message)
+
 
 def api_error(code: int, message: str | None = None) -> ApiError:
     """The error for a code in an answer, also for an unknown code."""

@@ -4,6 +4,7 @@ import asyncio
 import struct
 
 import pytest
+from tests.observer import Told
 from tests.world import World
 
 from kohort.config import BrokerConfig
@@ -43,7 +44,7 @@ class Host:
     def __init__(self, **settings):
         self.world = World()
         self.cluster = self.world.cluster
-        self.sockets = Sockets(BrokerConfig(**settings))
+        self.sockets = Sockets(BrokerConfig(**settings), Told())
 
     def now(self):
         return self.world.now

@@ -83,3 +83,11 @@ def test_answered_fetches_do_not_pile_up_until_their_time_is_over():
 
     assert len(waiting) == 0
     assert len(waiting._deadlines) < 600
+
+
+def test_those_that_wait_are_listed():
+    waiting = Waiting()
+    parked(waiting, "f", ["a"])
+    parked(waiting, "g", ["b"])
+    waiting.cancel("f")
+    assert tokens(waiting) == ["g"]

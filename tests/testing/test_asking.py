@@ -11,11 +11,16 @@ from kohort.testing import asking
 from kohort.testing.asking import Asker
 from kohort.wire.batch import build, build_marker
 from kohort.wire.batch.reading import Record
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.messages.leave_group import LeaveGroupRequest
+
+JOIN_AT_ONCE = 3  # the last version of JoinGroup without MEMBER_ID_REQUIRED
 
 
-def asked(play):
+def asked(play, **settings):
     async def whole():
-        async with Broker({"offsets.topic.num.partitions": 2}) as broker:
+        async with Broker({"offsets.topic.num.partitions": 2, **settings}) as broker:
             asker = Asker(broker.bootstrap)
             try:
                 await asker.create_topic("t", 2, 1, {})
@@ -69,3 +74,57 @@ def test_markers_are_nobodys_records():
     assert asking._end_of(data, 0) == 2
     with pytest.raises(KohortError, match="nothing is read at offset 2"):
         asking._end_of(data, 2)
+
+
+CLASSIC = JoinGroupRequest(
+    group_id="g",
+    session_timeout_ms=30_000,
+    rebalance_timeout_ms=60_000,
+    member_id="",
+    protocol_type="consumer",
+    protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+)
+MODERN = ConsumerGroupHeartbeatRequest(
+    group_id="g",
+    member_id="m",
+    member_epoch=0,
+    rebalance_timeout_ms=60_000,
+    subscribed_topic_names=["t"],
+    topic_partitions=[],
+)
+
+
+@pytest.mark.parametrize("join", [CLASSIC, MODERN], ids=["classic", "modern"])
+def test_what_becomes_of_members_that_are_removed(join, monkeypatch):
+    """A coordinator that has moved is asked again; a member that has gone is no error."""
+    leave = LeaveGroupRequest if join is CLASSIC else ConsumerGroupHeartbeatRequest
+    codes = []
+
+    async def play(asker):
+        ask = asker._cluster.ask
+
+        async def asked(node, request, **named):
+            if isinstance(request, leave) and codes:
+                return request.refused(ApiError(codes.pop(0)))
+            return await ask(node, request, **named)
+
+        async def come():
+            node = (await asker._cluster.coordinators(["g"], asking._deadline()))["g"]
+            answer = await ask(node, join, deadline=asking._deadline(), at_most=JOIN_AT_ONCE)
+            assert answer.error_code == 0
+
+        monkeypatch.setattr(asker._cluster, "ask", asked)
+        await come()
+        codes.append(ErrorCode.NOT_COORDINATOR)
+        assert await asker.remove_members("g", None) == 1
+        assert (await asker.describe("g")).members == ()
+        await come()
+        codes.append(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        with pytest.raises(ApiError, match="GROUP_AUTHORIZATION_FAILED"):
+            await asker.remove_members("g", None)
+        for gone in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
+            codes.append(gone)
+            assert await asker.remove_members("g", None) == 0
+        assert await asker.remove_members("g", None) == 1
+
+    asked(play, **{"group.initial.rebalance.delay.ms": 0})

@@ -1,12 +1,18 @@
 """Faults on demand: what a client sees of each."""
 
 import pytest
-from tests.serve.talk import Talk
+from tests.serve.talk import Talk, frame
 from tests.testing.members import beat, join
 
 from kohort.errors import ErrorCode, KohortError
+from kohort.server.intake import FRAMES_MAX
 from kohort.testing import Broker, WaitTimeoutError
 from kohort.wire.messages.api_versions import ApiVersionsRequest
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 ASK = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
 
@@ -44,7 +50,7 @@ def test_an_error_until_it_is_cleared(broker, client):
 
 def test_only_those_who_are_meant(broker, client):
     faults = broker.faults
-    for whose in ({"group": "h"}, {"topic": "u"}, {"client_id": "c"}, {"node": 1}):
+    for whose in ({"group": "h"}, {"topic": "u"}, {"client_id": "c"}):
         with faults.error("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS, **whose) as fault:
             assert client.commit("g", "t", 1) == 0
             assert fault.hits == 0
@@ -66,6 +72,50 @@ def test_a_delay(broker, client):
         assert client.commit("delayed", "t", 5) == 0
         assert other.committed("delayed") == {("t", 0): 5}
     assert fault.hits == 1
+
+
+def _commit(group, offset):
+    place = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=""
+    )
+    topics = [OffsetCommitRequestTopic(name="t", partitions=[place])]
+    return OffsetCommitRequest(group_id=group, topics=topics)
+
+
+def test_a_delay_does_not_turn_the_order_of_a_connection(broker, client):
+    group = f"in-order-{broker.process}"
+    broker.faults.delay("OffsetCommit", 0.1)
+    with Talk(broker.bootstrap) as one:
+        for offset in (5, 6, 7):
+            one.send(_commit(group, offset), 8)
+        for _ in range(3):
+            one.answer()
+    assert [one.offset for one in broker.groups[group].commits()] == [5, 6, 7]
+
+
+def test_nothing_behind_a_delayed_request_is_handled_before_it(broker, client):
+    """Also when more has come than is read ahead."""
+    group = f"crowd-{broker.process}"
+    broker.faults.delay("OffsetCommit", 0.05)
+    count = 2 * FRAMES_MAX
+    with Talk(broker.bootstrap) as one:
+        one.socket.sendall(b"".join(frame(_commit(group, offset), 8) for offset in range(count)))
+        for _ in range(count):
+            one.answer()
+    assert [one.offset for one in broker.groups[group].commits()] == list(range(count))
+
+
+def test_nothing_behind_a_dropped_request_is_handled(broker, client):
+    group = f"behind-{broker.process}"
+    with Talk(broker.bootstrap) as one:
+        fault = broker.faults.drop("OffsetCommit")
+        for offset in (5, 6):
+            one.send(_commit(group, offset), 8)
+        fault.wait()
+        fault.clear()
+        one.send(_commit(group, 7), 8)
+        assert client.commit(group, "t", 1) == 0
+    assert [one.offset for one in broker.groups[group].commits()] == [1]
 
 
 def test_a_delayed_request_of_a_client_that_has_gone(broker, client):
@@ -210,3 +260,60 @@ def test_a_restart_ends_all_faults():
         with Talk(broker.bootstrap) as client:
             assert client.ask(ASK).error_code == 0
         broker.faults.clear()
+
+
+@pytest.mark.parametrize(
+    ("whose", "told"),
+    [
+        ({"times": 0}, "times is 0, expected 1 or more"),
+        ({"times": "3"}, "times is '3', expected a whole number"),
+        ({"node": 1}, "no node 1, expected 0 to 0"),
+        ({"topic": ["t"]}, r"topic is \['t'\], expected a text"),
+        ({"group": 5}, "group is 5, expected a text"),
+    ],
+)
+def test_a_fault_that_would_never_strike_is_refused(broker, client, whose, told):
+    with pytest.raises(KohortError, match=told):
+        broker.faults.drop("OffsetCommit", **whose)
+    assert client.commit("g", "t", 1) == 0
+
+
+def test_a_delay_and_an_error_have_to_be_some(broker):
+    for seconds in (-1, float("nan"), float("inf")):
+        with pytest.raises(KohortError, match="expected 0 or more"):
+            broker.faults.delay("Fetch", seconds)
+    for none in (0, "NONE"):
+        with pytest.raises(KohortError, match="no error"):
+            broker.faults.error("Fetch", none)
+
+
+def test_clear_ends_a_full_disk_too_and_an_inner_block_no_outer_one(broker, client):
+    broker.faults.full_disk()
+    broker.faults.clear()
+    assert client.produce("t", b"1").error_code == 0
+    with broker.faults.full_disk():
+        with broker.faults.full_disk():
+            pass
+        assert client.produce("t", b"2").error_code != 0
+    assert client.produce("t", b"3").error_code == 0
+
+
+def test_a_restart_ends_a_full_disk_too():
+    with Broker() as one:
+        one.create_topic("t")
+        full = one.faults.full_disk()
+        one.faults.error("Produce", 15, times=None)
+        one.restart()
+        assert one.produce("t", "1")
+        assert list(one.faults) == []
+        full.clear()
+
+
+def test_a_block_whose_broker_is_stopped_keeps_the_error_of_the_test():
+    def stops():
+        with one.faults.error("Fetch", 15):
+            one.stop()
+            raise ValueError("mine")
+
+    with Broker() as one, pytest.raises(ValueError, match="mine"):
+        stops()

@@ -4,6 +4,7 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.coordinator.effects import Call, Client
+from kohort.server.connection import Connection
 from kohort.testing.gate import OWN_CLIENT_ID, Fault, FaultGate
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
@@ -80,6 +81,7 @@ def test_a_fault_has_its_times(desk):
     call = Call(None, request, 0, Client("c", "/h"))
     gate.add(1, Fault("drop", request.api_key, 2))
     for _ in range(3):
-        gate.take(desk.doors[0].node, None, call, lambda *given: taken.append(given))
+        connection = Connection(desk.doors[0], "h", 1000, lambda: None)
+        gate.take(desk.doors[0].node, connection, call, lambda *given: taken.append(given))
     assert gate.hits == {1: 2}
     assert taken == [(call, 7)]

@@ -1,5 +1,6 @@
 """The groups of a broker under test."""
 
+import asyncio
 import threading
 
 import pytest
@@ -167,6 +168,43 @@ def test_a_group_is_deleted_with_its_members(client, group):
     assert group.state is GroupState.DEAD
 
 
+@pytest.fixture
+def before_delete(broker, monkeypatch):
+    """Lets something happen to a group right before it is deleted, once for each that is given."""
+    todo = []
+    ask = broker.ask
+
+    def asked(question, *arguments):
+        if question == "delete_group" and todo:
+            todo.pop()()
+        return ask(question, *arguments)
+
+    monkeypatch.setattr(broker, "ask", asked)
+    return todo
+
+
+def test_a_member_that_comes_back_while_its_group_is_deleted(client, group, before_delete):
+    join(client, group.id)
+    before_delete += [lambda: join(client, group.id)] * 3
+    group.delete()
+    assert group.state is GroupState.DEAD
+
+
+def test_a_group_that_goes_while_it_is_deleted(broker, client, group, before_delete):
+    assert client.commit(group.id, "t", 0) == 0
+    before_delete.append(lambda: broker.ask("delete_group", group.id))
+    group.delete()
+    assert group.state is GroupState.DEAD
+
+
+def test_members_that_come_back_for_ever(client, group, before_delete, monkeypatch):
+    monkeypatch.setattr("kohort.testing.groups.DELETE_S", 0)
+    before_delete += [lambda: join(client, group.id)] * 99
+    with pytest.raises(ApiError, match="NON_EMPTY_GROUP"):
+        group.delete()
+    before_delete.clear()
+
+
 def test_a_groups_coordinator_moves():
     with Broker(nodes=3) as broker, Talk(broker.bootstrap.split(",")[0]) as client:
         broker.create_topic("t")
@@ -207,3 +245,32 @@ def test_an_error_of_the_broker_is_raised(client, group):
     assert broker_log
     with pytest.raises(ApiError):
         group.wait_committed("no-such-topic")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"state": "Stabel"}, "no state of a group is called 'Stabel'; did you mean Stable?"),
+        ({"state": "PREPARING_REBALANCE"}, "did you mean PreparingRebalance?"),
+        ({"state": ["Stable"]}, "no state of a group"),
+        ({"members": "2"}, "members is '2', expected a whole number"),
+    ],
+)
+def test_what_no_group_can_be_is_not_waited_for(group, wanted, told):
+    with pytest.raises(KohortError, match=told):
+        group.wait(**wanted)
+    with pytest.raises(KohortError, match=told):
+        group.is_now(**wanted)
+
+
+def test_a_partition_that_does_not_exist_is_not_waited_for(group):
+    with pytest.raises(KohortError, match="partition is 7, expected 0 to 1"):
+        group.wait_committed("t", 1, partition=7)
+
+
+def test_a_wait_inside_an_event_loop_says_how_to_wait(group):
+    async def wait():
+        group.wait("Stable", timeout=0)
+
+    with pytest.raises(WaitTimeoutError, match=r"asyncio\.to_thread"):
+        asyncio.run(wait())

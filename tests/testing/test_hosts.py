@@ -45,19 +45,65 @@ def test_a_process_that_ends_in_the_middle_of_a_command():
     host.start(plan())
     pid = host.pid
     os.kill(pid, signal.SIGSTOP)
-    host._pipe.send(("time_ms", (), {}))
+    host._pipe.send((1, "time_ms", (), {}))
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(KohortError, match="the broker has ended"):
-        host._answer(SOON_S)
+        host._answer(1, SOON_S)
     host.stop()
     host.close()
+
+
+def test_an_answer_that_nobody_waits_for_any_more(monkeypatch):
+    """As after Ctrl-C, or the timeout of a test."""
+    host = ProcessHost()
+    host.start(plan())
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host, "_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            host.ask("coordinator", "g")
+    host.ask("advance", 5)
+    assert host.ask("time_ms") == 1_005
+    host.kill()
+    host.close()
+
+
+def test_a_message_that_is_cut_in_the_middle_ends_the_process(monkeypatch):
+    host = ProcessHost()
+    host.start(plan())
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(host._pipe), "recv", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            host.ask("time_ms")
+    assert not host.is_running
+    host.start(plan())
+    assert host.ask("time_ms") == 1_000
+    host.kill()
+    host.close()
+
+
+def test_an_error_is_of_the_same_kind_wherever_the_broker_is(host):
+    host.start(plan(nodes=2))
+    with pytest.raises(TypeError):
+        host.ask("advance")
+    with pytest.raises(AttributeError):
+        host.ask("no_such_command")
+    with pytest.raises(KohortError, match="there is no node 2"):
+        host.ask("move", "g", 2)
 
 
 def test_a_process_that_is_silent():
     host = ProcessHost()
     host.start(plan())
     with pytest.raises(KohortError, match="the broker has not answered"):
-        host._answer(0)
+        host._answer(1, 0)
     host.kill()
     with pytest.raises(KohortError, match="does not run"):
         _ = host.pid

@@ -42,6 +42,10 @@ def test_two(kohort_broker, kohort_topic):
     assert kohort_broker.topics == [kohort_topic]
     assert len(kohort_broker.ask("topic_ends", kohort_topic)) == 3
 
+@pytest.mark.kohort_topic(2)
+def test_positional(kohort_broker, kohort_topic):
+    assert len(kohort_broker.ask("topic_ends", kohort_topic)) == 2
+
 def test_three(kohort_broker, kohort_group):
     assert kohort_broker.topics == []
 
@@ -56,11 +60,24 @@ def test_five(kohort_broker, kohort_topic, kohort_group):
 
 
 def test_each_test_gets_names_of_its_own(tmp_path):
-    assert "6 passed" in run(tmp_path, TESTS, "--strict-markers")
+    assert "7 passed" in run(tmp_path, TESTS, "--strict-markers")
+
+
+def test_a_marker_with_too_many_arguments_is_refused(tmp_path):
+    text = """
+import pytest
+
+@pytest.mark.kohort_topic(2, {"retention.ms": 7})
+def test_it(kohort_topic):
+    pass
+"""
+    out = run(tmp_path, text)
+    assert "1 error" in out
+    assert "the marker kohort_topic has 2 positional arguments, expected at most 1" in out
 
 
 def test_with_xdist(tmp_path):
-    assert "6 passed" in run(tmp_path, TESTS, "-n", "2", "--dist", "loadfile")
+    assert "7 passed" in run(tmp_path, TESTS, "-n", "2", "--dist", "loadfile")
 
 
 def test_a_failure_shows_the_group(tmp_path):
@@ -147,3 +164,25 @@ def test_it(kohort_broker, kohort_topic, kohort_group):
     assert asyncio.run(whole()) == ([kohort_topic], None)
 """
     assert "1 passed" in run(tmp_path, text)
+
+
+LEFT_BEHIND = """
+def test_fault(kohort_broker, kohort_group):
+    kohort_broker.faults.error("ListGroups", 15, times=None)
+    assert 0
+
+def test_after(kohort_broker, kohort_group):
+    assert list(kohort_broker.faults) == []
+
+def test_close(kohort_broker):
+    kohort_broker.close()
+
+def test_after_that(kohort_broker, kohort_topic):
+    assert kohort_broker.topics == [kohort_topic]
+"""
+
+
+def test_what_a_test_leaves_behind_harms_no_other(tmp_path):
+    told = run(tmp_path, LEFT_BEHIND)
+    assert "1 failed, 3 passed" in told
+    assert "fault: COORDINATOR_NOT_AVAILABLE for ListGroups, hits: 0" in told

@@ -95,6 +95,23 @@ def test_a_disk_that_is_not_there():
         staged(play)
 
 
+def test_fetches_that_are_not_ended_any_more_are_told():
+    lines = []
+
+    async def play():
+        stage = Stage(plan(), observer(lines), RealDisk(synced=False))
+        await stage.start()
+        cluster = stage._broker.cluster
+        cluster.waiting, waiting = [None], cluster.waiting
+        await asyncio.wait([stage._patience])
+        cluster.waiting = waiting
+        await stage.stop()
+
+    asyncio.run(play())
+    told = "fetches that wait are not ended any more: AttributeError"
+    assert [line for line in lines if told in line]
+
+
 def test_lines_are_kept_and_passed_on(caplog):
     lines = []
     log = observer(lines)

@@ -6,7 +6,6 @@ and every connection gets its answers in one write. No request has a task, futur
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -27,8 +26,6 @@ from kohort.server.placement import Endpoint
 from kohort.server.sockets import ClientProtocol, Sockets
 from kohort.server.surroundings import Surroundings
 from kohort.terms import Millis, Offset
-
-log = logging.getLogger("kohort")
 
 SYNC_THREADS = 8  # a file system writes its journal once for all syncs that wait at the same time
 SWEEP_SECONDS = 5.0
@@ -70,10 +67,10 @@ class Broker:
         self.addresses: list[tuple[str, int]] = []
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
-        self.sockets = Sockets(self.config)
         self._doors: list[Door] = []
         self._servers: list[asyncio.Server] = []
         self.surroundings = surroundings or Surroundings()
+        self.sockets = Sockets(self.config, self.surroundings.observe)
         self._clock = self.surroundings.clock()
         self._threads: list[Executor] = []
         self._synced: deque[tuple[Durable, Offset | Broken]] = deque()

@@ -1,18 +1,16 @@
 """The sockets of a broker: bytes and limits. `connection.py` knows what the bytes mean."""
 
 import asyncio
-import logging
 from collections import Counter
 from typing import Protocol, cast
 
 from kohort.config import BrokerConfig
+from kohort.runtime.observers import Observer
 from kohort.server.budget import Memory
 from kohort.server.cluster import Cluster
 from kohort.server.connection import Connection
 from kohort.server.door import Door
 from kohort.terms import Millis
-
-log = logging.getLogger("kohort")
 
 SLOW_FRAME_SECONDS = 30
 DEAF_SECONDS = 30
@@ -32,9 +30,10 @@ class Host(Protocol):
 
 
 class Sockets:
-    """All connections, counted by host."""
+    """All connections, counted by host. `observe` is told of those that are refused or closed."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, observe: Observer) -> None:
+        self.observe = observe
         self._config = config
         self._protocols: dict[ClientProtocol, str] = {}  # the host that each is from
         self._hosts: Counter[str] = Counter()
@@ -47,13 +46,14 @@ class Sockets:
         """Whether one more connection fits under max.connections and max.connections.per.ip."""
         config = self._config
         if len(self._protocols) >= config.max_connections:
-            log.warning("a connection is refused: max.connections=%s", config.max_connections)
+            self.observe.warning(
+                f"a connection is refused: max.connections={config.max_connections}"
+            )
             return False
         if self._hosts[host] >= config.max_connections_per_ip:
-            log.warning(
-                "a connection from %s is refused: max.connections.per.ip=%s",
-                host,
-                config.max_connections_per_ip,
+            self.observe.warning(
+                f"a connection from {host} is refused:"
+                f" max.connections.per.ip={config.max_connections_per_ip}"
             )
             return False
         self._protocols[protocol] = host
@@ -232,11 +232,9 @@ class ClientProtocol(asyncio.Protocol):
         elif self._slow_since is None:
             self._slow_since = now
         elif now - self._slow_since > SLOW_FRAME_SECONDS:
-            log.warning(
-                "connection from %s closed: a large request is incomplete after %s s,"
-                " and others wait for its room (queued.max.request.bytes)",
-                connection.host,
-                SLOW_FRAME_SECONDS,
+            self._host.sockets.observe.warning(
+                f"connection from {connection.host} closed: a large request is incomplete after"
+                f" {SLOW_FRAME_SECONDS} s, and others wait for its room (queued.max.request.bytes)"
             )
             self.drop()
 
@@ -252,12 +250,9 @@ class ClientProtocol(asyncio.Protocol):
         if self._deaf_since is None or unsent < self._deaf_bytes:
             self._deaf_since, self._deaf_bytes = now, unsent
         elif now - self._deaf_since > DEAF_SECONDS:
-            log.warning(
-                "connection from %s closed: it has read nothing of %s bytes for %s s,"
-                " and others get less meanwhile (queued.max.response.bytes)",
-                connection.host,
-                unsent,
-                DEAF_SECONDS,
+            self._host.sockets.observe.warning(
+                f"connection from {connection.host} closed: it has read nothing of {unsent} bytes"
+                f" for {DEAF_SECONDS} s, and others get less meanwhile (queued.max.response.bytes)"
             )
             self.drop()
 
@@ -269,7 +264,9 @@ class ClientProtocol(asyncio.Protocol):
         """Close it: bytes that are no request have come, and all before them is answered."""
         connection, transport = self._connection, self._transport
         if connection is not None and transport is not None and not connection.closed:
-            log.info("connection from %s closed: %s", connection.host, connection.error)
+            self._host.sockets.observe.info(
+                f"connection from {connection.host} closed: {connection.error}"
+            )
             connection.close()
             transport.close()
 

@@ -4,7 +4,7 @@ Nothing here knows a clock or a socket. `arrived` is told when a partition has g
 asked at `wake_at`; both return the fetches to answer now.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -49,6 +49,9 @@ class Waiting:
 
     def __len__(self) -> int:
         return len(self._by_token)
+
+    def __iter__(self) -> Iterator[Parked]:
+        return iter(self._by_token.values())
 
     def park(
         self,

@@ -5,10 +5,11 @@ Its requests carry a client id of their own, which no fault of a test touches.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from kohort.client.admin import groups, offsets, topics
 from kohort.client.admin.rounds import settle
-from kohort.client.admin.views import GroupDescription, NewTopic
+from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
 from kohort.client.connection import Address
 from kohort.client.fetch import BY_NAME
@@ -22,9 +23,12 @@ from kohort.testing.history import GroupRecord, group_of
 from kohort.testing.records import Record, from_wire
 from kohort.wire.batch import build_records, check, records, walk
 from kohort.wire.batch.reading import Record as WireRecord
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kohort.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -35,8 +39,11 @@ from kohort.wire.messages.offset_commit import (
 ANSWER_S = 30.0
 OFFSETS_TOPIC = "__consumer_offsets"
 FETCH_BYTES = 8 << 20
+BATCH_BYTES = 512 << 10  # below max.message.bytes by default
+_RECORD_BYTES = 40  # of a record beside its contents, at most
 COMMIT_BY_NAME = 9  # the last version of OffsetCommit that names topics
 _LEAVES = -1  # the epoch of a member that leaves (KIP-848)
+_GONE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 
 
 class Asker:
@@ -75,7 +82,8 @@ class Asker:
         self, topic: str, entries: Sequence[WireRecord], partition: int | None
     ) -> list[Record]:
         """Append records; those with a key go where Java's producer would put them, others to the
-        first partition. Returns them as they stand, in the order given.
+        first partition. Returns them as they stand, in the order given. Many become several
+        batches, and a failure leaves those that were written before.
         """
         shares: dict[TopicPartition, list[WireRecord]] = {}
         count = 1 if partition is not None else len(await self._partitions(topic))
@@ -83,16 +91,17 @@ class Asker:
             index = partition
             if index is None:
                 index = 0 if one.key is None else partition_of(one.key, count)
-            share = shares.setdefault(TopicPartition(topic, index), [])
-            one.offset = len(share)
-            share.append(one)
-        batches = {place: build_records(share) for place, share in shares.items()}
-        first = (await append(self._cluster, batches, _deadline())).all()
+            shares.setdefault(TopicPartition(topic, index), []).append(one)
         written = {}
-        for place, share in shares.items():
-            for one in share:
-                one.offset += first[place]
-                written[id(one)] = from_wire(topic, place.partition, one)
+        rounds = zip_longest(*(_batches(share) for share in shares.values()), fillvalue=())
+        for batches in rounds:
+            some = {place: batch for place, batch in zip(shares, batches, strict=True) if batch}
+            data = {place: build_records(batch) for place, batch in some.items()}
+            first = (await append(self._cluster, data, _deadline())).all()
+            for place, batch in some.items():
+                for one in batch:
+                    one.offset += first[place]
+                    written[id(one)] = from_wire(topic, place.partition, one)
         return [written[id(one)] for one in entries]
 
     async def ends(self, places: Iterable[TopicPartition], when: str) -> dict[TopicPartition, int]:
@@ -235,29 +244,64 @@ class Asker:
         (await groups.delete_groups(self._cluster, [group], deadline=_deadline())).all()
 
     async def remove_members(self, group: str, client_id: str | None) -> int:
-        """Take members out of a group, as if each had left; how many there were."""
+        """Take members out of a group, as if each had left; how many they were, without those who
+        have gone by themselves meanwhile.
+        """
         described = await self.describe(group)
         if described is None:
             return 0
-        gone = [one for one in described.members if client_id in (None, one.client_id)]
-        node = Node(
-            described.coordinator_id, described.coordinator_host, described.coordinator_port, None
-        )
-        if described.type is GroupType.CLASSIC:
-            members = [
-                MemberIdentity(member_id=one.member_id, group_instance_id=one.instance_id)
-                for one in gone
-            ]
-            if members:
-                request = LeaveGroupRequest(group_id=group, members=members)
-                await self._cluster.ask(node, request, deadline=_deadline())
-            return len(gone)
-        for one in gone:
+        leaving = {
+            one.member_id: one for one in described.members if client_id in (None, one.client_id)
+        }
+
+        async def locate(ids: Sequence[str], deadline: float) -> dict[str, Node | ApiError]:
+            found = await self._cluster.coordinators([group], deadline)
+            return dict.fromkeys(ids, found[group])
+
+        async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, int | ApiError]:
+            members = [leaving[one] for one in ids]
+            if described.type is GroupType.CLASSIC:
+                return await self._leave_classic(node, group, members, deadline)
+            return await self._leave(node, group, members, deadline)
+
+        outcome = await settle(self._cluster, leaving, locate, ask, deadline=_deadline())
+        count = 0
+        for one in outcome.values():
+            if isinstance(one, ApiError):
+                if one.code not in _GONE:
+                    raise one
+            else:
+                count += one
+        return count
+
+    async def _leave_classic(
+        self, node: Node, group: str, members: Sequence[MemberDescription], deadline: float
+    ) -> dict[str, int | ApiError]:
+        wanted = [
+            MemberIdentity(member_id=one.member_id, group_instance_id=one.instance_id)
+            for one in members
+        ]
+        request = LeaveGroupRequest(group_id=group, members=wanted)
+        answer: LeaveGroupResponse = await self._cluster.ask(node, request, deadline=deadline)
+        codes = dict.fromkeys((one.member_id for one in members), answer.error_code)
+        if not answer.error_code:
+            codes.update((one.member_id, one.error_code) for one in answer.members)
+        return {one: api_error(code) if code else 1 for one, code in codes.items()}
+
+    async def _leave(
+        self, node: Node, group: str, members: Sequence[MemberDescription], deadline: float
+    ) -> dict[str, int | ApiError]:
+        outcome: dict[str, int | ApiError] = {}
+        for one in members:
             leave = ConsumerGroupHeartbeatRequest(
                 group_id=group, member_id=one.member_id, member_epoch=_LEAVES
             )
-            await self._cluster.ask(node, leave, deadline=_deadline())
-        return len(gone)
+            answer: ConsumerGroupHeartbeatResponse = await self._cluster.ask(
+                node, leave, deadline=deadline
+            )
+            code = answer.error_code
+            outcome[one.member_id] = api_error(code, answer.error_message) if code else 1
+        return outcome
 
 
 def _records_of(data: bytes) -> Iterator[WireRecord]:
@@ -282,3 +326,19 @@ def _now() -> float:
 
 def _deadline() -> float:
     return _now() + ANSWER_S
+
+
+def _batches(records: Sequence[WireRecord]) -> Iterator[list[WireRecord]]:
+    """Records in batches that any topic takes by default, each counted from offset 0."""
+    batch: list[WireRecord] = []
+    size = 0
+    for one in records:
+        own = _RECORD_BYTES + len(one.key or b"") + len(one.value or b"")
+        own += sum(2 * _RECORD_BYTES + len(name) + len(value or b"") for name, value in one.headers)
+        if batch and size + own > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        one.offset = len(batch)
+        batch.append(one)
+        size += own
+    yield batch

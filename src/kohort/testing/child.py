@@ -1,9 +1,13 @@
 """The process of a broker under test. It gets its plan and its commands by a pipe, and ends with
 SIGTERM or with the process that holds the other end.
+
+A command is its number, name, arguments and named arguments. An answer is the number, the value and
+the error, one of the two None. The plan has number 0.
 """
 
 import asyncio
 import logging
+import pickle
 import signal
 import sys
 from multiprocessing.connection import Connection
@@ -24,9 +28,9 @@ async def serve(pipe: "Connection[Any, Any]") -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     try:
-        pipe.send(await stage.start())
+        pipe.send((0, await stage.start(), None))
     except KohortError as error:
-        pipe.send(KohortError(str(error)))
+        pipe.send((0, None, portable(error)))
         return
     loop.add_reader(pipe.fileno(), _take, pipe, stage, told)
     await told.wait()
@@ -37,12 +41,12 @@ async def serve(pipe: "Connection[Any, Any]") -> None:
 def _take(pipe: "Connection[Any, Any]", stage: Stage, told: asyncio.Event) -> None:
     """Begin a command that has arrived, or note that nobody gives any more."""
     try:
-        command, arguments, named = pipe.recv()
+        number, command, arguments, named = pipe.recv()
     except (EOFError, OSError):
         told.set()
         return
     task = asyncio.get_running_loop().create_task(
-        _answered(pipe, getattr(stage, command)(*arguments, **named))
+        _answer(pipe, number, stage, command, arguments, named)
     )
     _running.add(task)
     task.add_done_callback(_running.discard)
@@ -51,12 +55,30 @@ def _take(pipe: "Connection[Any, Any]", stage: Stage, told: asyncio.Event) -> No
 _running: set["asyncio.Task[None]"] = set()  # the loop itself keeps no task alive
 
 
-async def _answered(pipe: "Connection[Any, Any]", work: Any) -> None:
+async def _answer(
+    pipe: "Connection[Any, Any]",
+    number: int,
+    stage: Stage,
+    command: str,
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+) -> None:
+    value: Any = None
+    failure: Exception | None = None
     try:
-        outcome = await work
+        value = await getattr(stage, command)(*arguments, **named)
     except Exception as error:  # noqa: BLE001  (whatever it is, the test must know)
-        outcome = KohortError(str(error) or type(error).__name__)
-    pipe.send(outcome)
+        failure = portable(error)
+    pipe.send((number, value, failure))
+
+
+def portable(error: Exception) -> Exception:
+    """The error, or a KohortError with its text where it cannot go through a pipe."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  (our own)
+    except Exception:  # noqa: BLE001  (each class fails in its own way)
+        return KohortError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ The first fault that matches decides. Requests of `kohort.testing` itself always
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -33,8 +34,9 @@ Kind = Literal["delay", "drop", "close", "lose", "error"]
 class Fault:
     """What happens to which requests. `times` is how often, None for always.
 
-    `delay` handles the request `seconds` later. `drop` never handles nor answers it, so that
-    nothing behind it on its connection is answered. `close` cuts the connection instead, and `lose`
+    `delay` handles the request `seconds` later, and `drop` never handles nor answers it. What is
+    behind it on its connection waits unhandled meanwhile: a broker handles the requests of a
+    connection in their order. `close` cuts the connection instead, and `lose`
     cuts it when the request has been handled. `error` answers with `code`, and handles nothing.
     """
 
@@ -101,10 +103,11 @@ class FaultGate:
             return
         match fault.kind:
             case "delay":
-                loop = asyncio.get_running_loop()
-                loop.call_later(fault.seconds, self._late, connection, call, go)
+                waits, connection.busy = connection.busy, True
+                late = partial(self._late, connection, call, go, waits=waits)
+                asyncio.get_running_loop().call_later(fault.seconds, late)
             case "drop":
-                pass  # its place in the line of its connection stays taken
+                connection.busy = True  # for ever: its place in the line is never free again
             case "close":
                 name = type(call.request).__name__
                 call.token.fail(WireError(f"a fault closes the connection at {name}"))
@@ -122,9 +125,11 @@ class FaultGate:
                 return fault
         return None
 
-    def _late(self, connection: Connection, call: Call[Any], go: Go) -> None:
+    def _late(self, connection: Connection, call: Call[Any], go: Go, *, waits: bool) -> None:
+        """Handle it at last. What was held back behind it is handled once its answer has left."""
         if connection.closed:
             return
+        connection.busy = waits
         try:
             go(call, self._now())
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)

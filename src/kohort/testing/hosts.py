@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import count
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, Protocol
@@ -110,6 +111,7 @@ class ProcessHost:
         self._pipe: Connection[Any, Any] | None = None
         self._errors: Path | None = None
         self._asking = threading.Lock()
+        self._numbers = count(1)
 
     @property
     def is_running(self) -> bool:
@@ -138,7 +140,7 @@ class ProcessHost:
             )
         try:
             self._pipe.send(plan)
-            bootstrap: str = self._answer(START_SECONDS)
+            bootstrap: str = self._answer(0, START_SECONDS)
         except BaseException:
             self._end(signal.SIGKILL)
             raise
@@ -148,16 +150,30 @@ class ProcessHost:
         with self._asking:
             if self._pipe is None or not self.is_running:
                 raise KohortError("the broker does not run, start it first")
+            number = next(self._numbers)
             try:
-                self._pipe.send((command, arguments, named))
+                self._pipe.send((number, command, arguments, named))
             except OSError:
                 raise KohortError(f"the broker has ended:\n{self.log()}") from None
-            return self._answer(None)
+            except BaseException:
+                self._end(signal.SIGKILL)  # it may have got half a message
+                raise
+            return self._answer(number, None)
 
-    def _answer(self, seconds: float | None) -> Any:
-        """The next answer of the process. Raises KohortError when it ends or is silent."""
-        assert self._pipe is not None
+    def _answer(self, number: int, seconds: float | None) -> Any:
+        """The answer of the process to a command. Raises what the command has raised, and
+        KohortError when the process ends or is silent.
+        """
         deadline = None if seconds is None else time.monotonic() + seconds
+        answered = None
+        while answered != number:  # one before it may have been given up, as by Ctrl-C
+            answered, value, error = self._next_answer(deadline)
+        if error is not None:
+            raise error
+        return value
+
+    def _next_answer(self, deadline: float | None) -> tuple[int, Any, Exception | None]:
+        assert self._pipe is not None
         while not self._pipe.poll(0.1):
             late = deadline is not None and time.monotonic() > deadline
             if late or not self.is_running:
@@ -165,12 +181,13 @@ class ProcessHost:
                     f"the broker has {'not answered' if late else 'ended'}:\n{self.log()}"
                 )
         try:
-            outcome = self._pipe.recv()
+            answer: tuple[int, Any, Exception | None] = self._pipe.recv()
         except (EOFError, OSError):
             raise KohortError(f"the broker has ended:\n{self.log()}") from None
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        except BaseException:
+            self._end(signal.SIGKILL)  # the rest of the message would be taken for the next one
+            raise
+        return answer
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)

@@ -1,6 +1,7 @@
 """The plugin for pytest: a broker for the session, and a topic and a group for each test.
 
-It is loaded wherever Kohort is installed, so it imports nothing of Kohort until a fixture is used.
+It is loaded wherever Kohort is installed, so it imports nothing of the broker until a fixture is
+used: of Kohort only `kohort.testing.names`, which needs nothing itself.
 """
 
 from collections.abc import Generator, Iterator
@@ -19,7 +20,8 @@ GROUPS: "pytest.StashKey[list[tuple[Broker, str]]]" = pytest.StashKey()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "kohort_topic(partitions=1, configs={}): what the fixture kohort_topic creates"
+        "markers",
+        "kohort_topic(partitions=1, *, configs={}): what the fixture kohort_topic creates",
     )
 
 
@@ -45,10 +47,18 @@ def kohort_topic(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The name of a topic of this test's own, with one partition or as the marker `kohort_topic`
     says. It is deleted afterwards.
     """
+    _start_if_stopped(kohort_broker)
     marker = request.node.get_closest_marker("kohort_topic")
-    options = {} if marker is None else dict(marker.kwargs)
-    name = kohort_broker.create_topic(fresh_name(request.node.name), **options)
+    arguments = () if marker is None else marker.args
+    options = {} if marker is None else marker.kwargs
+    if len(arguments) > 1:
+        raise pytest.UsageError(
+            f"the marker kohort_topic has {len(arguments)} positional arguments,"
+            " expected at most 1, partitions"
+        )
+    name = kohort_broker.create_topic(fresh_name(request.node.name), *arguments, **options)
     yield name
+    kohort_broker.faults.clear()
     if kohort_broker.is_running and name in kohort_broker.topics:
         kohort_broker.delete_topic(name)
 
@@ -58,11 +68,19 @@ def kohort_group(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The id of a group that nobody else uses. It is deleted afterwards, with members that are
     still there. When the test fails, the report says what the group looked like.
     """
+    _start_if_stopped(kohort_broker)
     name = fresh_name(request.node.name)
     request.node.stash.setdefault(GROUPS, []).append((kohort_broker, name))
     yield name
+    kohort_broker.faults.clear()
     if kohort_broker.is_running:
         kohort_broker.groups[name].delete()
+
+
+def _start_if_stopped(broker: "Broker") -> None:
+    """A test before has stopped it, or closed it; this one gets a running broker all the same."""
+    if not broker.is_running:
+        broker.start()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,5 +92,6 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         for broker, name in item.stash.get(GROUPS, []):
             if broker.is_running:
-                report.sections.append(("Kohort", str(broker.groups[name])))
+                faults = "".join(f"\nfault: {fault}" for fault in broker.faults)
+                report.sections.append(("Kohort", f"{broker.groups[name]}{faults}"))
     return report

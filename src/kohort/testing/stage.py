@@ -16,7 +16,8 @@ from kohort.server.broker import Broker
 from kohort.server.lines import OneLine
 from kohort.server.placement import Placement
 from kohort.server.surroundings import Surroundings
-from kohort.terms import GroupId, Millis
+from kohort.server.waiting import Parked
+from kohort.terms import GroupId
 from kohort.testing.clock import Kind, MovableClock
 from kohort.testing.disk import Disk
 from kohort.testing.gate import Fault, FaultGate
@@ -24,6 +25,7 @@ from kohort.testing.gate import Fault, FaultGate
 LINES_MAX = 10_000
 SPINS = 20  # turns of the loop before waiting for the disk begins to sleep
 PAUSE_S = 0.0005
+LOOK_S = 0.02  # between two looks at the fetches that wait while the clock stands
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Stage:
         self._clock = MovableClock(plan.clock, begin_ms=plan.begin_ms, moved_ms=plan.moved_ms)
         self._disk = disk
         self._plan = plan
+        self._observe = observe
         self._broker = Broker(
             BrokerConfig.of(plan.settings),
             listen=("127.0.0.1", plan.port),
@@ -58,7 +61,8 @@ class Stage:
         self._patience: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
-        """Start the broker; its addresses. Raises KohortError."""
+        """Start the broker; its addresses. Raises KohortError. The disk has room again."""
+        self._disk.full = False
         try:
             await self._broker.start()
         except OSError as error:
@@ -69,6 +73,7 @@ class Stage:
         self._housekeep()  # retention counts from the start on
         if self._clock.stands:
             self._patience = asyncio.create_task(self._end_waits())
+            self._patience.add_done_callback(self._waits_not_ended)
         return self._broker.bootstrap
 
     async def stop(self) -> None:
@@ -200,16 +205,26 @@ class Stage:
 
     async def _end_waits(self) -> None:
         """While the clock stands, a fetch waits for as long as its client says, in real time."""
+        real = asyncio.get_running_loop().time
+        ends: dict[Parked, float] = {}  # in real time
         while True:
             cluster = self._broker.cluster
-            at = None if cluster is None else cluster.waiting.wake_at()
-            if cluster is None or at is None:
-                await asyncio.sleep(0.02)
-                continue
-            await asyncio.sleep(max(at - self._clock(), 0) / 1000)
-            for parked in cluster.waiting.due(Millis(at)):
-                cluster.resume(parked, self._clock())
-            self._broker.schedule_turn()
+            if cluster is not None and (ends or cluster.waiting):
+                ends = {
+                    one: ends.get(one, real() + (one.deadline - self._clock()) / 1000)
+                    for one in cluster.waiting
+                }
+                for parked in [one for one, end in ends.items() if end <= real()]:
+                    cluster.waiting.cancel(parked.token)
+                    cluster.resume(parked, self._clock())
+                    self._broker.schedule_turn()
+            await asyncio.sleep(LOOK_S)
+
+    def _waits_not_ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            why = f"{type(error).__name__}: {error}"
+            self._observe.error(f"fetches that wait are not ended any more: {why}")
 
 
 class _Keep(logging.Handler):
