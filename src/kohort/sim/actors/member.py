@@ -158,8 +158,8 @@ class Member(Actor):
             await self._sleep()
             return
         machine, sent, owned = self.machine, self.stage.loop.now, dict(self.owned)
-        if not self.calm and self.random.random() < 0.03:
-            ms = self.random.randrange(3000)
+        if not self.calm and self.random.random() < 0.1:
+            ms = self.random.randrange(1000)
             self.stage.loop.call_later(ms / 1000, self._leave_meanwhile, machine)
         answer = await self.ask_coordinator(
             self.group,
