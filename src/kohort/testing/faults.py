@@ -29,7 +29,7 @@ class Commands(Protocol):
     def command(self, command: str, *arguments: Any, **named: Any) -> Any: ...
 
 
-class InForce:
+class ActiveFault:
     """What holds until `clear`, or the end of the `with` block. `str()` of it says what it is."""
 
     def __init__(self, what: str, end: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ class InForce:
         self.clear()
 
 
-class FaultHandle(InForce):
+class FaultHandle(ActiveFault):
     """A fault of requests. It ends with its last time, too. Requests that it has dropped before
     stay dropped.
     """
@@ -103,10 +103,10 @@ class Faults:
     def __init__(self, broker: Commands) -> None:
         self._broker = broker
         self._numbers = count(1)
-        self._set: list[InForce] = []
+        self._set: list[ActiveFault] = []
         self._full = 0  # how many hold that the disk is full
 
-    def __iter__(self) -> Iterator[InForce]:
+    def __iter__(self) -> Iterator[ActiveFault]:
         """Those that were set and not cleared, the oldest first."""
         return iter(tuple(self._set))
 
@@ -148,15 +148,15 @@ class Faults:
             api, f"{known.name} for {api}", kind="error", code=known, times=times, **whose
         )
 
-    def full_disk(self) -> InForce:
+    def full_disk(self) -> ActiveFault:
         """Nothing can be written until it is cleared. The broker must have a disk."""
         self._broker.command("fill_disk", full=True)
         self._full += 1
-        held = InForce("full disk", lambda: self._end_full(held))
+        held = ActiveFault("full disk", lambda: self._end_full(held))
         self._set.append(held)
         return held
 
-    def _end_full(self, held: InForce) -> None:
+    def _end_full(self, held: ActiveFault) -> None:
         if held in self._set:
             self._set.remove(held)
             self._full -= 1
