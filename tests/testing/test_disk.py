@@ -35,6 +35,16 @@ def test_it_is_full_for_a_while(disk, tmp_path):
     assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, f"{tmp_path}/a")
     with pytest.raises(OSError, match="No space left"):
         disk.make_directory(f"{tmp_path}/folder")
+    for make in (disk.open, disk.lock):
+        with pytest.raises(OSError, match="No space left") as raised:
+            make(f"{tmp_path}/b")
+        assert raised.value.filename == f"{tmp_path}/b"
+    assert disk.names(f"{tmp_path}") == ["a"]
+    assert disk.make_directory(f"{tmp_path}") == [], "what is there needs no room"
+    again = disk.open(f"{tmp_path}/a")
+    assert again.read(0, 9) == b"abc"
+    again.truncate(3)
+    again.close()
     assert file.read(0, 9) == b"abc"
     disk.full = False
     file.write(3, b"d")
