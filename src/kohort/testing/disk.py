@@ -146,7 +146,10 @@ class MemoryDisk:
     def make_directory(self, path: str) -> list[str]:
         parts, made = _parts(path), []
         for count in range(1, len(parts) + 1):
-            if self._found(parts[:count]) is None:
+            found = self._found(parts[:count])
+            if isinstance(found, _Content):
+                raise _error(errno.EEXIST if count == len(parts) else errno.ENOTDIR, path)
+            if found is None:
                 check_room(self, path)
                 folder, name = self._place("/".join(parts[:count]))
                 folder[name] = {}
@@ -171,6 +174,8 @@ class MemoryDisk:
 
     def unlink(self, path: str) -> None:
         folder, name = self._place(path)
+        if isinstance(folder.get(name), dict):
+            raise _error(errno.EISDIR, path)
         folder.pop(name, None)
 
     def sync_directory(self, path: str) -> None:
