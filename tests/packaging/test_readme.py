@@ -91,7 +91,8 @@ def test_programs_run_as_they_stand(where, code, tmp_path):
     with Broker(in_memory=True) as broker:
         program = tmp_path / "test_program.py"
         program.write_text(code.replace(USUAL, broker.bootstrap), encoding="utf-8")
-        pytest_ = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, *PLUGIN]
+        pytest_ = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", *PLUGIN]
+        pytest_ += ["-c", os.devnull]
         runner = pytest_ if "def test_orders" in code else []
         done = run(broker, sys.executable, *runner, str(program))
     by_unittest = re.fullmatch(r"-+\nRan 1 test in [\d.]+s\n\nOK\n", done.stderr)

@@ -98,6 +98,13 @@ class Line(Player):
             self.held.remove(one)
             self.take(self.machine.released(frozenset({one})))
 
+    def release_late(self) -> None:
+        """Say once more what may have been said before, of what has come back since."""
+        late = frozenset(self.held - self.to_release)
+        owned = self.machine.owned
+        assert self.take(self.machine.released(late)) == []
+        assert self.machine.owned == owned
+
 
 turns = st.tuples(members, fates, st.booleans())
 
@@ -114,6 +121,7 @@ steps: st.SearchStrategy[Step] = st.sampled_from(
         Line.break_off,
         Line.reach_late,
         Line.release_one,
+        Line.release_late,
         Line.release,
     ]
 )

@@ -310,6 +310,8 @@ def test_the_admin_client_falls_back(limits):
         ({"settings": {"num.partitions": None}}, "num.partitions is None, expected a text"),
         ({"data_dir": Path("d"), "in_memory": True}, "data_dir is d, not allowed with in_memory"),
         ({"clock": "fast"}, "clock is 'fast', expected 'real' or 'manual'"),
+        ({"nodes": 0}, "nodes is 0, expected 1 or more"),
+        ({"settings": {"listeners": "PLAINTEXT://:9"}}, "listeners is .* takes a free port"),
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(mistake, words):
@@ -401,6 +403,62 @@ def test_nobody_can_wait_for_it_in_its_own_thread():
 
         with pytest.raises(RuntimeError, match="called in the thread of the broker"):
             broker._loop.run(wrong())
+
+
+@both
+def test_more_records_than_a_batch_may_hold_become_several(process):
+    with Broker(in_memory=True, process=process) as broker:
+        broker.create_topic("t", 2)
+        written = broker.produce("t", *[f"{number}".rjust(1000) for number in range(2500)])
+        assert [one.offset for one in written] == list(range(2500))
+        assert broker.read("t") == written
+
+
+@pytest.mark.parametrize("headers", [[("h", "v")], {"h": b"v"}, [("h", bytearray(b"v"))]])
+def test_headers_may_be_texts_and_a_mapping(headers):
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        (written,) = broker.produce("t", "x", headers=headers)
+        assert written.headers == (("h", b"v"),)
+        assert broker.read("t") == [written]
+
+
+def test_what_is_no_time_and_no_partition_is_named():
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        with pytest.raises(KohortError, match=r"timestamp_ms is 1\.5, expected a whole number"):
+            broker.produce("t", "x", timestamp_ms=1.5)
+        with pytest.raises(KohortError, match="partition is '0', expected a whole number"):
+            broker.produce("t", "x", partition="0")
+        assert broker.read("t") == []
+
+
+def test_a_wait_for_records_tells_the_last_few():
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        broker.produce("t", *["x" * 1000] * 100)
+        with pytest.raises(
+            WaitTimeoutError, match="it has 100 records; the last ones: t-0 at"
+        ) as e:
+            broker.read("t", 101, timeout=0)
+        assert len(str(e.value)) < 1000
+
+
+@both
+def test_a_forked_process_leaves_the_broker_alone(process):
+    """It has none of the threads that the broker lives in; it must not wait for them."""
+    with Broker(in_memory=True, process=process) as broker:
+        broker.create_topic("t")
+        child = os.fork()
+        if child == 0:
+            try:
+                broker.topics  # noqa: B018
+            except KohortError as error:
+                broker.close()
+                os._exit(7 if "was forked" in str(error) else 8)
+            os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert broker.topics == ["t"]
 
 
 def test_what_becomes_of_a_connection_is_told_by_its_broker_alone():

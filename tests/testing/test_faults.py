@@ -50,7 +50,7 @@ def test_an_error_until_it_is_cleared(broker, client):
 
 def test_only_those_who_are_meant(broker, client):
     faults = broker.faults
-    for whose in ({"group": "h"}, {"topic": "u"}, {"client_id": "c"}, {"node": 1}):
+    for whose in ({"group": "h"}, {"topic": "u"}, {"client_id": "c"}):
         with faults.error("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS, **whose) as fault:
             assert client.commit("g", "t", 1) == 0
             assert fault.hits == 0
@@ -260,3 +260,60 @@ def test_a_restart_ends_all_faults():
         with Talk(broker.bootstrap) as client:
             assert client.ask(ASK).error_code == 0
         broker.faults.clear()
+
+
+@pytest.mark.parametrize(
+    ("whose", "told"),
+    [
+        ({"times": 0}, "times is 0, expected 1 or more"),
+        ({"times": "3"}, "times is '3', expected a whole number"),
+        ({"node": 1}, "no node 1, expected 0 to 0"),
+        ({"topic": ["t"]}, r"topic is \['t'\], expected a text"),
+        ({"group": 5}, "group is 5, expected a text"),
+    ],
+)
+def test_a_fault_that_would_never_strike_is_refused(broker, client, whose, told):
+    with pytest.raises(KohortError, match=told):
+        broker.faults.drop("OffsetCommit", **whose)
+    assert client.commit("g", "t", 1) == 0
+
+
+def test_a_delay_and_an_error_have_to_be_some(broker):
+    for seconds in (-1, float("nan"), float("inf")):
+        with pytest.raises(KohortError, match="expected 0 or more"):
+            broker.faults.delay("Fetch", seconds)
+    for none in (0, "NONE"):
+        with pytest.raises(KohortError, match="no error"):
+            broker.faults.error("Fetch", none)
+
+
+def test_clear_ends_a_full_disk_too_and_an_inner_block_no_outer_one(broker, client):
+    broker.faults.full_disk()
+    broker.faults.clear()
+    assert client.produce("t", b"1").error_code == 0
+    with broker.faults.full_disk():
+        with broker.faults.full_disk():
+            pass
+        assert client.produce("t", b"2").error_code != 0
+    assert client.produce("t", b"3").error_code == 0
+
+
+def test_a_restart_ends_a_full_disk_too():
+    with Broker() as one:
+        one.create_topic("t")
+        full = one.faults.full_disk()
+        one.faults.error("Produce", 15, times=None)
+        one.restart()
+        assert one.produce("t", "1")
+        assert list(one.faults) == []
+        full.clear()
+
+
+def test_a_block_whose_broker_is_stopped_keeps_the_error_of_the_test():
+    def stops():
+        with one.faults.error("Fetch", 15):
+            one.stop()
+            raise ValueError("mine")
+
+    with Broker() as one, pytest.raises(ValueError, match="mine"):
+        stops()

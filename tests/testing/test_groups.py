@@ -1,5 +1,6 @@
 """The groups of a broker under test."""
 
+import asyncio
 import threading
 
 import pytest
@@ -244,3 +245,32 @@ def test_an_error_of_the_broker_is_raised(client, group):
     assert broker_log
     with pytest.raises(ApiError):
         group.wait_committed("no-such-topic")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"state": "Stabel"}, "no state of a group is called 'Stabel'; did you mean Stable?"),
+        ({"state": "PREPARING_REBALANCE"}, "did you mean PreparingRebalance?"),
+        ({"state": ["Stable"]}, "no state of a group"),
+        ({"members": "2"}, "members is '2', expected a whole number"),
+    ],
+)
+def test_what_no_group_can_be_is_not_waited_for(group, wanted, told):
+    with pytest.raises(KohortError, match=told):
+        group.wait(**wanted)
+    with pytest.raises(KohortError, match=told):
+        group.is_now(**wanted)
+
+
+def test_a_partition_that_does_not_exist_is_not_waited_for(group):
+    with pytest.raises(KohortError, match="partition is 7, expected 0 to 1"):
+        group.wait_committed("t", 1, partition=7)
+
+
+def test_a_wait_inside_an_event_loop_says_how_to_wait(group):
+    async def wait():
+        group.wait("Stable", timeout=0)
+
+    with pytest.raises(WaitTimeoutError, match=r"asyncio\.to_thread"):
+        asyncio.run(wait())

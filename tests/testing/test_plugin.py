@@ -164,3 +164,25 @@ def test_it(kohort_broker, kohort_topic, kohort_group):
     assert asyncio.run(whole()) == ([kohort_topic], None)
 """
     assert "1 passed" in run(tmp_path, text)
+
+
+LEFT_BEHIND = """
+def test_fault(kohort_broker, kohort_group):
+    kohort_broker.faults.error("ListGroups", 15, times=None)
+    assert 0
+
+def test_after(kohort_broker, kohort_group):
+    assert list(kohort_broker.faults) == []
+
+def test_close(kohort_broker):
+    kohort_broker.close()
+
+def test_after_that(kohort_broker, kohort_topic):
+    assert kohort_broker.topics == [kohort_topic]
+"""
+
+
+def test_what_a_test_leaves_behind_harms_no_other(tmp_path):
+    told = run(tmp_path, LEFT_BEHIND)
+    assert "1 failed, 3 passed" in told
+    assert "fault: COORDINATOR_NOT_AVAILABLE for ListGroups, hits: 0" in told

@@ -20,13 +20,17 @@ def test_a_limit_caps_one_api_and_takes_away_what_is_too_old():
     assert len(offered) == len(APIS) - 1
 
 
+def test_minus_one_takes_any_api_away():
+    assert offered_versions(("ConsumerGroupHeartbeat:-1",)).keys() == APIS.keys() - {68}
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
         ("OffsetFetc:7", "no API is called OffsetFetc; did you mean OffsetFetch?"),
         ("Zzz:7", "no API is called Zzz$"),
         ("OffsetFetch:11", "'OffsetFetch:11', expected a version of OffsetFetch from 0 to 10"),
-        ("OffsetFetch:-1", "'OffsetFetch:-1', expected a version"),
+        ("OffsetFetch:-2", "'OffsetFetch:-2', expected a version"),
         ("OffsetFetch", "'OffsetFetch', expected a version of OffsetFetch from 0 to 10"),
         ("OffsetFetch:x", "'OffsetFetch:x', expected a version"),
     ],

@@ -7,6 +7,7 @@ unusual one takes the general path, and a test compares the two.
 """
 
 import struct
+from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
@@ -140,9 +141,9 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     key, value = record.key, record.value
     if type(key) is OffsetCommitKey:
         encoded = encode_commit_key(key)
-        if value is None:
-            return encoded, None
-        return encoded, encode_commit_value(cast("OffsetCommitValue", value))
+        if type(value) is OffsetCommitValue:
+            return encoded, encode_commit_value(value)
+        return encoded, None if value is None else encode_value(value)
     return encode_key(key), None if value is None else encode_value(value)
 
 
@@ -159,18 +160,15 @@ def encode_value(value: Value, version: int | None = None) -> bytes:
 
 
 def encode_commit_key(key: OffsetCommitKey) -> bytes:
-    group = key.group.encode()
-    topic = key.topic.encode()
-    return b"".join(
-        (
-            b"\x00\x01",
-            _INT16.pack(len(group)),
-            group,
-            _INT16.pack(len(topic)),
-            topic,
-            _INT32.pack(key.partition),
-        )
-    )
+    return _commit_key_head(key.group, key.topic) + _INT32.pack(key.partition)
+
+
+@lru_cache(maxsize=256)  # a commit is of several partitions, and groups commit again and again
+def _commit_key_head(group_id: str, topic: str) -> bytes:
+    """All of the key but the partition."""
+    group = group_id.encode()
+    name = topic.encode()
+    return b"".join((b"\x00\x01", _INT16.pack(len(group)), group, _INT16.pack(len(name)), name))
 
 
 def encode_commit_value(value: OffsetCommitValue) -> bytes:

@@ -5,6 +5,7 @@ Its requests carry a client id of their own, which no fault of a test touches.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from kohort.client.admin import groups, offsets, topics
 from kohort.client.admin.rounds import settle
@@ -38,6 +39,8 @@ from kohort.wire.messages.offset_commit import (
 ANSWER_S = 30.0
 OFFSETS_TOPIC = "__consumer_offsets"
 FETCH_BYTES = 8 << 20
+BATCH_BYTES = 512 << 10  # below max.message.bytes by default
+_RECORD_BYTES = 40  # of a record beside its contents, at most
 COMMIT_BY_NAME = 9  # the last version of OffsetCommit that names topics
 _LEAVES = -1  # the epoch of a member that leaves (KIP-848)
 _GONE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
@@ -79,7 +82,8 @@ class Asker:
         self, topic: str, entries: Sequence[WireRecord], partition: int | None
     ) -> list[Record]:
         """Append records; those with a key go where Java's producer would put them, others to the
-        first partition. Returns them as they stand, in the order given.
+        first partition. Returns them as they stand, in the order given. Many become several
+        batches, and a failure leaves those that were written before.
         """
         shares: dict[TopicPartition, list[WireRecord]] = {}
         count = 1 if partition is not None else len(await self._partitions(topic))
@@ -87,16 +91,17 @@ class Asker:
             index = partition
             if index is None:
                 index = 0 if one.key is None else partition_of(one.key, count)
-            share = shares.setdefault(TopicPartition(topic, index), [])
-            one.offset = len(share)
-            share.append(one)
-        batches = {place: build_records(share) for place, share in shares.items()}
-        first = (await append(self._cluster, batches, _deadline())).all()
+            shares.setdefault(TopicPartition(topic, index), []).append(one)
         written = {}
-        for place, share in shares.items():
-            for one in share:
-                one.offset += first[place]
-                written[id(one)] = from_wire(topic, place.partition, one)
+        rounds = zip_longest(*(_batches(share) for share in shares.values()), fillvalue=())
+        for batches in rounds:
+            some = {place: batch for place, batch in zip(shares, batches, strict=True) if batch}
+            data = {place: build_records(batch) for place, batch in some.items()}
+            first = (await append(self._cluster, data, _deadline())).all()
+            for place, batch in some.items():
+                for one in batch:
+                    one.offset += first[place]
+                    written[id(one)] = from_wire(topic, place.partition, one)
         return [written[id(one)] for one in entries]
 
     async def ends(self, places: Iterable[TopicPartition], when: str) -> dict[TopicPartition, int]:
@@ -321,3 +326,19 @@ def _now() -> float:
 
 def _deadline() -> float:
     return _now() + ANSWER_S
+
+
+def _batches(records: Sequence[WireRecord]) -> Iterator[list[WireRecord]]:
+    """Records in batches that any topic takes by default, each counted from offset 0."""
+    batch: list[WireRecord] = []
+    size = 0
+    for one in records:
+        own = _RECORD_BYTES + len(one.key or b"") + len(one.value or b"")
+        own += sum(2 * _RECORD_BYTES + len(name) + len(value or b"") for name, value in one.headers)
+        if batch and size + own > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        one.offset = len(batch)
+        batch.append(one)
+        size += own
+    yield batch

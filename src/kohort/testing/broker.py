@@ -1,10 +1,12 @@
 """A broker in a `with` block, for any client: in a thread of the test, or in another process."""
 
 import atexit
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,7 +20,7 @@ from kohort.testing.faults import Faults
 from kohort.testing.groups import LOOK_S, WAIT_S, Groups, WaitTimeoutError
 from kohort.testing.hosts import IN_MEMORY, Host, ProcessHost, ThreadHost
 from kohort.testing.loop import LoopThread
-from kohort.testing.records import Content, Record, content
+from kohort.testing.records import Content, Headers, Record, content, headers_of, shortened
 from kohort.testing.stage import Plan
 from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.offered import offered_versions
@@ -36,6 +38,8 @@ _SETTINGS = {
 }
 
 Result = TypeVar("Result")
+ADVANCE_MAX_S = 10 * 365 * 86_400  # beyond some centuries, times do not fit into records
+_OWN_SETTINGS = ("advertised.listeners", "listeners", "log.dir", "log.dirs")
 
 
 class ClockHandle:
@@ -44,12 +48,14 @@ class ClockHandle:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float | timedelta) -> None:
         """Let time pass at once. Sessions that end by then have ended on return, their members are
         out, and what retention drops is gone.
         """
-        if seconds < 0:
-            raise ValueError(f"advance is {seconds} seconds, expected 0 or more")
+        if isinstance(seconds, timedelta):
+            seconds = seconds.total_seconds()
+        if not 0 <= seconds <= ADVANCE_MAX_S:
+            raise ValueError(f"advance is {seconds} seconds, expected 0 to {ADVANCE_MAX_S}")
         ms = round(seconds * 1000)
         self._broker.command("advance", ms)
         self._broker.moved_ms += ms
@@ -140,7 +146,16 @@ class Broker:
             raise KohortError(f"data_dir is {data_dir}, not allowed with in_memory")
         if clock not in ("real", "manual"):
             raise KohortError(f"clock is {clock!r}, expected 'real' or 'manual'")
-        self.settings = {**_SETTINGS, **plain(settings or {})}
+        if nodes < 1:
+            raise KohortError(f"nodes is {nodes}, expected 1 or more")
+        given = plain(settings or {})
+        for name in _OWN_SETTINGS:
+            if name in given:
+                raise KohortError(
+                    f"{name} is {given[name]!r}, not allowed here: the broker takes a free port,"
+                    " and data_dir is an argument"
+                )
+        self.settings = {**_SETTINGS, **given}
         if versions:
             text = ",".join(f"{name}:{version}" for name, version in versions.items())
             self.settings["api.versions.max"] = text
@@ -155,6 +170,7 @@ class Broker:
         self.clock = ClockHandle(self)
         self._clock_kind = clock
         self._begin_ms = 0
+        self._started_by: int | None = None  # a process
         self._own_dir = process and data_dir is None and not in_memory
         self.data_dir = data_dir
         self._port = 0
@@ -182,6 +198,8 @@ class Broker:
         if self.is_running:
             where = f"process {self.pid}" if self.process else "a thread"
             raise KohortError(f"the broker already runs as {where}, stop it first")
+        self._check_process()
+        self._started_by = os.getpid()
         self._forget_life()
         atexit.register(self._end_with_interpreter)
         if self._own_dir and self.data_dir is None:
@@ -209,6 +227,7 @@ class Broker:
 
     def stop(self) -> None:
         """End it in order. Its log is kept; nothing happens when it does not run."""
+        self._check_process()
         self._forget_life()
         if self._host is not None:
             self._host.stop()
@@ -220,6 +239,7 @@ class Broker:
         """
         if not self.process:
             raise KohortError("a thread cannot be killed, use Broker(process=True)")
+        self._check_process()
         self._forget_life()
         if self._host is not None:
             self._host.kill()
@@ -232,8 +252,11 @@ class Broker:
     def close(self) -> None:
         """Stop it, and remove its own directory, its log of lines and its address.
 
-        `close` may be called at any time, and more than once. A `start` after it begins anew.
+        `close` may be called at any time, and more than once. A `start` after it begins anew. In a
+        forked process it does nothing: the broker is not its own.
         """
+        if self._started_by not in (None, os.getpid()):
+            return
         self.stop()
         if self._host is not None:
             self._host.close()
@@ -289,7 +312,7 @@ class Broker:
         *values: Content,
         key: Content = None,
         partition: int | None = None,
-        headers: Iterable[tuple[str, bytes | None]] = (),
+        headers: Headers = (),
         timestamp_ms: int | None = None,
     ) -> list[Record]:
         """Append a record for each value, all with the same key and headers. They are durable on
@@ -301,9 +324,11 @@ class Broker:
         ApiError, as when there is no such topic.
         """
         at = self.clock.now_ms if timestamp_ms is None else timestamp_ms
-        entries = [
-            WireRecord(0, at, content(key), content(value), list(headers)) for value in values
-        ]
+        _check_whole("timestamp_ms", at)
+        if partition is not None:
+            _check_whole("partition", partition)
+        pairs = headers_of(headers)
+        entries = [WireRecord(0, at, content(key), content(value), pairs) for value in values]
         written: list[Record] = self.ask("produce", topic, entries, partition)
         return written
 
@@ -327,12 +352,14 @@ class Broker:
                 return found
             if time.monotonic() > deadline:
                 raise WaitTimeoutError(
-                    f"not within {timeout:g} s: {count} records of {topic}, it has {found}"
+                    f"not within {timeout:g} s: {count} records of {topic}, it has "
+                    f"{shortened(found)}"
                 )
             time.sleep(LOOK_S)
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """Ask by the protocol; see `Asker`."""
+        self._check_process()
         loop = self._loop
         if loop is None or not self.is_running:
             raise KohortError("the broker does not run, start it first")
@@ -343,6 +370,7 @@ class Broker:
 
     def command(self, command: str, *arguments: Any, **named: Any) -> Any:
         """Give a command to the broker's own side; see `Stage`."""
+        self._check_process()
         if self._host is None:
             raise KohortError("the broker does not run, start it first")
         return self._host.ask(command, *arguments, **named)
@@ -362,6 +390,14 @@ class Broker:
     ) -> None:
         self.close()
 
+    def _check_process(self) -> None:
+        """Raises KohortError in a process that was forked from the one that started the broker."""
+        if self._started_by not in (None, os.getpid()):
+            raise KohortError(
+                f"the broker belongs to process {self._started_by}, from which this one was forked:"
+                " use a client on its `bootstrap` here"
+            )
+
     def _where(self) -> str | None:
         if self.in_memory:
             return None
@@ -369,6 +405,8 @@ class Broker:
 
     def _end_with_interpreter(self) -> None:
         """Nobody has closed it."""
+        if self._started_by != os.getpid():
+            return
         self._forget_life()
         if self._host is not None:
             self._host.abandon()
@@ -380,3 +418,8 @@ class Broker:
         asker, self._asker = self._asker, None
         if asker is not None and self._loop is not None:
             self._loop.run(asker.close())
+
+
+def _check_whole(name: str, value: object) -> None:
+    if not isinstance(value, int) or value < 0:
+        raise KohortError(f"{name} is {value!r}, expected a whole number, 0 or more")

@@ -26,12 +26,20 @@ class BrokerCase(TestCase):
         """The name of a topic of this test's own; it is deleted afterwards. The options are those
         of `Broker.create_topic`.
         """
+        self._start_if_stopped()
         name = self.broker.create_topic(fresh_name(self._testMethodName), partitions, **options)
         self.addCleanup(self.broker.delete_topic, name)
+        self.addCleanup(self.broker.faults.clear)  # the cleanup that was added last comes first
         return name
 
     def new_group(self) -> str:
         """The id of a group that nobody else uses; it is deleted afterwards."""
+        self._start_if_stopped()
         name = fresh_name(self._testMethodName)
         self.addCleanup(self.broker.groups[name].delete)
+        self.addCleanup(self.broker.faults.clear)
         return name
+
+    def _start_if_stopped(self) -> None:
+        if not self.broker.is_running:
+            self.broker.start()

@@ -4,8 +4,10 @@
 """
 
 import time
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from itertools import count
+from math import inf
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -20,23 +22,61 @@ _KEYS = {api.name: api.key for api in APIS.values()}
 class Commands(Protocol):
     """Who gives commands to the broker."""
 
+    nodes: int
+
+    @property
+    def is_running(self) -> bool: ...
     def command(self, command: str, *arguments: Any, **named: Any) -> Any: ...
 
 
-class FaultHandle:
-    """A fault that is in force until `clear`, the end of its `with` block, or its last time."""
+class InForce:
+    """What holds until `clear`, or the end of the `with` block. `str()` of it says what it is."""
 
-    def __init__(self, broker: Commands, number: int, what: str) -> None:
-        self.number = number
+    def __init__(self, what: str, end: Callable[[], None]) -> None:
         self.what = what
-        self._broker = broker
+        self._end = end
+        self._ended = False
 
     def __repr__(self) -> str:
         return f"<fault {self.what}>"
 
+    def __str__(self) -> str:
+        return self.what
+
+    def clear(self) -> None:
+        """It holds no longer. Nothing happens when it has ended before, or with its broker."""
+        if not self._ended:
+            self._ended = True
+            self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.clear()
+
+
+class FaultHandle(InForce):
+    """A fault of requests. It ends with its last time, too. Requests that it has dropped before
+    stay dropped.
+    """
+
+    def __init__(self, broker: Commands, number: int, what: str, end: Callable[[], None]) -> None:
+        super().__init__(what, end)
+        self.number = number
+        self._broker = broker
+
+    def __str__(self) -> str:
+        return f"{self.what}, hits: {self.hits}"
+
     @property
     def hits(self) -> int:
-        """How often it has struck."""
+        """How often it has struck in this life of the broker."""
         found: int = self._broker.command("hits", self.number)
         return found
 
@@ -48,43 +88,6 @@ class FaultHandle:
                 text = f"not within {timeout:g} s: {hits} hits of {self.what}, it has {found}"
                 raise WaitTimeoutError(text)
             time.sleep(LOOK_S)
-
-    def clear(self) -> None:
-        """Let requests pass again. Those that it has dropped stay dropped."""
-        self._broker.command("clear_fault", self.number)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.clear()
-
-
-class FullDisk:
-    """The disk is full until `clear`, or the end of the `with` block."""
-
-    def __init__(self, broker: Commands) -> None:
-        self._broker = broker
-
-    def clear(self) -> None:
-        """There is room again."""
-        self._broker.command("fill_disk", full=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.clear()
 
 
 class Faults:
@@ -100,7 +103,12 @@ class Faults:
     def __init__(self, broker: Commands) -> None:
         self._broker = broker
         self._numbers = count(1)
-        self._set: list[FaultHandle] = []
+        self._set: list[InForce] = []
+        self._full = 0  # how many hold that the disk is full
+
+    def __iter__(self) -> Iterator[InForce]:
+        """Those that were set and not cleared, the oldest first."""
+        return iter(tuple(self._set))
 
     def delay(
         self, api: str, seconds: float, *, times: int | None = 1, **whose: Any
@@ -108,6 +116,8 @@ class Faults:
         """Handle the request so many real seconds later, and after it what is behind it on its
         connection.
         """
+        if not 0 <= seconds < inf:
+            raise KohortError(f"delay is {seconds} seconds, expected 0 or more")
         return self._add(
             api, f"delay of {api}", kind="delay", seconds=seconds, times=times, **whose
         )
@@ -138,19 +148,30 @@ class Faults:
             api, f"{known.name} for {api}", kind="error", code=known, times=times, **whose
         )
 
-    def full_disk(self) -> FullDisk:
+    def full_disk(self) -> InForce:
         """Nothing can be written until it is cleared. The broker must have a disk."""
         self._broker.command("fill_disk", full=True)
-        return FullDisk(self._broker)
+        self._full += 1
+        held = InForce("full disk", lambda: self._end_full(held))
+        self._set.append(held)
+        return held
+
+    def _end_full(self, held: InForce) -> None:
+        if held in self._set:
+            self._set.remove(held)
+            self._full -= 1
+            if not self._full and self._broker.is_running:
+                self._broker.command("fill_disk", full=False)
 
     def clear(self) -> None:
-        """End all faults of requests."""
+        """End all faults."""
         while self._set:
-            self._set.pop().clear()
+            self._set[-1].clear()
 
     def forget(self) -> None:
         """The broker has ended, and its faults with it."""
         self._set.clear()
+        self._full = 0
 
     def _add(
         self,
@@ -161,22 +182,54 @@ class Faults:
         group: str | None = None,
         topic: str | None = None,
         node: int | None = None,
+        times: int | None,
         **fault: Any,
     ) -> FaultHandle:
         if api not in _KEYS:
-            near = get_close_matches(api, _KEYS, n=1)
+            near = get_close_matches(str(api), _KEYS, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise KohortError(f"no API is called {api}{hint}")
-        handle = FaultHandle(self._broker, next(self._numbers), what)
+        _check("client_id", client_id, str)
+        _check("group", group, str)
+        _check("topic", topic, str)
+        _check("node", node, int)
+        if node is not None and not 0 <= node < self._broker.nodes:
+            raise KohortError(f"there is no node {node}, expected 0 to {self._broker.nodes - 1}")
+        _check("times", times, int)
+        if times is not None and times < 1:
+            raise KohortError(f"times is {times}, expected 1 or more, or None for all")
+        number = next(self._numbers)
+        handle = FaultHandle(self._broker, number, what, lambda: self._end(handle))
         made = Fault(
-            api=_KEYS[api], client_id=client_id, group=group, topic=topic, node=node, **fault
+            api=_KEYS[api],
+            client_id=client_id,
+            group=group,
+            topic=topic,
+            node=node,
+            times=times,
+            **fault,
         )
-        self._broker.command("add_fault", handle.number, made)
+        self._broker.command("add_fault", number, made)
         self._set.append(handle)
         return handle
 
+    def _end(self, handle: FaultHandle) -> None:
+        if handle in self._set:
+            self._set.remove(handle)
+            if self._broker.is_running:
+                self._broker.command("clear_fault", handle.number)
+
+
+def _check(name: str, value: object, kind: type) -> None:
+    """Raises KohortError for a value of another kind: such a fault would never strike."""
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        expected = {str: "a text", int: "a whole number"}[kind]
+        raise KohortError(f"{name} is {value!r}, expected {expected} or None")
+
 
 def _code(code: str | int | ErrorCode) -> ErrorCode:
+    if code in (ErrorCode.NONE, ErrorCode.NONE.name):
+        raise KohortError("NONE is no error: the request would be acknowledged and not handled")
     try:
         return ErrorCode[code] if isinstance(code, str) else ErrorCode(code)
     except (KeyError, ValueError):

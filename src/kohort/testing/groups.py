@@ -2,8 +2,10 @@
 be. Everything here blocks; in an asyncio test, call it by `asyncio.to_thread`.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 from kohort.client.admin.views import GroupDescription, MemberDescription
@@ -99,8 +101,9 @@ class GroupHandle:
         where: Callable[[GroupDescription], bool] | None = None,
     ) -> bool:
         """Whether the group is in this state, has so many members, and `where` holds of its
-        description, all at one moment.
+        description, all at one moment. Raises KohortError for a state that does not exist.
         """
+        _check(state, members)
         return _is(self.describe(), state, members, where)
 
     def wait(
@@ -111,11 +114,13 @@ class GroupHandle:
         where: Callable[[GroupDescription], bool] | None = None,
         timeout: float = WAIT_S,
     ) -> GroupDescription | None:
-        """Wait until all that `is_now` would say. Returns the description; None for a group that is
-        gone, when `Dead` was waited for.
+        """Wait until `is_now` is true. Returns the description; None for a group that is gone, when
+        `Dead` was waited for.
 
-        Raises WaitTimeoutError with what the group looks like, after `timeout` seconds.
+        Raises WaitTimeoutError with what the group looks like, after `timeout` seconds, and
+        KohortError for a state that does not exist.
         """
+        _check(state, members)
         deadline = time.monotonic() + timeout
         while True:
             found = self.describe()
@@ -145,10 +150,14 @@ class GroupHandle:
         Raises WaitTimeoutError with what the group looks like, after `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
+        ends = self._broker.ask("topic_ends", topic)
+        if partition is not None and TopicPartition(topic, partition) not in ends:
+            raise KohortError(
+                f"partition is {partition!r}, expected 0 to {len(ends) - 1}: {topic} has no other"
+            )
         if offset is not None:
             wanted = {TopicPartition(topic, partition or 0): offset}
         else:
-            ends = self._broker.ask("topic_ends", topic)
             wanted = {
                 place: end
                 for place, end in ends.items()
@@ -244,7 +253,28 @@ class GroupHandle:
             yield f"  {line}"
 
     def _late(self, what: str, seconds: float) -> WaitTimeoutError:
-        return WaitTimeoutError(f"not within {seconds:g} s: {what}\n{self}")
+        text = f"not within {seconds:g} s: {what}\n{self}"
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return WaitTimeoutError(text)
+        return WaitTimeoutError(
+            f"{text}\nThe event loop of this thread stood still meanwhile, with all clients in it:"
+            " wait by asyncio.to_thread."
+        )
+
+
+def _check(state: Wanted | None, members: int | None) -> None:
+    """Raises KohortError for what no group can be."""
+    if members is not None and not isinstance(members, int):
+        raise KohortError(f"members is {members!r}, expected a whole number")
+    if state is None:
+        return
+    names = {str(one).lower(): str(one) for one in GroupState}
+    if not isinstance(state, str) or state.lower() not in names:
+        near = get_close_matches(str(state).lower(), names, n=1)
+        hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(GroupState)}"
+        raise KohortError(f"no state of a group is called {state!r}; {hint}")
 
 
 def _is(

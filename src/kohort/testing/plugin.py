@@ -47,6 +47,7 @@ def kohort_topic(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The name of a topic of this test's own, with one partition or as the marker `kohort_topic`
     says. It is deleted afterwards.
     """
+    _start_if_stopped(kohort_broker)
     marker = request.node.get_closest_marker("kohort_topic")
     arguments = () if marker is None else marker.args
     options = {} if marker is None else marker.kwargs
@@ -57,6 +58,7 @@ def kohort_topic(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
         )
     name = kohort_broker.create_topic(fresh_name(request.node.name), *arguments, **options)
     yield name
+    kohort_broker.faults.clear()
     if kohort_broker.is_running and name in kohort_broker.topics:
         kohort_broker.delete_topic(name)
 
@@ -66,11 +68,19 @@ def kohort_group(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The id of a group that nobody else uses. It is deleted afterwards, with members that are
     still there. When the test fails, the report says what the group looked like.
     """
+    _start_if_stopped(kohort_broker)
     name = fresh_name(request.node.name)
     request.node.stash.setdefault(GROUPS, []).append((kohort_broker, name))
     yield name
+    kohort_broker.faults.clear()
     if kohort_broker.is_running:
         kohort_broker.groups[name].delete()
+
+
+def _start_if_stopped(broker: "Broker") -> None:
+    """A test before has stopped it, or closed it; this one gets a running broker all the same."""
+    if not broker.is_running:
+        broker.start()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -82,5 +92,6 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         for broker, name in item.stash.get(GROUPS, []):
             if broker.is_running:
-                report.sections.append(("Kohort", str(broker.groups[name])))
+                faults = "".join(f"\nfault: {fault}" for fault in broker.faults)
+                report.sections.append(("Kohort", f"{broker.groups[name]}{faults}"))
     return report

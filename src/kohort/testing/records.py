@@ -1,13 +1,17 @@
 """Records as Python objects: what a test produces, and what it reads back."""
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kohort.wire.batch.reading import Record as WireRecord
 
-Content = str | bytes | None | dict[str, Any] | list[Any] | int | float
+Content = str | bytes | bytearray | memoryview | None | dict[str, Any] | list[Any] | int | float
 """A text goes as UTF-8, None as null, and what is neither text nor bytes as JSON."""
+
+
+Headers = Iterable[tuple[str, Content]] | Mapping[str, Content]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,24 @@ class Record:
 
 
 def content(value: Content) -> bytes | None:
-    """The bytes that stand for a key or a value of a test."""
+    """The bytes that stand for a key, a value or a header of a test."""
     if value is None or isinstance(value, bytes):
         return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
     return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+
+
+def headers_of(given: Headers) -> list[tuple[str, bytes | None]]:
+    """Headers as they go on the wire, from pairs or a mapping."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return [(name, content(value)) for name, value in pairs]
+
+
+def shortened(records: Sequence[Record], most: int = 3) -> str:
+    """How many records there are, and the last few of them, for an error."""
+    last = [f"{one.topic}-{one.partition} at {one.offset}: {one.value!r:.80}" for one in records]
+    return f"{len(records)} records{'; the last ones: ' if last else ''}{', '.join(last[-most:])}"
 
 
 def from_wire(topic: str, partition: int, record: WireRecord) -> Record:

@@ -63,7 +63,8 @@ class Stage:
         self._patience: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
-        """Start the broker; its addresses. Raises KohortError."""
+        """Start the broker; its addresses. Raises KohortError. The disk has room again."""
+        self._disk.full = False
         await self._bound(self._broker.start, self._port_in_turn)
         await self._settle()
         self._housekeep()  # retention counts from the start on

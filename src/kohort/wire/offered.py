@@ -14,8 +14,8 @@ _BY_NAME = {api.name: api for api in APIS.values()}
 def offered_versions(highest: Iterable[str]) -> dict[int, Versions]:
     """The versions of each API: those of APIS, capped by entries such as `OffsetFetch:7`.
 
-    A cap below the first version takes the API away. Raises ConfigError for an API or a version
-    that does not exist.
+    A cap below the first version takes the API away, as -1 does for any API. Raises ConfigError
+    for an API or a version that does not exist.
     """
     limits = dict(map(_limit, highest))
     return {
@@ -30,10 +30,11 @@ def _limit(entry: str) -> tuple[int, int]:
     name, _, text = entry.partition(":")
     api = _named(name.strip())
     number = text.strip()
-    if not (number.isascii() and number.isdigit() and int(number) <= api.versions.last):
+    whole = number.isascii() and number.removeprefix("-").isdigit()
+    if not (whole and -1 <= int(number) <= api.versions.last):
         raise ConfigError(
             f"{SETTING} has {entry!r}, expected a version of {api.name} from 0 to "
-            f"{api.versions.last}, such as {api.name}:{api.versions.last}"
+            f"{api.versions.last}, or -1 to take it away, such as {api.name}:{api.versions.last}"
         )
     return api.key, int(number)
 

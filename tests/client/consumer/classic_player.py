@@ -13,6 +13,7 @@ from kohort.client.consumer.classic_membership import (
 from kohort.client.consumer.events import (
     Assigned,
     CoordinatorWanted,
+    HangUp,
     Lost,
     Revoked,
     TopicsWanted,
@@ -91,9 +92,12 @@ class ClassicPlayer:
                     self.held |= set(partitions)
                 case Revoked(partitions) | Lost(partitions):
                     assert set(partitions) <= self.held, "to give up what it does not have"
+                    assert not self.to_release & set(partitions), "to give it up twice"
                     self.to_release |= set(partitions)
                 case CoordinatorWanted():
                     self.machine.coordinator_found()
+                case HangUp():
+                    self.under_way = self.asked = None
                 case TopicsWanted(topics):
                     known = self.desk.known.by_name
                     sizes = {name: known[name].partitions for name in topics if name in known}

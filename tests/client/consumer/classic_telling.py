@@ -213,6 +213,8 @@ class ClassicMemberStory(Story):
                 return f"has lost {self._places(partitions)} ({error.code.name})"
             case told.CoordinatorWanted():
                 return "looks for the coordinator"
+            case told.HangUp():
+                return "hangs up"
             case told.TopicsWanted(topics):
                 return f"leads, and looks at {','.join(topics) or 'no topics'}"
             case told.Failed(error):

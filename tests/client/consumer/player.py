@@ -82,6 +82,7 @@ class Player:
                     self.held |= set(partitions)
                 case Revoked(partitions) | Lost(partitions):
                     assert set(partitions) <= self.held, "to give up what it does not have"
+                    assert not self.to_release & set(partitions), "to give it up twice"
                     self.to_release |= set(partitions)
                 case CoordinatorWanted():
                     self.machine.coordinator_found()

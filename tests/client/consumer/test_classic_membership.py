@@ -16,6 +16,7 @@ from kohort.client.consumer.events import (
     Assigned,
     CoordinatorWanted,
     Failed,
+    HangUp,
     Left,
     Lost,
     Revoked,
@@ -447,6 +448,30 @@ def test_who_is_put_out_loses_all_and_joins_once_it_is_released(
     assert request.member_id == member_id
 
 
+def test_who_is_put_out_while_it_gives_up_all_is_told_nothing_and_waits_for_the_release() -> None:
+    member = preparing()
+    assert answer(member, ErrorCode.UNKNOWN_MEMBER_ID) == []
+    assert (member.stage, member.owned) == (ClassicStage.LOST, set(places(0, 1)))
+    assert (member.commits_as, member.release_by) == (None, None)
+    member.released(frozenset(places(0)), after(6000))
+    assert member.wake_at() is None
+    member.released(frozenset(places(1)), after(6000))
+    assert isinstance(sent(member, after(6000)).request, JoinGroupRequest)
+
+
+def test_who_is_put_out_while_it_gives_up_a_part_loses_the_rest() -> None:
+    member, _ = cooperative_in_the_next_generation(1, 2)
+    (event,) = member.received(
+        sent(member, after(6000)).number, rebalancing(ErrorCode.UNKNOWN_MEMBER_ID), after(6000)
+    )
+    assert isinstance(event, Lost)
+    assert event.partitions == places(1)
+    member.released(frozenset(places(1)), after(6000))
+    assert member.stage is ClassicStage.LOST
+    member.released(frozenset(places(0)), after(6000))
+    assert member.stage is ClassicStage.JOINING
+
+
 @pytest.mark.parametrize("make", [joining, syncing])
 def test_who_is_put_out_with_nothing_joins_at_once(make: Callable[[], ClassicMembership]) -> None:
     member = make()
@@ -505,11 +530,34 @@ def test_who_leaves_does_not_wait_for_a_parked_answer(
 ) -> None:
     member = make()
     parked = sent(member)
-    assert member.leave(NOW) == []
+    assert member.leave(NOW) == [HangUp()]
+    assert not member.waits_for_answer
     good_bye = sent(member)
     assert isinstance(good_bye.request, LeaveGroupRequest)
     assert member.received(parked.number, generation(4), NOW) == []
     assert member.received(good_bye.number, LeaveGroupResponse(), NOW) == [Left()]
+
+
+def test_who_leaves_during_a_first_join_hangs_up_and_is_out() -> None:
+    member = outside()
+    member.join()
+    sent(member)
+    assert member.leave(NOW) == [HangUp(), Left()]
+
+
+def test_who_leaves_during_a_join_lets_go_of_all_before_the_good_bye() -> None:
+    member = at_rest(0, protocols=COOPERATIVE)
+    tell(member, rebalancing(), after(3000))
+    sent(member, after(3000))
+    assert member.leave(after(3000)) == [HangUp(), Revoked(places(0))]
+    assert isinstance(sent(member, after(6000)).request, HeartbeatRequest)
+
+
+@pytest.mark.parametrize("make", [joining, assigning, syncing, at_rest])
+def test_who_leaves_while_nothing_is_under_way_keeps_the_connection(
+    make: Callable[[], ClassicMembership],
+) -> None:
+    assert make().leave(NOW) == []
 
 
 def test_a_good_bye_waits_for_a_heartbeat() -> None:
@@ -535,8 +583,7 @@ def test_who_has_no_id_is_out_at_once() -> None:
 
 def test_who_is_put_out_while_it_parts_need_not_say_good_bye() -> None:
     member = parting()
-    (event,) = answer(member, ErrorCode.UNKNOWN_MEMBER_ID)
-    assert isinstance(event, Lost)
+    assert answer(member, ErrorCode.UNKNOWN_MEMBER_ID) == []
     assert member.released(frozenset(places(0)), NOW) == [Left()]
 
 

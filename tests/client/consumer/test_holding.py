@@ -55,16 +55,42 @@ def test_nothing_is_revoked_twice_and_the_first_deadline_stands() -> None:
 
 def test_all_is_lost_at_once_and_without_a_deadline() -> None:
     one = holding(1, 2)
-    one.revoke([1], SOON)
     assert one.lose(NO) == [Lost((1, 2), NO)]
     assert (one.kept, one.release_by) == (frozenset(), None)
     assert holding().lose(NO) == []
 
 
-def test_what_may_be_kept_is_not_released() -> None:
+def test_what_is_revoked_and_then_lost_is_named_and_released_once() -> None:
     one = holding(1, 2)
     one.revoke([1], SOON)
-    with pytest.raises(ValueError, match="2 is released, expected only what is to be given up"):
-        one.release(frozenset({1, 2}))
-    one.release(frozenset({7}))
-    assert one.owned == {1, 2}
+    assert one.lose(NO) == [Lost((2,), NO)]
+    assert (one.owned, one.kept, one.release_by) == ({1, 2}, frozenset(), None)
+    one.release(frozenset({1}))
+    assert one.take({1}) == []
+    one.release(frozenset({2}))
+    assert one.take({1}) == [Assigned((1,))]
+
+
+def test_nothing_is_lost_that_was_revoked_already() -> None:
+    one = holding(1, 2)
+    one.revoke([1, 2], SOON)
+    assert one.lose(NO) == []
+    assert one.lose(NO) == []
+    assert (one.owned, one.release_by) == ({1, 2}, None)
+
+
+@pytest.mark.parametrize("partitions", [{2}, {7}, {2, 7}, {}])
+def test_a_release_of_what_is_not_to_be_given_up_gives_nothing_away(partitions: set[int]) -> None:
+    one = holding(1, 2)
+    one.revoke([1], SOON)
+    one.release(frozenset(partitions))
+    assert (one.owned, one.kept, one.release_by) == ({1, 2}, {2}, SOON)
+
+
+def test_a_release_that_is_repeated_after_the_partition_was_taken_again_is_harmless() -> None:
+    one = holding(1)
+    one.revoke([1], SOON)
+    one.release(frozenset({1}))
+    one.take({1})
+    one.release(frozenset({1}))
+    assert one.owned == one.kept == {1}

@@ -4,12 +4,8 @@ import threading
 import traceback
 from random import Random
 
-from confluent_kafka import KafkaException
-from kafka.errors import KafkaError
+from tests.prove.killing.away import code_of, is_away
 from tests.prove.killing.journal import Journal
-
-LOST = (KafkaException, KafkaError, OSError, EOFError)
-"""What a client is told when the broker is away."""
 
 END_SECONDS = 180.0
 
@@ -17,8 +13,9 @@ END_SECONDS = 180.0
 class Actor:
     """Does one thing after the other, on a thread of its own, until `end`.
 
-    `act` raises AssertionError when a promise is broken, and anything of `LOST` when the broker is
-    away. What was under way then is in doubt.
+    `act` raises AssertionError when a promise is broken, and what `is_away` knows when the broker
+    is away. What was under way then is in doubt. Any other error is a failure, but for the codes of
+    `excused`, which a broker may well answer in this campaign.
     """
 
     def __init__(self, name: str, seed: int, journal: Journal) -> None:
@@ -26,6 +23,7 @@ class Actor:
         self.random = Random(f"{seed}/{name}")
         self.failure = ""
         self.ending = threading.Event()
+        self.excused: frozenset[int] = frozenset()
         self._journal = journal
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -50,13 +48,16 @@ class Actor:
         while not self.ending.is_set():
             try:
                 self.act()
-            except LOST as error:
+            except BaseException as error:  # noqa: BLE001  (told by the test's own thread)
+                if not self.excuses(error):
+                    self.failure = traceback.format_exc()
+                    self.say(self.failure)
+                    return
                 self.say(f"{error!r}")
                 self.ending.wait(0.05)
-            except BaseException:  # noqa: BLE001  (told by the test's own thread)
-                self.failure = traceback.format_exc()
-                self.say(self.failure)
-                return
+
+    def excuses(self, error: BaseException) -> bool:
+        return is_away(error) or code_of(error) in self.excused
 
     def check(self) -> None:
         assert not self.failure, f"{self.name}: {self.failure}"

@@ -5,6 +5,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 from tests.prove.killing.actor import END_SECONDS, Actor
+from tests.prove.killing.away import COORDINATOR_MOVES
 from tests.prove.killing.journal import Journal
 from tests.serve.talk import Talk
 
@@ -35,15 +36,16 @@ class Writer(Actor):
         try:
             self._producer.produce(self._topic, number, key=number, on_delivery=self._delivered)
             self.sent += 1
-        except (BufferError, KafkaException) as error:
+        except BufferError as error:
             self.say(f"{error}")
         self._producer.poll(0)
         time.sleep(0.005)
 
     def _delivered(self, error: Any, message: Any) -> None:
-        if error is None:
-            self.acknowledged.add(int(message.value()))
-            self._journal.count("records")
+        if error is not None:
+            raise KafkaException(error)
+        self.acknowledged.add(int(message.value()))
+        self._journal.count("records")
 
     def close(self) -> None:
         assert self._producer.flush(END_SECONDS) == 0
@@ -67,6 +69,7 @@ class Committer(Actor):
                 self._number += 1
                 group = self.random.choice(list(self.last))
                 code = client.commit(group, self._topic, self._number, metadata="x" * 4000)
+                assert code in {0, *COORDINATOR_MOVES, *self.excused}, f"{group}: error {code}"
                 if code == 0:
                     self.last[group] = self._number
                     self._journal.count("long commits")

@@ -24,7 +24,7 @@ SHOWN = ("partition", "offset", "timestamp", "key", "value", "kind", "group_id",
 
 @pytest.fixture(scope="module")
 def broker():
-    with Broker({"offsets.topic.num.partitions": "4"}) as one:
+    with Broker({"offsets.topic.num.partitions": "4"}, process=True) as one:
         create(one.bootstrap, "orders")
         commit(one.bootstrap, [f"group-{number}" for number in range(12)])
         yield one

@@ -37,7 +37,14 @@ from kohort.client.consumer.classic_assigning import (
     subscriptions,
     topics_of,
 )
-from kohort.client.consumer.events import CoordinatorWanted, Event, Failed, Left, TopicsWanted
+from kohort.client.consumer.events import (
+    CoordinatorWanted,
+    Event,
+    Failed,
+    HangUp,
+    Left,
+    TopicsWanted,
+)
 from kohort.client.consumer.holding import Holding
 from kohort.client.consumer.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
@@ -229,23 +236,27 @@ class ClassicMembership:
     def leave(self, now: Millis) -> Events:
         """Leave as soon as all that the member has is released. `Left` comes at the end.
 
-        The answer to a join or a sync is not waited for: it could take as long as a rebalance.
+        The answer to a join or a sync could take as long as a rebalance: `HangUp` comes first when
+        one is under way. Should the broker read it after the good-bye, it knows the id no more.
         """
         if self._departs:
             return []
         self._departs = True
         if self.stage in (ClassicStage.LOST, ClassicStage.FAILED):
             return self._depart()
+        events: Events = []
         if self.stage not in (ClassicStage.MEMBER, ClassicStage.PREPARING):
+            if self.waits_for_answer:
+                events.append(HangUp())
             self._asking.forget()
         self.stage = ClassicStage.PARTING
-        return [*self._holding.revoke(self.owned, self._patience(now)), *self._depart()]
+        events += self._holding.revoke(self.owned, self._patience(now))
+        return events + self._depart()
 
     def released(self, partitions: frozenset[TopicPartition], now: Millis) -> Events:
         """The consumer has let go of partitions that were `Revoked` or `Lost`.
 
-        Others that the member does not have are passed over. Raises ValueError for a partition that
-        it has and may keep.
+        Others are passed over: the member has let go of them already, or may keep them.
         """
         self._holding.release(partitions)
         if self._departs:
@@ -405,7 +416,7 @@ class ClassicMembership:
         self.stage = ClassicStage.LOST
         if self._departs:
             return lost + self._depart()
-        if not lost:
+        if not self.owned:
             self.stage = ClassicStage.JOINING
         return lost
 

@@ -2,6 +2,8 @@
 
 A partition's way is `Assigned`, then `Revoked` or `Lost`, then the consumer's own word that it has
 let go: `released`. Between the last two the consumer still has the partition, so nobody else may.
+Each partition is named by one of the two, never by both, and is not assigned again before its
+release. So each of these events is answered by one release, whatever happens in between.
 """
 
 from collections.abc import Iterable
@@ -31,7 +33,11 @@ class Assigned(NamedTuple, Generic[Partition]):
 
 
 class Revoked(NamedTuple, Generic[Partition]):
-    """Stop consuming these, commit what has been processed, then call `released`."""
+    """Stop consuming these, commit what has been processed, then call `released`.
+
+    A commit is possible only while the membership's `commits_as` is not None. The member may be put
+    out meanwhile; the release is still to be told then.
+    """
 
     partitions: tuple[Partition, ...]
 
@@ -39,8 +45,9 @@ class Revoked(NamedTuple, Generic[Partition]):
 class Lost(NamedTuple, Generic[Partition]):
     """Drop these and commit nothing, then call `released`: others may have them already.
 
-    All that the member has is lost together. A partition that was `Revoked` before and is not
-    released yet is named again. `error` is why the coordinator has put the member out.
+    All that the member has is lost together. A partition that was `Revoked` before is not named
+    again, and there is no event when that is all of them. `error` is why the coordinator has put
+    the member out.
     """
 
     partitions: tuple[Partition, ...]
@@ -49,6 +56,15 @@ class Lost(NamedTuple, Generic[Partition]):
 
 class CoordinatorWanted(NamedTuple):
     """Look up the group's coordinator, then call `coordinator_found`. Nothing is sent meanwhile."""
+
+
+class HangUp(NamedTuple):
+    """Close the connection to the coordinator, and send the next request on a new one.
+
+    The member has given up the request under way. A broker holds back what comes after a join or a
+    sync on the same connection until that is answered, which may take as long as a rebalance.
+    `connection_lost` is not to be called for this.
+    """
 
 
 class TopicsWanted(NamedTuple):
@@ -81,6 +97,7 @@ Event = (
     | Revoked[Partition]
     | Lost[Partition]
     | CoordinatorWanted
+    | HangUp
     | TopicsWanted
     | Refused
     | Left

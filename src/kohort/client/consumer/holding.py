@@ -48,21 +48,20 @@ class Holding(Generic[Partition]):
         return [Revoked(in_order(new))]
 
     def lose(self, error: ApiError) -> list[Lost[Partition]]:
-        """All is lost; there is no hurry to release it."""
+        """All is lost; there is no hurry to release it. What is being given up is not named again:
+        its release is on the way.
+        """
+        kept = self.kept
         self.release_by = None
         self.revoking = self.owned
-        return [Lost(in_order(self.owned), error)] if self.owned else []
+        return [Lost(in_order(kept), error)] if kept else []
 
     def release(self, partitions: frozenset[Partition]) -> None:
-        """Let go of these; what the member does not have is passed over.
-
-        Raises ValueError for a partition that it may keep.
+        """Let go of these. What is not to be given up is passed over, and stays the member's own:
+        a release that is repeated after the partition was taken again gives nothing away.
         """
-        wrong = partitions & self.kept
-        if wrong:
-            names = ", ".join(map(str, in_order(wrong)))
-            raise ValueError(f"{names} is released, expected only what is to be given up")
-        self.owned -= partitions
-        self.revoking -= partitions
+        gone = partitions & self.revoking
+        self.owned -= gone
+        self.revoking -= gone
         if not self.revoking:
             self.release_by = None

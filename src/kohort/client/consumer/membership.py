@@ -24,9 +24,13 @@ One request is under way at a time. Each has a number, and an answer to any othe
 late or a repeated one says nothing. After a lost answer the next heartbeat tells everything, at the
 epoch that the member knows; the coordinator forgives an epoch that is one behind (KIP-848).
 
-A request that the member has given up must not reach the coordinator after a later one of the same
-member: it would give away what the member has taken since, and the protocol cannot tell the two
-apart. A consumer closes the connection of a request that it gives up.
+A request that the member has given up should not be carried out after a later one of the same
+member. While its epoch still counts, and that of a join always does, it could give away what the
+member has taken since: the protocol cannot tell the two apart. A consumer closes the connection of
+a request that it gives up, and the machine pauses before the next one. That makes the right order
+likely and guarantees nothing: bytes that have left already are delivered all the same, and nothing
+orders two connections. What is guaranteed is that the coordinator refuses a request whose epoch
+counts no more, and that the member hears no answer to a request that it has given up.
 """
 
 from enum import StrEnum
@@ -187,8 +191,7 @@ class Membership:
     def released(self, partitions: frozenset[TopicIdPartition]) -> Events:
         """The consumer has let go of partitions that were `Revoked` or `Lost`.
 
-        Others that the member does not have are passed over. Raises ValueError for a partition that
-        it has and may keep.
+        Others are passed over: the member has let go of them already, or may keep them.
         """
         self._holding.release(partitions)
         if self._departs:

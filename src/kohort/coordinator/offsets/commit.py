@@ -47,7 +47,7 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
         for one in topic.partitions:
             partition = one.partition_index
             metadata = one.committed_metadata or ""
-            if _too_long(metadata, longest):
+            if len(metadata) * 2 > longest and _too_long(metadata, longest):
                 partitions.append(
                     OffsetCommitResponsePartition(
                         partition_index=partition,

@@ -13,6 +13,7 @@ from kohort.client.consumer.events import (
     Assigned,
     CoordinatorWanted,
     Failed,
+    HangUp,
     Lost,
     Revoked,
     TopicsWanted,
@@ -45,10 +46,9 @@ class Member(Actor):
         self.inside = False  # it was told that it is a member
         self.overdue = False  # it keeps something for longer than it may
         self.failed = False
+        self.leaving = False  # it was told to leave while it waited for an answer
         self.machine: Any = None
         self._wants_coordinator = False
-        self._last_word: dict[Any, int] = {}  # by partition: the word that it is released by
-        self._words = 0
         self._poked: asyncio.Future[None] | None = None
 
     # What a subclass knows
@@ -108,7 +108,7 @@ class Member(Actor):
                 await self._die(1000)
             elif chance < 0.006:
                 await self._die(20_000)
-            elif chance < 0.012:
+            elif self.leaving or chance < 0.012:
                 await self._leave()
             elif chance < 0.02:
                 self.change(random)
@@ -125,7 +125,7 @@ class Member(Actor):
         self.lives += 1
         self._wants_coordinator = False
         self.owned = {}
-        self.inside = self.overdue = self.failed = False
+        self.inside = self.overdue = self.failed = self.leaving = False
         self.machine = self.new_machine()
         self.take(self.machine.join())
 
@@ -158,6 +158,9 @@ class Member(Actor):
             await self._sleep()
             return
         machine, sent, owned = self.machine, self.stage.loop.now, dict(self.owned)
+        if not self.calm and self.random.random() < 0.03:
+            ms = self.random.randrange(3000)
+            self.stage.loop.call_later(ms / 1000, self._leave_meanwhile, machine)
         answer = await self.ask_coordinator(
             self.group,
             asked.request,
@@ -165,7 +168,8 @@ class Member(Actor):
             patience_ms=self.patience_ms,
         )
         if answer is None:
-            self.take(machine.connection_lost(self.now()))
+            if machine.waits_for_answer:  # it has not told this actor itself to hang up
+                self.take(machine.connection_lost(self.now()))
             return
         self.coordinator_moved(self.group, answer.error_code)
         if self.expels(asked.request, answer) and self.inside and not self.overdue:
@@ -180,6 +184,12 @@ class Member(Actor):
         for event in events:
             if isinstance(event, TopicsWanted):
                 await self.look_at(event.topics)
+
+    def _leave_meanwhile(self, machine: Any) -> None:
+        """Leave without waiting for an answer, which may be that to a parked join."""
+        if machine is self.machine and machine.waits_for_answer and not (self.calm or self.leaving):
+            self.leaving = True
+            self.take(machine.leave(self.now()))
 
     def _told_inside(self, sent: int, owned: dict[Place, int]) -> None:
         at = self.stage.loop.now
@@ -221,6 +231,8 @@ class Member(Actor):
                     self._release_later(frozenset(partitions))
                 case CoordinatorWanted():
                     self._wants_coordinator = True
+                case HangUp():
+                    self.caller.hang_up()
                 case Failed(error):
                     self.failed = True
                     self.alarm(f"is refused for good: {error}")
@@ -228,13 +240,7 @@ class Member(Actor):
                     pass
 
     def _release_later(self, partitions: frozenset[Any]) -> None:
-        """Most applications are quick, some are slow, and a few forget it for too long.
-
-        The last word about a partition counts: what was revoked and is lost meanwhile is released
-        once.
-        """
-        self._words += 1
-        self._last_word.update(dict.fromkeys(partitions, self._words))
+        """Most applications are quick, some are slow, and a few forget it for too long."""
         chance = self.random.random()
         if chance < 0.7 or self.calm:
             ms = self.random.randrange(300)
@@ -243,16 +249,14 @@ class Member(Actor):
         else:
             ms = self.random.randrange(SLOW_MS, FORGETFUL_MS)
             self.overdue = True
-        machine = self.machine
-        self.stage.loop.call_later(ms / 1000, self._release, machine, partitions, self._words)
+        self.stage.loop.call_later(ms / 1000, self._release, self.machine, partitions)
 
-    def _release(self, machine: Any, partitions: frozenset[Any], word: int) -> None:
+    def _release(self, machine: Any, partitions: frozenset[Any]) -> None:
         if machine is not self.machine:
             return  # of a life that is over
-        mine = frozenset(one for one in partitions if self._last_word[one] == word)
-        for one in mine:
-            self.owned.pop(self.place(one), None)
-        self.take(self.released(mine))
+        for one in partitions:
+            del self.owned[self.place(one)]
+        self.take(self.released(partitions))
         self._poke()
 
     def released(self, partitions: frozenset[Any]) -> list[Any]:
