@@ -6,6 +6,7 @@ import os
 import pytest
 from tests.storage.contract import LogContract
 
+from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import make_durable_directory
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog
@@ -25,6 +26,14 @@ def disk(request):
     return RealDisk(synced=True) if request.param == "real" else MemoryDisk()
 
 
+@pytest.fixture(params=["real", "memory", "simulated"])
+def any_disk(request):
+    """Also that of the simulator: a log must not see which one it is on."""
+    if request.param == "simulated":
+        return MemoryFiles()
+    return RealDisk(synced=True) if request.param == "real" else MemoryDisk()
+
+
 def test_it_is_full_for_a_while(disk, tmp_path):
     disk.make_directory(f"{tmp_path}")
     file = disk.open(f"{tmp_path}/a")
@@ -35,6 +44,16 @@ def test_it_is_full_for_a_while(disk, tmp_path):
     assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, f"{tmp_path}/a")
     with pytest.raises(OSError, match="No space left"):
         disk.make_directory(f"{tmp_path}/folder")
+    for make in (disk.open, disk.lock):
+        with pytest.raises(OSError, match="No space left") as raised:
+            make(f"{tmp_path}/b")
+        assert raised.value.filename == f"{tmp_path}/b"
+    assert disk.names(f"{tmp_path}") == ["a"]
+    assert disk.make_directory(f"{tmp_path}") == [], "what is there needs no room"
+    again = disk.open(f"{tmp_path}/a")
+    assert again.read(0, 9) == b"abc"
+    again.truncate(3)
+    again.close()
     assert file.read(0, 9) == b"abc"
     disk.full = False
     file.write(3, b"d")
@@ -74,47 +93,58 @@ def test_files_are_read_and_written_by_position(disk, tmp_path):
     again.close()
 
 
-def test_names(disk, tmp_path):
+def test_names(any_disk, tmp_path):
     top = f"{tmp_path}/top"
-    assert disk.names(top) == []
+    assert any_disk.names(top) == []
     with pytest.raises(FileNotFoundError):
-        disk.open(f"{top}/a")
-    assert disk.make_directory(f"{top}/one/two")[-3:] == [top, f"{top}/one", f"{top}/one/two"]
-    assert disk.make_directory(f"{top}/one") == []
-    disk.open(f"{top}/b").close()
-    disk.open(f"{top}/a").close()
-    assert disk.names(top) == ["a", "b", "one"]
-    assert disk.names(f"{top}/one") == ["two"]
-    disk.rename(f"{top}/a", f"{top}/b")
-    disk.rename(f"{top}/one", f"{top}/three")
-    assert disk.names(top) == ["b", "three"]
-    assert disk.names(f"{top}/three") == ["two"]
-    disk.unlink(f"{top}/b")
-    disk.unlink(f"{top}/b")
-    for gone in (lambda: disk.rename(f"{top}/no", f"{top}/x"), lambda: disk.remove_directory(top)):
+        any_disk.open(f"{top}/a")
+    assert any_disk.make_directory(f"{top}/one/two")[-3:] == [top, f"{top}/one", f"{top}/one/two"]
+    assert any_disk.make_directory(f"{top}/one") == []
+    any_disk.open(f"{top}/b").close()
+    any_disk.open(f"{top}/a").close()
+    assert any_disk.names(top) == ["a", "b", "one"]
+    assert any_disk.names(f"{top}/one") == ["two"]
+    any_disk.rename(f"{top}/a", f"{top}/b")
+    any_disk.rename(f"{top}/one", f"{top}/three")
+    assert any_disk.names(top) == ["b", "three"]
+    assert any_disk.names(f"{top}/three") == ["two"]
+    any_disk.unlink(f"{top}/b")
+    any_disk.unlink(f"{top}/b")
+    for gone in (
+        lambda: any_disk.rename(f"{top}/no", f"{top}/x"),
+        lambda: any_disk.remove_directory(top),
+    ):
         with pytest.raises(OSError, match=r"No such|not empty"):
             gone()
-    disk.sync_directory(top)
-    disk.remove_directory(f"{top}/three/two")
-    disk.remove_directory(f"{top}/three")
+    any_disk.sync_directory(top)
+    any_disk.remove_directory(f"{top}/three/two")
+    any_disk.remove_directory(f"{top}/three")
     with pytest.raises(FileNotFoundError):
-        disk.remove_directory(f"{top}/three")
-    assert disk.names(top) == []
+        any_disk.remove_directory(f"{top}/three")
+    assert any_disk.names(top) == []
 
 
-def test_a_folder_is_no_file(disk, tmp_path):
-    disk.make_directory(f"{tmp_path}/folder")
+def test_a_folder_is_no_file(any_disk, tmp_path):
+    any_disk.make_directory(f"{tmp_path}/folder")
     with pytest.raises(OSError, match="directory"):
-        disk.open(f"{tmp_path}/folder")
-    disk.make_directory(f"{tmp_path}/other/within")
+        any_disk.open(f"{tmp_path}/folder")
+    any_disk.make_directory(f"{tmp_path}/other/within")
     with pytest.raises(OSError, match="not empty"):
-        disk.rename(f"{tmp_path}/folder", f"{tmp_path}/other")
+        any_disk.rename(f"{tmp_path}/folder", f"{tmp_path}/other")
+    any_disk.open(f"{tmp_path}/file").close()
+    for path in (f"{tmp_path}/file", f"{tmp_path}/file/within"):
+        with pytest.raises(OSError, match=r"File exists|Not a directory"):
+            any_disk.make_directory(path)
+    with pytest.raises(OSError, match=r"Not a directory|No such"):
+        any_disk.open(f"{tmp_path}/file/within")
+    with pytest.raises(OSError, match=r"Is a directory|Operation not permitted"):
+        any_disk.unlink(f"{tmp_path}/folder")
 
 
-def test_a_lock_is_held_until_it_is_closed(disk, tmp_path):
-    disk.make_directory(f"{tmp_path}")
-    held = disk.lock(f"{tmp_path}/.lock")
+def test_a_lock_is_held_until_it_is_closed(any_disk, tmp_path):
+    any_disk.make_directory(f"{tmp_path}")
+    held = any_disk.lock(f"{tmp_path}/.lock")
     with pytest.raises(BlockingIOError):
-        disk.lock(f"{tmp_path}/.lock")
+        any_disk.lock(f"{tmp_path}/.lock")
     held.close()
-    disk.lock(f"{tmp_path}/.lock").close()
+    any_disk.lock(f"{tmp_path}/.lock").close()

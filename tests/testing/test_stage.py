@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import socket
 
 import pytest
+from tests.serve.ports import free_port
 
 from kohort.errors import KohortError
 from kohort.testing.disk import RealDisk
@@ -46,6 +48,71 @@ def test_it_starts_where_the_plan_says():
     port = int(bootstrap.rpartition(":")[2])
     again, _ = staged(play, port=port)
     assert again == bootstrap
+
+
+@pytest.fixture
+def taken():
+    """Two ports one behind the other, of which somebody else has the second."""
+    while True:
+        port = free_port()
+        with socket.socket() as other:
+            try:
+                other.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            yield port, other
+            return
+
+
+def test_a_port_that_somebody_has_for_a_moment(taken):
+    """As a client of another program, which the system gave the port of a broker that was away."""
+    port, other = taken
+
+    async def play(stage, bootstrap):
+        await stage.stop_node(1, told=True)
+        with socket.socket() as another:
+            another.bind(("127.0.0.1", port + 1))
+            asyncio.get_running_loop().call_later(0.1, another.close)
+            await stage.start_node(1)
+        return bootstrap
+
+    async def whole():
+        stage = Stage(plan(nodes=2, port=port), observer([]), RealDisk(synced=False))
+        asyncio.get_running_loop().call_later(0.1, other.close)
+        bootstrap = await stage.start()
+        try:
+            return await play(stage, bootstrap)
+        finally:
+            await stage.stop()
+
+    assert asyncio.run(whole()) == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
+
+
+def test_a_port_that_somebody_keeps(taken, monkeypatch):
+    port, _other = taken
+    monkeypatch.setattr("kohort.testing.stage.BIND_S", 0.1)
+
+    async def whole():
+        stage = Stage(plan(nodes=2, port=port), observer([]), RealDisk(synced=False))
+        with pytest.raises(KohortError, match=f"port {port + 1} is taken"):
+            await stage.start()
+
+    asyncio.run(whole())
+
+
+def test_the_port_of_a_node_that_somebody_keeps(monkeypatch):
+    monkeypatch.setattr("kohort.testing.stage.BIND_S", 0.1)
+
+    async def play(stage, bootstrap):
+        await stage.stop_node(1, told=True)
+        port = int(bootstrap.rpartition(":")[2])
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", port))
+            with pytest.raises(KohortError, match=f"port {port} is taken"):
+                await stage.start_node(1)
+        await stage.start_node(1)
+
+    staged(play, nodes=2)
 
 
 def test_without_faults_nobody_is_asked():

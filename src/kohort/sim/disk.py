@@ -233,8 +233,11 @@ class MemoryFiles:
     def rename(self, old: str, new: str) -> None:
         node = self._at(old)
         if node is None:
-            raise FileNotFoundError(old)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), old)
         self.refuse("rename", old)
+        there = self._at(new)
+        if isinstance(there, Directory) and there.now:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
         self.crash_or_go()
         for path in (old, new):
             parent, _, name = path.rpartition("/")

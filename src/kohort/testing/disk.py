@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 from typing import Protocol
 
 from kohort.storage.files import DiskFile, DiskFiles, File, Files
@@ -50,15 +51,25 @@ class RealDisk(DiskFiles):
         self.synced = synced
 
     def open(self, path: str) -> File:
+        self._check_room_for(path)
         return _DiskFile(self, path)
 
     def make_directory(self, path: str) -> list[str]:
-        check_room(self, path)
+        self._check_room_for(path)
         return super().make_directory(path)
+
+    def lock(self, path: str) -> File:
+        self._check_room_for(path)
+        return super().lock(path)
 
     def sync_directory(self, path: str) -> None:
         if self.synced:
             super().sync_directory(path)
+
+    def _check_room_for(self, path: str) -> None:
+        """What is there already needs no room."""
+        if not Path(path).exists():
+            check_room(self, path)
 
 
 class _Content:
@@ -135,7 +146,10 @@ class MemoryDisk:
     def make_directory(self, path: str) -> list[str]:
         parts, made = _parts(path), []
         for count in range(1, len(parts) + 1):
-            if self._found(parts[:count]) is None:
+            found = self._found(parts[:count])
+            if isinstance(found, _Content):
+                raise _error(errno.EEXIST if count == len(parts) else errno.ENOTDIR, path)
+            if found is None:
                 check_room(self, path)
                 folder, name = self._place("/".join(parts[:count]))
                 folder[name] = {}
@@ -160,6 +174,8 @@ class MemoryDisk:
 
     def unlink(self, path: str) -> None:
         folder, name = self._place(path)
+        if isinstance(folder.get(name), dict):
+            raise _error(errno.EISDIR, path)
         folder.pop(name, None)
 
     def sync_directory(self, path: str) -> None:

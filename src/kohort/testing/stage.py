@@ -7,6 +7,7 @@ since the test may be in another process.
 import asyncio
 import errno
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from kohort.testing.gate import Fault, FaultGate
 LINES_MAX = 10_000
 SPINS = 20  # turns of the loop before waiting for the disk begins to sleep
 PAUSE_S = 0.0005
-LOOK_S = 0.02  # between two looks at the fetches that wait while the clock stands
+LOOK_S = 0.02  # between two looks at what goes by real time
+BIND_S = 2.0  # for a port that is taken
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,7 @@ class Stage:
     async def start(self) -> str:
         """Start the broker; its addresses. Raises KohortError. The disk has room again."""
         self._disk.full = False
-        try:
-            await self._broker.start()
-        except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
-            why = f"port {self._plan.port} is taken" if taken else str(error)
-            raise KohortError(why) from error
+        await self._bound(self._broker.start, self._port_in_turn)
         await self._settle()
         self._housekeep()  # retention counts from the start on
         if self._clock.stands:
@@ -172,7 +169,8 @@ class Stage:
         if index not in self._away:
             raise KohortError(f"node {index} is running, stop it first")
         node_id = self._placement.node_ids[index]
-        await self._broker.open_node(index)
+        port = self._broker.addresses[index][1]
+        await self._bound(lambda: self._broker.open_node(index), lambda: port)
         self._away.discard(index)
         assert self._broker.cluster is not None
         self._broker.cluster.rearrange(lambda placement: placement.join(node_id))
@@ -191,6 +189,31 @@ class Stage:
         if index in self._away:
             raise KohortError(f"node {index} does not run, start it first")
         return index
+
+    async def _bound(self, bind: Callable[[], Awaitable[None]], port: Callable[[], int]) -> None:
+        """Bind ports; `port` tells which one could not be bound, 0 for any. The system may have
+        given a port to a client of anybody while the broker was away, so a port that is taken is
+        tried again for a while. Raises KohortError.
+        """
+        now = asyncio.get_running_loop().time
+        end = now() + BIND_S
+        while True:
+            try:
+                await bind()
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or not port():
+                    raise KohortError(str(error)) from error
+                if now() > end:
+                    why = f"port {port()} is taken, and still after {BIND_S:g} s"
+                    raise KohortError(why) from error
+                await asyncio.sleep(LOOK_S)
+            else:
+                return
+
+    def _port_in_turn(self) -> int:
+        """The port that is bound next; 0 for any one."""
+        bound = min(len(self._broker.addresses), self._plan.nodes - 1)
+        return self._plan.port and self._plan.port + bound
 
     def _housekeep(self) -> bool:
         cluster = self._broker.cluster
