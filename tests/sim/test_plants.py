@@ -14,6 +14,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "delete by name": (10, 2.0, "reader"),
     "unchecked crc": (17, 2.0, "commits"),
     "producer id twice": (1, 2.0, "producer ids"),
+    "raising handler": (1, 2.0, "broker"),
 }
 
 WITHOUT = {  # kinds of actors whose presence hides the bug from the seed that is known
