@@ -22,7 +22,8 @@ def says(message: Any, code: ErrorCode) -> bool:
     """False also where there is no message."""
     if message is None:
         return False
-    coded, inner = _where(type(message))
+    kind: Any = type(message)
+    coded, inner = _where(kind)
     if coded and message.error_code == code:
         return True
     return any(

@@ -77,6 +77,9 @@ def simulate(
     try:
         with planted(plant):
             return _simulate(seed, minutes, without, witness, ears)
+    except Exception as error:
+        error.add_note(f"seed {seed}, {minutes:g} minutes, plant {plant}")
+        raise
     finally:
         logger.removeHandler(ears)
         logger.setLevel(level)

@@ -46,6 +46,8 @@ class Replayed(Checker):
             except (StorageError, OSError):
                 continue
             except KohortError as error:
+                if isinstance(error.__cause__, OSError):
+                    continue  # it is the disk that refuses
                 self.alarm(f"shard {index} serves, and its log cannot be read: {error}")
                 continue
             self.compare(f"shard {index}", driver.machine, fresh)
