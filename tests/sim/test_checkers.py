@@ -39,6 +39,7 @@ from kohort.sim.facts import (
 ID, OTHER = b"i" * 16, b"o" * 16
 PLACE = ID, 0
 SECOND = 1_000_000
+LATER = 3 * SECOND
 
 
 def alarms(checker, *facts):
@@ -71,10 +72,22 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
 @pytest.mark.parametrize(
     ("checker", "facts"),
     [
-        (Commits, [*COMMITS, CommitRead("g", 0, 1, floor=2)]),
-        (Commits, [*COMMITS, CommitRead("g", 0, -1, floor=2)]),
-        (Commits, [CommitSent("g", 0, 1), CommitRead("g", 1, 1, floor=-1)]),
-        (Commits, [*COMMITS, CommitsDeleted("g", 0), CommitRead("g", 0, 2, floor=-1)]),
+        (Commits, [*COMMITS, CommitRead("g", 0, 1, 2, LATER)]),
+        (Commits, [*COMMITS, CommitRead("g", 0, -1, 2, LATER)]),
+        (  # what was on its way has long arrived
+            Commits,
+            [
+                *COMMITS,
+                CommitLost("g", 0, 1, at=SECOND),
+                CommitRead("g", 0, 2, 2, sent=50 * SECOND),
+                CommitRead("g", 0, 1, 2, sent=100 * SECOND),
+            ],
+        ),
+        (Commits, [CommitSent("g", 0, 1), CommitRead("g", 1, 1, -1, LATER)]),
+        (
+            Commits,
+            [*COMMITS, CommitsDeleted("g", 0), CommitRead("g", 0, 2, -1, LATER)],
+        ),
         (Records, [sent(), RecordKept(PLACE, 5, b"v", 0), AllRead(PLACE, {4: b"v"})]),
         (Records, [sent(), sent(b"w"), *(RecordKept(PLACE, 5, one, 0) for one in (b"v", b"w"))]),
         (Records, [RecordRead(PLACE, 5, b"v", 0)]),
@@ -103,9 +116,16 @@ def test_what_must_not_be_is_seen(checker, facts):
 @pytest.mark.parametrize(
     ("checker", "facts"),
     [
-        (Commits, [*COMMITS, CommitRead("g", 0, 2, floor=1)]),
-        (Commits, [*COMMITS, CommitLost("g", 0, 1), CommitRead("g", 0, 1, floor=2)]),
-        (Commits, [CommitRead("g", 1, -1, floor=-1)]),
+        (Commits, [*COMMITS, CommitRead("g", 0, 2, 1, LATER)]),
+        (
+            Commits,
+            [
+                *COMMITS,
+                CommitLost("g", 0, 1, at=SECOND),
+                CommitRead("g", 0, 1, 2, LATER),
+            ],
+        ),
+        (Commits, [CommitRead("g", 1, -1, -1, LATER)]),
         (Records, [sent(), RecordKept(PLACE, 5, b"v", 0), AllRead(PLACE, {5: b"v"})]),
         (Records, [sent(), AllRead(PLACE, {4: b"v", 5: b"v"})]),
         (Deletion, [MADE, TopicsSeen({}, sent=5), TopicsSeen({ID: "t"}, sent=20)]),

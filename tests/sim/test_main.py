@@ -1,5 +1,7 @@
 """The command: one seed, many, a plant, a run that is resumed, and the story of a find."""
 
+import pytest
+
 from kohort.sim.main import main
 from kohort.sim.run import simulate
 from kohort.sim.story import shortest_story
@@ -44,3 +46,26 @@ def test_a_find_is_told_as_a_transcript(monkeypatch):
     assert "owners: " in story
     assert "heartbeat member-" in story
     assert "power" not in story.split("What it needs")[1].splitlines()[0]
+
+
+def test_no_seeds_are_refused(capsys):
+    with pytest.raises(SystemExit) as refused:
+        main(["--seeds", "9-1"])
+    assert refused.value.code == 2
+    assert "'9-1' has no seeds" in capsys.readouterr().err
+
+
+def test_what_a_run_raises_is_told_with_its_seed(monkeypatch, capsys):
+    def raising(*_, **__):
+        raise ZeroDivisionError("of the simulator")
+
+    monkeypatch.setattr("kohort.sim.main.simulate", raising)
+    assert main(["--seed", "5"]) == 1
+    assert "seed 5: raised: ZeroDivisionError: of the simulator" in capsys.readouterr().out
+
+
+def test_what_was_played_with_a_plant_is_not_played_without(tmp_path, capsys):
+    state = tmp_path / "played"
+    state.write_text("0.1 1 drop tombstone\n0.1 2\n")
+    assert main(["--minutes", "0.1", "--state", str(state), "--seeds", "1-2"]) == 0
+    assert "1 seeds were played before" in capsys.readouterr().out

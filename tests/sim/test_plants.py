@@ -12,8 +12,9 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "drop tombstone": (3, 2.0, "replayed"),
     "shard by index": (7, 2.0, "commits"),
     "delete by name": (10, 2.0, "reader"),
-    "unchecked crc": (17, 2.0, "commits"),
+    "unchecked crc": (17, 2.0, "auditor"),
     "producer id twice": (1, 2.0, "producer ids"),
+    "raising handler": (1, 2.0, "broker"),
 }
 
 WITHOUT = {  # kinds of actors whose presence hides the bug from the seed that is known

@@ -25,6 +25,7 @@ from kohort.runtime.turns import Turn
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 
+INTERNAL = "internal failure: "  # a line begins so when a fault of ours is told, not one of a disk
 RETRY_MS = 1000
 AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
 STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the next
@@ -340,8 +341,9 @@ class PartitionDriver(Generic[M]):
 
     def _fail(self, calls: list[Call[Any]], code: ErrorCode, error: Exception, now: Millis) -> None:
         refused = self._refuse_all(calls, code, str(error))
+        ours = code is ErrorCode.UNKNOWN_SERVER_ERROR and not self._lost
         self._observe.error(
-            f"{self.name} has failed, {refused} calls are refused"
+            f"{INTERNAL if ours else ''}{self.name} has failed, {refused} calls are refused"
             f"{'' if self._lost else ' and it is loaded again'}: {type(error).__name__}: {error}"
         )
         self._loading = None
@@ -359,5 +361,5 @@ class PartitionDriver(Generic[M]):
     def _tell_failure(self, what: str, error: Exception) -> None:
         """Report a fault of ours, with the traceback for whoever repairs it."""
         self._observe.error(
-            f"{what} has failed in {self.name}:\n{''.join(format_exception(error))}"
+            f"{INTERNAL}{what} has failed in {self.name}:\n{''.join(format_exception(error))}"
         )

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from kohort.errors import WireError
+from kohort.errors import ErrorCode, WireError
+from kohort.sim.codes import says
 from kohort.sim.events import VirtualLoop
 from kohort.sim.network import Line, Network
 from kohort.sim.process import HOST, PORT
@@ -46,11 +47,14 @@ class Asked:
 class Connected:
     """One connection: requests go out in order, answers come back in order."""
 
-    def __init__(self, alarm: Callable[[str], None], name: str) -> None:
+    def __init__(
+        self, alarm: Callable[[str], None], failed: Callable[[str], None], name: str
+    ) -> None:
         self.line: Line | None = None
         self.waiting: deque[Asked] = deque()
         self._reader = FrameReader(FRAME_LIMIT_BYTES)
         self._alarm = alarm
+        self._failed = failed
         self._name = name
 
     def received(self, data: bytes) -> None:
@@ -77,6 +81,8 @@ class Connected:
         except WireError as error:
             self._alarm(f"answers: {self._name} cannot read {asked.response.__name__}: {error}")
             answer = None
+        if says(answer, ErrorCode.UNKNOWN_SERVER_ERROR):
+            self._failed(f"{self._name} gets UNKNOWN_SERVER_ERROR in {asked.response.__name__}")
         if not asked.answer.done():
             asked.answer.set_result(answer)
 
@@ -99,12 +105,18 @@ class Caller:
     """The connections of one client."""
 
     def __init__(
-        self, loop: VirtualLoop, network: Network, name: str, alarm: Callable[[str], None]
+        self,
+        loop: VirtualLoop,
+        network: Network,
+        name: str,
+        alarm: Callable[[str], None],
+        failed: Callable[[str], None],
     ) -> None:
         self.name = name
         self._loop = loop
         self._network = network
         self._alarm = alarm
+        self._failed = failed
         self._connected: dict[int, Connected] = {}
         self._numbers = 0
 
@@ -115,7 +127,7 @@ class Caller:
             return one
         if one is not None:
             one.hang_up()
-        one = Connected(self._alarm, self.name)
+        one = Connected(self._alarm, self._failed, self.name)
         one.line = self._network.connect(self._loop, (HOST, PORT + node), one)
         if one.line is None:
             return None

@@ -56,7 +56,7 @@ class MemoryFile:
     def read(self, position: int, count: int) -> bytes:
         self._disk.refuse("read", self._path)
         if self._disk.refuses_read:
-            raise OSError(errno.EIO, "Input/output error")
+            raise self._disk.refusal(errno.EIO, self._path)
         data = bytes(self._content.now[position : position + count])
         self._disk.read_bytes += len(data)
         return data
@@ -73,7 +73,7 @@ class MemoryFile:
             raise Crashed
         if room is not None and position + len(data) - len(content) > room:
             self._put(position, data[: max(0, room - (position - len(content)))])
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise self._disk.refusal(errno.ENOSPC, self._path)
         self._put(position, data)
 
     def _put(self, position: int, data: bytes) -> None:
@@ -88,7 +88,7 @@ class MemoryFile:
         self._disk.refuse("truncate", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_truncate:
-            raise OSError(errno.EIO, "Input/output error")
+            raise self._disk.refusal(errno.EIO, self._path)
         if self._disk.room_bytes is not None:
             self._disk.room_bytes += max(0, len(self._content.now) - size)
         del self._content.now[size:]
@@ -97,7 +97,7 @@ class MemoryFile:
         self._disk.refuse("sync", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_sync:
-            raise OSError(errno.EIO, "Input/output error")
+            raise self._disk.refusal(errno.EIO, self._path)
         self._content.synced = bytes(self._content.now)
 
     def close(self) -> None:
@@ -128,6 +128,7 @@ class MemoryFiles:
         self.faults: dict[
             tuple[str, str], int
         ] = {}  # an operation and the beginning of a path: errno
+        self.told_refusal: Callable[[], None] = _nobody
 
     @property
     def files(self) -> dict[str, Content]:
@@ -151,13 +152,18 @@ class MemoryFiles:
     def refuse(self, operation: str, path: str) -> None:
         for (refused, beginning), number in self.faults.items():
             if refused == operation and path.startswith(beginning):
-                raise OSError(number, os.strerror(number), path)
+                raise self.refusal(number, path)
         if operation in ("open", "rename"):
             for beginning, number in self.refused.items():
                 if path.startswith(beginning):
-                    raise OSError(number, os.strerror(number), path)
+                    raise self.refusal(number, path)
         if operation == "rename" and path in self.immovable:
-            raise OSError(self.immovable[path], os.strerror(self.immovable[path]), path)
+            raise self.refusal(self.immovable[path], path)
+
+    def refusal(self, number: int, path: str) -> OSError:
+        """The error of an operation that a fault refuses; `told_refusal` hears of it."""
+        self.told_refusal()
+        return OSError(number, os.strerror(number), path)
 
     def step(self) -> bool:
         """Count a step; true when the machine stops in it."""
@@ -276,7 +282,7 @@ class MemoryFiles:
         return MemoryFile(self, content, path, locked=path)
 
     def after_crash(self) -> "MemoryFiles":
-        """The disk as the next process finds it."""
+        """The disk as the next process finds it; what refuses on it still does."""
         return self._survivor(lambda directory: directory.now, lambda content: bytes(content.now))
 
     def after_power_loss(
@@ -319,7 +325,16 @@ class MemoryFiles:
 
         disk = MemoryFiles()
         disk.root = folder(self.root)
+        disk.faults.update(self.faults)
+        disk.refused.update(self.refused)
+        disk.immovable.update(self.immovable)
+        disk.room_bytes = self.room_bytes
+        disk.told_refusal = self.told_refusal
         return disk
+
+
+def _nobody() -> None:
+    """Whoever does not ask is told nothing."""
 
 
 def _some_pages(content: Content, random: Random, page_bytes: int) -> bytes:

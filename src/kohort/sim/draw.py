@@ -31,6 +31,8 @@ FAULTS = {  # how many runs of ten have it
 }
 
 
+SESSIONS_MS = (6000, 12_000, 45_000)
+
 # The numbers of these come from the stream of the settings. A kind that came later has its own: a
 # seed that is known for something keeps its settings.
 FIRST_KINDS = frozenset(
@@ -89,7 +91,7 @@ def draw(
     settings = {
         "group.initial.rebalance.delay.ms": random.choice(["0", "500", "3000"]),
         "group.consumer.min.session.timeout.ms": "6000",
-        "group.consumer.session.timeout.ms": random.choice(["6000", "12000", "45000"]),
+        "group.consumer.session.timeout.ms": str(random.choice(SESSIONS_MS)),
         "group.consumer.min.heartbeat.interval.ms": "1000",
         "group.consumer.heartbeat.interval.ms": random.choice(["1000", "3000"]),
         "group.consumer.assignment.interval.ms": random.choice(["0", "0", "1000"]),

@@ -131,8 +131,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if error is not None and "never retrieved" not in str(context.get("message")):
-            self._failed(error)  # the rest is about tasks of a process that has died
+        of_the_dead = not self.alive and "never retrieved" in str(context.get("message"))
+        if error is not None and not of_the_dead:
+            self._failed(error)
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None

@@ -26,6 +26,7 @@ class CommitLost(NamedTuple):
     group: str
     partition: int
     offset: int
+    at: int
 
 
 class CommitRead(NamedTuple):
@@ -37,6 +38,7 @@ class CommitRead(NamedTuple):
     partition: int
     offset: int
     floor: int
+    sent: int
 
 
 class CommitsDeleted(NamedTuple):

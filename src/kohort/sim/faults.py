@@ -11,6 +11,7 @@ from random import Random
 
 from kohort.errors import KohortError, WireError
 from kohort.sim.actors.admin import NAMES
+from kohort.sim.draw import SESSIONS_MS
 from kohort.sim.process import HOST, PORT
 from kohort.sim.world import World
 from kohort.storage.segments import SegmentLog
@@ -61,7 +62,7 @@ async def clock_jump(world: World, random: Random) -> None:
 async def other_settings(world: World, random: Random) -> None:
     """A stop, and a start with other settings."""
     await world.stop()
-    session = random.choice([6000, 12_000, 45_000])
+    session = random.choice(SESSIONS_MS)
     world.config = replace(
         world.config,
         group_consumer_session_timeout_ms=session,
@@ -99,10 +100,9 @@ async def refusing_path(world: World, random: Random) -> None:
 
 async def full_disk(world: World, random: Random) -> None:
     """There is hardly any room for a while."""
-    disk = world.disk
-    disk.room_bytes = random.choice([0, 50, 3000])
+    world.disk.room_bytes = random.choice([0, 50, 3000])
     await world.pause(random.uniform(500, 20_000))
-    disk.room_bytes = None
+    world.disk.room_bytes = None
 
 
 async def immovable_folder(world: World, random: Random) -> None:
@@ -116,7 +116,7 @@ async def immovable_folder(world: World, random: Random) -> None:
         path = random.choice(folders)
         disk.immovable[path] = errno.EBUSY
         await world.pause(random.uniform(10_000, 90_000))
-        disk.immovable.pop(path, None)
+        world.disk.immovable.pop(path, None)
 
 
 async def bit_flip(world: World, random: Random) -> None:
@@ -263,10 +263,9 @@ async def keep_happening(world: World, name: str, pause_s: float) -> None:
 
 async def _refuse(world: World, random: Random, operation: str, path: str, number: int) -> None:
     if path:
-        disk = world.disk
-        disk.faults[operation, path] = number
+        world.disk.faults[operation, path] = number
         await world.pause(random.choice([50, 3000, 30_000]) * random.random())
-        disk.faults.pop((operation, path), None)
+        world.disk.faults.pop((operation, path), None)  # crashes lie between: another disk object
 
 
 def _some_file(world: World, random: Random, suffix: str) -> str:

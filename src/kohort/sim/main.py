@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
+from traceback import format_exception
 
 from kohort.sim.plants import PLANTS
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
 
 PROGRESS_SECONDS = 2.0
-SEEDS_PER_PROCESS = 50  # then another one is forked: what a run leaves in memory goes with it
+SEEDS_PER_PROCESS = 50  # then a new process is spawned: what a run leaves in memory goes with it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = Campaign(seeds, given).run()
     if found is None:
         return 0 if given.plant is None else 1
-    if given.plant is None and not given.no_story:
+    if given.plant is None and not given.no_story and not found.broken.startswith("raised: "):
         _say(shortest_story(found, given.minutes))
     _say(found.line())
     return 0 if given.plant is not None else 1
@@ -57,7 +58,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _range(text: str) -> range:
     first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
+    seeds = range(int(first), int(last or first) + 1)
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"{text!r} has no seeds, expected FIRST-LAST")
+    return seeds
 
 
 def _say(text: str) -> None:
@@ -67,15 +71,27 @@ def _say(text: str) -> None:
 
 def _play(seed: int, minutes: float, plant: str | None) -> Outcome | None:
     """One seed in this process; its outcome when something was found."""
-    outcome = simulate(seed, minutes, plant=plant)
+    outcome = _simulated(seed, minutes, plant)
     if outcome.broken:
         return outcome
     _say(outcome.line())
     return None
 
 
+def _simulated(seed: int, minutes: float, plant: str | None) -> Outcome:
+    """The outcome; a fault of the simulator itself, or what the broker has raised where nothing
+    catches it, is one too.
+    """
+    try:
+        return simulate(seed, minutes, plant=plant)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
+        sys.stderr.write("".join(format_exception(error)))
+        text = f"raised: {type(error).__name__}: {error}"
+        return Outcome(seed, text, "none", 0.0, 0, 0)
+
+
 class Campaign:
-    """Many seeds, two of them at a time on two cores. Stops with the first that finds something."""
+    """Many seeds, `--processes` of them at a time. Stops with the first that finds something."""
 
     def __init__(self, seeds: range, given: argparse.Namespace) -> None:
         self.seeds = seeds
@@ -99,7 +115,7 @@ class Campaign:
             waiting: set[Future[Outcome]] = set()
             while found is None:
                 for seed in islice(left, 2 * self.processes - len(waiting)):
-                    waiting.add(pool.submit(simulate, seed, self.minutes, plant=self.plant))
+                    waiting.add(pool.submit(_simulated, seed, self.minutes, self.plant))
                 if not waiting:
                     break
                 ended, waiting = wait(waiting, PROGRESS_SECONDS, FIRST_COMPLETED)
@@ -129,21 +145,22 @@ class Campaign:
         )
 
     def _remembered(self) -> set[int]:
-        """The seeds of this length that a state file says were played."""
+        """The seeds of this length and plant that a state file says were played."""
         if self.state is None or not self.state.exists():
             return set()
         return set(self._lines(self.state))
 
     def _lines(self, state: Path) -> Iterator[int]:
         for line in state.read_text(encoding="utf-8").splitlines():
-            minutes, _, seed = line.partition(" ")
-            if minutes == f"{self.minutes:g}" and seed.isdigit():
+            minutes, _, rest = line.partition(" ")
+            seed, _, plant = rest.partition(" ")
+            if minutes == f"{self.minutes:g}" and plant == (self.plant or "") and seed.isdigit():
                 yield int(seed)
 
     def _remember(self, seed: int) -> None:
         if self.state is not None:
             with self.state.open("a", encoding="utf-8") as file:
-                file.write(f"{self.minutes:g} {seed}\n")
+                file.write(f"{self.minutes:g} {seed} {self.plant or ''}".rstrip() + "\n")
 
 
 def _seed_of(outcome: Outcome) -> int:

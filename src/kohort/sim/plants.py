@@ -6,12 +6,15 @@ lasts.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import Any
 
+from kohort.coordinator import shard
 from kohort.coordinator.consumer import fencing, reconcile
 from kohort.server import catalog, cluster, durability, partition_table, placement
 from kohort.storage import compaction, directory
 from kohort.wire import batch as batches
+from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 Plant = Callable[[], Iterator[None]]
 
@@ -137,6 +140,23 @@ def producer_id_twice() -> Iterator[None]:
         yield
 
 
+def raising_handler() -> Iterator[None]:
+    """Every fifth commit of offsets divides by zero."""
+    commit = shard.CALLS[OffsetCommitRequest]
+    numbers = count(1)
+
+    def raising(*arguments: Any) -> Any:
+        if not next(numbers) % 5:
+            raise ZeroDivisionError
+        return commit(*arguments)
+
+    shard.CALLS[OffsetCommitRequest] = raising
+    try:
+        yield
+    finally:
+        shard.CALLS[OffsetCommitRequest] = commit
+
+
 PLANTS: dict[str, Plant] = {
     "reply before sync": reply_before_sync,
     "skip revocation": skip_revocation,
@@ -146,6 +166,7 @@ PLANTS: dict[str, Plant] = {
     "delete by name": delete_by_name,
     "unchecked crc": unchecked_crc,
     "producer id twice": producer_id_twice,
+    "raising handler": raising_handler,
 }
 
 

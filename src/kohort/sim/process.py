@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 from kohort.config import BrokerConfig
+from kohort.runtime.driver import INTERNAL
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
 from kohort.server.surroundings import Surroundings
@@ -21,11 +22,14 @@ EPOCH_SECONDS = 1_700_000_000.0  # the wall clock when a run begins
 
 
 class Said:
-    """What the broker has told its operator, over all lives."""
+    """What the broker has told its operator, over all lives. `failure` takes the lines that tell of
+    a fault of the broker's own.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, failure: Callable[[str], None]) -> None:
         self.warnings: list[str] = []
         self.errors: list[str] = []
+        self._failure = failure
 
     def info(self, text: str, /) -> None:
         """Nobody asks what happened to the groups: their clients know."""
@@ -35,6 +39,9 @@ class Said:
 
     def error(self, text: str, /) -> None:
         self.errors.append(text)
+        if text.startswith(INTERNAL):
+            lines = text.removeprefix(INTERNAL).strip().splitlines()
+            self._failure(lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}")
 
 
 class Process:

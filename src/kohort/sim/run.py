@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from kohort.errors import KohortError
 from kohort.sim.actors.auditor import Auditor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.draw import draw
@@ -67,16 +68,45 @@ def simulate(
     """Play a seed: faults for so many minutes, then calm, then a last look at everything. A witness
     is told what happens, and changes nothing.
     """
-    with planted(plant):
-        return _simulate(seed, minutes, without, witness)
+    logger = logging.getLogger("kohort")
+    level, propagate = logger.level, logger.propagate
+    ears = _Ears()
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(ears)
+    try:
+        with planted(plant):
+            return _simulate(seed, minutes, without, witness, ears)
+    except Exception as error:
+        error.add_note(f"seed {seed}, {minutes:g} minutes, plant {plant}")
+        raise
+    finally:
+        logger.removeHandler(ears)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+class _Ears(logging.Handler):
+    """Hears what the sockets tell: an error of another kind than the broker's own that has ended a
+    connection comes from a handler that has raised it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: Callable[[str], None] = lambda _: None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for one in record.args if isinstance(record.args, tuple) else ():
+            if isinstance(one, Exception) and not isinstance(one, KohortError | OSError):
+                self.failed(f"a connection ends by {type(one).__name__}: {one}")
 
 
 def _simulate(
-    seed: int, minutes: float, without: frozenset[str], witness: Witness | None
+    seed: int, minutes: float, without: frozenset[str], witness: Witness | None, ears: _Ears
 ) -> Outcome:
-    logging.getLogger("kohort").setLevel(logging.CRITICAL + 1)
     most = {name: number for name, (_, number) in KINDS.items()}
     world = World(draw(seed, minutes, most, without))
+    ears.failed = world.failed_inside
     digest = Digest()
     world.network.watchers.append(digest)
     if witness is not None:
@@ -90,8 +120,12 @@ def _simulate(
         world.stage.over = True
         _run(world, END_SECONDS)
     if not world.alarms:
+        world.look_for_the_living()
+    if not world.alarms:
         audit = world.loop.begin(Auditor(world.stage, 0).live())
         _run(world, AUDIT_SECONDS, audit.done)
+        if not audit.done() and not world.alarms:
+            world.alarm("audit: it does not come to its end")
         _run(world, 1)
     if not world.alarms:
         world.look_inside(at_rest=True, replay=True)

@@ -19,6 +19,7 @@ class Stage:
     stream: Callable[[str], Random]
     tell: Callable[[Fact], None]
     alarm: Callable[[str], None]
+    failed_inside: Callable[[str], None]  # an answer says that the broker itself has failed
     calm: bool = False
     over: bool = False
     topics: dict[str, int] = field(default_factory=dict)  # those that every run has: partitions

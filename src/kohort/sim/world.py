@@ -5,6 +5,7 @@ still, the clock is set. A broker that has died is started again by `operator`, 
 who does nothing but look whether it runs.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -20,7 +21,7 @@ from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.replayed import Replayed
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.disk import Crashed, MemoryFiles
-from kohort.sim.draw import Draw
+from kohort.sim.draw import SESSIONS_MS, Draw
 from kohort.sim.events import MICROS, Events, virtual_loop
 from kohort.sim.facts import BitFlipped, Fact, TopicsSeen
 from kohort.sim.network import Network, Watcher, Weather
@@ -31,7 +32,9 @@ from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsReque
 
 TOPICS = {"home": 2}  # that exist from the begin on, and that nobody deletes
 PAGES = (16, 64, 512, 4096)
-STARTS_MAX = 50  # of a broker that refuses, one after the other
+STARTS_MAX = 50  # refused ones of all lives
+STOP_US = 120 * MICROS  # no ordered stop takes longer, with every fault of the disk
+EXCUSE_US = 60 * MICROS  # what has failed so soon after the disk has refused may come of that
 
 
 class Witness(Watcher, Protocol):
@@ -61,6 +64,13 @@ class Setup(Actor):
         self.caller.hang_up()
 
 
+def _shortest_session_us(draw: Draw) -> int:
+    """The shortest session that a member of a KIP-848 group can have in this run."""
+    if "other settings" in draw.faults:
+        return min(SESSIONS_MS) * 1000
+    return int(draw.settings["group.consumer.session.timeout.ms"]) * 1000
+
+
 class World:
     """`alarms` is what no broker may do; a run ends with the first one."""
 
@@ -71,7 +81,10 @@ class World:
         self.loop = virtual_loop(self.events, self._client_failed)
         self.network = Network(draw.stream("network"))
         self.disk = MemoryFiles()
-        self.said = Said()
+        self.disk.told_refusal = self._disk_has_refused
+        self._refused_at = -EXCUSE_US  # when the disk last refused something
+        self.damaged: set[str] = set()  # folders in which a bit was flipped
+        self.said = Said(self.failed_inside)
         self.skew = 0.0
         self.lives = 0
         self.process: Process | None = None
@@ -83,6 +96,9 @@ class World:
             }
         )
         self.checkers = [one(self.alarm) for one in CHECKERS]
+        for one in self.checkers:
+            if isinstance(one, Fencing):
+                one.session_us = _shortest_session_us(draw)
         durable = Durable(self.alarm, lambda: self.disk, self._name_of)
         self.network.watchers += [one for one in self.checkers if isinstance(one, Fencing)]
         self.network.watchers.append(durable)
@@ -92,7 +108,7 @@ class World:
             for kind, hear in checker.ears():
                 self._ears.setdefault(kind, []).append(hear)
         self._bounds = Bounds(self.alarm)
-        self._replayed = Replayed(self.alarm)
+        self._replayed = Replayed(self.alarm, self.damaged)
         self.stage = Stage(
             self.loop,
             self.network,
@@ -100,10 +116,12 @@ class World:
             draw.stream,
             self.tell,
             self.alarm,
+            failed_inside=self.failed_inside,
             topics=dict(TOPICS),
         )
         self._random: Random = draw.stream("world")
         self._refused = 0
+        self._lives: dict[str, asyncio.Task[None]] = {}  # of actors, by name
         self._witnesses: list[Witness] = []
 
     @property
@@ -112,6 +130,14 @@ class World:
 
     def alarm(self, text: str) -> None:
         self.alarms.append(text)
+
+    def _disk_has_refused(self) -> None:
+        self._refused_at = self.now
+
+    def failed_inside(self, text: str) -> None:
+        """The broker says that it has failed: an alarm, unless the disk has made it fail."""
+        if self.now - self._refused_at >= EXCUSE_US and self._refused_at <= self.now:
+            self.alarm(f"broker: {text}")
 
     def tell(self, fact: Fact) -> None:
         for hear in self._ears.get(type(fact), ()):
@@ -152,7 +178,9 @@ class World:
     def flip(self, path: str, position: int, bit: int) -> None:
         """A bit of a file is another one now."""
         self.disk.flip(path, position, bit)
-        self.tell(BitFlipped(path.split("/")[2]))
+        folder = path.split("/")[2]
+        self.damaged.add(folder)
+        self.tell(BitFlipped(folder))
 
     def _name_of(self, topic_id: bytes) -> str | None:
         """The name of a topic, as the broker that runs knows it."""
@@ -207,7 +235,7 @@ class World:
 
     def _does_not_start(self, error: BaseException) -> None:
         """A disk that refuses is mended by the operator; without a reason it is an alarm."""
-        self._refused += 1
+        self._refused += 1  # counted over the whole run: no run has so many faults
         if not self.disk_refuses or self._refused > STARTS_MAX:
             self.alarm(f"broker: it does not start, and nothing refuses: {error}")
             return
@@ -261,8 +289,12 @@ class World:
             return
         process.stopping = True
         process.loop.call_soon(process.stop_soon)
+        began = self.now
         while process.loop.alive and not process.stopped:
             await self.pause(10)
+            if self.now - max(began, process.loop.busy_until) > STOP_US:
+                self.alarm("broker: it is told to stop, and does not come to an end")
+                return
         if process is self.process:
             process.die()
             self.process = None
@@ -293,4 +325,11 @@ class World:
         then()
         for kind, number in self.draw.actors.items():
             for one in range(number):
-                self.loop.begin(KINDS[kind][0](self.stage, one).live())
+                actor = KINDS[kind][0](self.stage, one)
+                self._lives[actor.name] = self.loop.begin(actor.live())
+
+    def look_for_the_living(self) -> None:
+        """Alarm about clients that have not come to their end, though all is calm and over."""
+        for name, life in self._lives.items():
+            if not life.done():
+                self.alarm(f"end: {name} waits for something that does not come")

@@ -28,7 +28,7 @@ class Actor:
         self.number = number
         self.name = f"{self.kind}-{number}"
         self.random: Random = stage.stream(self.name)
-        self.caller = Caller(stage.loop, stage.network, self.name, stage.alarm)
+        self.caller = Caller(stage.loop, stage.network, self.name, stage.alarm, stage.failed_inside)
         self._coordinators: dict[str, int] = {}
 
     async def live(self) -> None:

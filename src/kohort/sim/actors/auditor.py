@@ -10,6 +10,7 @@ from kohort.sim.facts import AllRead, NotServed, Place, TopicsAtEnd
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 TRIES = 20
+NO_ANSWER = -1
 
 
 class Auditor(Actor):
@@ -33,27 +34,37 @@ class Auditor(Actor):
         for topic in known.values():
             if topic.ours:
                 for index in range(len(topic.leaders)):
-                    await self._read_all(topic, (topic.topic_id, index))
+                    await self._read_all(topic.name, (topic.topic_id, index))
         await self._look_at_shards(known)
         self.caller.hang_up()
 
-    async def _read_all(self, topic: TopicKnown, place: Place) -> None:
+    async def _leader(self, name: str, place: Place) -> int:
+        """The node that leads a partition as Metadata has it now; -1 without one."""
+        known = await topics_of(self)
+        topic = known.get(name) if known is not None else None
+        return -1 if topic is None or topic.topic_id != place[0] else topic.leaders[place[1]]
+
+    async def _read_all(self, name: str, place: Place) -> None:
+        """Tell AllRead or, after so many tries, NotServed; never neither."""
         values: dict[int, bytes] = {}
         offset = 0
         left = TRIES
+        code = NO_ANSWER
+        leader = await self._leader(name, place)
         while left:
-            piece = await fetch(self, place, topic.leaders[place[1]], offset)
+            piece = await fetch(self, place, leader, offset) if leader >= 0 else None
             if piece is None or piece.code:
                 left -= 1
+                code = piece.code if piece is not None else NO_ANSWER
                 await self.pause(500)
-                if piece is not None and not left:
-                    self.tell(NotServed(f"{topic.name}-{place[1]}", piece.code))
+                leader = await self._leader(name, place)
                 continue
             if not piece.values and piece.next_offset == offset:
                 self.tell(AllRead(place, values))
                 return
             values.update(piece.values)
             offset = piece.next_offset
+        self.tell(NotServed(f"{name}-{place[1]}", code))
 
     async def _look_at_shards(self, known: dict[str, TopicKnown]) -> None:
         """Ask about one group of each shard, by groups that nobody has."""
@@ -67,7 +78,7 @@ class Auditor(Actor):
                 for one in (f"nobody-{number}" for number in range(10_000))
                 if coordinator_partition(one, shards) == shard
             )
-            code = -1
+            code = NO_ANSWER
             for _ in range(TRIES):
                 request = OffsetFetchRequest(
                     groups=[OffsetFetchRequestGroup(group_id=group, topics=None)]

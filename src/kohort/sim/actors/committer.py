@@ -71,7 +71,7 @@ class Committer(Actor):
         answer = await self.ask_coordinator(self.group, request, self.random.randint(2, 9))
         if answer is None:
             for partition in some:
-                self.tell(CommitLost(self.group, partition, offset))
+                self.tell(CommitLost(self.group, partition, offset, self.stage.loop.now))
             return
         for place in answer.topics[0].partitions:
             self.coordinator_moved(self.group, place.error_code)
@@ -82,6 +82,7 @@ class Committer(Actor):
     async def look(self) -> bool:
         """Ask how far the group has come; whether there was an answer."""
         floors = list(self.acknowledged)
+        sent = self.stage.loop.now
         topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(len(floors))))
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(group_id=self.group, topics=[topic])]
@@ -96,5 +97,7 @@ class Committer(Actor):
         for place in group.topics[0].partitions:
             if not place.error_code:
                 index = place.partition_index
-                self.tell(CommitRead(self.group, index, place.committed_offset, floors[index]))
+                self.tell(
+                    CommitRead(self.group, index, place.committed_offset, floors[index], sent)
+                )
         return True

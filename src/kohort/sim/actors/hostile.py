@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
+from kohort.sim.codes import says
 from kohort.sim.network import Line
 from kohort.sim.process import HOST, PORT
 from kohort.wire import batch as batches
@@ -60,7 +61,7 @@ class Hostile(Actor):
                 api = APIS[key]
                 start = 5 if api.flexible(version) and key != 18 else 4
                 answer = codec.decode(api.response, version, frame, start)
-                if _says(answer, ErrorCode.UNKNOWN_SERVER_ERROR):
+                if says(answer, ErrorCode.UNKNOWN_SERVER_ERROR):
                     self.alarm(f"has made {api.name} v{version} fail: {answer}")
 
     def lost(self) -> None:
@@ -142,16 +143,3 @@ class Hostile(Actor):
         if name in ("bytes", "records"):
             return random.randbytes(random.randrange(30))
         return random.random()
-
-
-def _says(message: Any, code: ErrorCode) -> bool:
-    """Whether an error code stands anywhere in an answer."""
-    for field in fields_of(type(message)):
-        value = getattr(message, field.name)
-        if field.name == "error_code" and value == code:
-            return True
-        if not isinstance(field.of, Primitive) and value is not None:
-            for one in value if field.array else (value,):
-                if _says(one, code):
-                    return True
-    return False

@@ -6,6 +6,7 @@ from kohort.errors import WireError
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import Place
 from kohort.wire import batch as batches
+from kohort.wire.batch import check  # its own name: a broker without the check has no blind clients
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 
@@ -41,7 +42,7 @@ async def fetch(
     records = found.records or b""
     try:
         for at, header in batches.walk(records):
-            batches.check(records, at, header)
+            check(records, at, header)
             for record in batches.records(records[at : at + header.length]):
                 if record.offset >= offset:
                     values[record.offset] = record.value or b""

@@ -3,15 +3,16 @@
 from collections import defaultdict
 from typing import ClassVar
 
+from kohort.server.placement import coordinator_partition
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.facts import BitFlipped, MemberAtEnd, Place, TopicsAtEnd
 
-GROUPS_FOLDER = "__consumer_offsets"
+GROUPS_TOPIC = "__consumer_offsets"
 
 
 class Convergence(Checker):
-    """Judged once, by what the members themselves have. Where the log of groups is damaged nothing
-    is expected: groups of that shard are refused.
+    """Judged once, by what the members themselves have. Where the log of a shard is damaged nothing
+    is expected of its groups: they are refused.
     """
 
     name: ClassVar[str] = "convergence"
@@ -21,7 +22,7 @@ class Convergence(Checker):
         super().__init__(alarm)
         self._groups: dict[str, list[MemberAtEnd]] = defaultdict(list)
         self._topics: dict[str, tuple[bytes, int]] = {}
-        self._damaged = False
+        self._damaged: set[str] = set()
 
     def member(self, fact: MemberAtEnd) -> None:
         self._groups[fact.group].append(fact)
@@ -30,11 +31,13 @@ class Convergence(Checker):
         self._topics = fact.topics
 
     def flipped(self, fact: BitFlipped) -> None:
-        self._damaged = self._damaged or fact.folder.startswith(GROUPS_FOLDER)
+        self._damaged.add(fact.folder)
 
     def at_the_end(self) -> None:
-        if not self._damaged:
-            for group, members in self._groups.items():
+        shards = self._topics.get(GROUPS_TOPIC, (b"", 0))[1]
+        for group, members in self._groups.items():
+            shard = coordinator_partition(group, shards) if shards else 0
+            if f"{GROUPS_TOPIC}-{shard}" not in self._damaged:
                 self._judge(group, members)
 
     def _judge(self, group: str, members: list[MemberAtEnd]) -> None:
@@ -43,7 +46,7 @@ class Convergence(Checker):
             self.alarm(f"the members of {group} are at {epochs}")
         owners: dict[Place, str] = {}
         for one in members:
-            for place in one.owned:
+            for place in sorted(one.owned):
                 other = owners.setdefault(place, one.member)
                 if other != one.member:
                     self.alarm(f"{place} of {group} has {other} and {one.member}")

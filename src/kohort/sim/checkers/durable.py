@@ -135,6 +135,8 @@ class Durable(Checker):
         root = self._disk().root.synced.get(DATA)
         if root is None or isinstance(root, Content):
             return
+        for folder in self._ends.keys() - root.now.keys() - root.synced.keys():
+            del self._ends[folder]  # the topic is deleted: one made anew begins at 0
         for folder, node in root.synced.items():
             if folder.startswith(beginning) and not isinstance(node, Content):
                 for name, file in node.synced.items():

@@ -35,7 +35,7 @@ class Fencing(Checker):
 
     def __init__(self, alarm: Alarm, session_us: int = 6_000_000) -> None:
         super().__init__(alarm)
-        self._session_us = session_us
+        self.session_us = session_us
         self._readers: dict[Line, FrameReader] = {}
         self._arrived: dict[tuple[str, str], list[int]] = {}
         self._unheard: dict[tuple[str, str], int] = {}
@@ -85,8 +85,8 @@ class Fencing(Checker):
             return
         times = sorted([*times, fact.at])
         gap = max(after - before for before, after in itertools.pairwise(times))
-        if gap < self._session_us:
+        if gap < self.session_us:
             self.alarm(
                 f"{fact.member} of {fact.group} is expelled, silent for {gap / 1e6:.1f} s at most,"
-                f" its session has {self._session_us / 1e6:.1f} s"
+                f" its session has {self.session_us / 1e6:.1f} s"
             )
