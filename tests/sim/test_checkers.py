@@ -2,6 +2,7 @@
 
 import pytest
 
+from kohort.runtime.driver import INTERNAL
 from kohort.sim.checkers.commits import Commits
 from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
@@ -11,6 +12,7 @@ from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.served import Served
+from kohort.sim.disk import MemoryFiles
 from kohort.sim.facts import (
     Accepted,
     AllRead,
@@ -35,6 +37,7 @@ from kohort.sim.facts import (
     TopicsAtEnd,
     TopicsSeen,
 )
+from kohort.sim.process import Said
 
 ID, OTHER = b"i" * 16, b"o" * 16
 PLACE = ID, 0
@@ -160,3 +163,23 @@ def test_heartbeats_that_arrived_count_but_not_after_two_lost_answers():
         judge.heartbeat("g", "a", second * SECOND)
     judge.expelled(Expelled("g", "a", 13 * SECOND))
     assert len(said) == 1
+
+
+def test_a_crash_does_not_mend_the_disk():
+    disk = MemoryFiles()
+    disk.faults["sync", "/data"] = 5
+    disk.immovable["/data/a-0"] = 16
+    disk.room_bytes = 50
+    for next_one in (disk.after_crash(), disk.after_power_loss()):
+        assert next_one.faults == disk.faults
+        assert next_one.immovable == disk.immovable
+        assert next_one.room_bytes == 50
+
+
+def test_only_faults_of_the_broker_itself_are_failures():
+    failures = []
+    said = Said(failures.append)
+    said.error("shard 0 cannot be loaded, its calls are refused: the disk refuses")
+    assert not failures
+    said.error(f"{INTERNAL}OffsetCommit has failed in shard 0:\nTraceback\nZeroDivisionError\n")
+    assert failures == ["OffsetCommit has failed in shard 0: ZeroDivisionError"]

@@ -122,7 +122,7 @@ async def immovable_folder(world: World, random: Random) -> None:
 async def bit_flip(world: World, random: Random) -> None:
     """A bit of a log flips while no broker runs, after it was closed in order."""
     await world.stop()
-    if world.process is None and ".kafka_cleanshutdown" in world.disk.names("/data"):
+    if world.process is None and "/data/.kafka_cleanshutdown" in world.disk.files:
         path = _some_file(world, random, ".log")
         if path:
             content = world.disk.files[path].now
@@ -180,24 +180,29 @@ async def partition(world: World, random: Random) -> None:
 async def foreign_files(world: World, random: Random) -> None:
     """Somebody leaves files in the directory while the broker is stopped."""
     await world.stop()
-    disk = world.disk
-    if world.process is None and "/data" in disk.directories:
-        number = random.randrange(1000)
-        kind = random.randrange(5)
-        if kind == 0:
-            _leave(world, f"/data/notes-{number}.txt", b"do not delete")
-        elif kind == 1:
-            disk.make_directory(f"/data/lost+found-{number}")
-        elif kind == 2:
-            disk.make_directory(f"/data/backup of home {number}")
-            _leave(world, f"/data/backup of home {number}/0.log", b"\x00" * 70)
-        elif kind == 3:
-            _newer_record(world, random)
-        else:
-            folders = [path for path in disk.directories if path.count("/") == 2]
-            if folders:
-                _leave(world, f"{random.choice(folders)}/core.{number}", b"\x7fELF")
+    if world.process is None and "/data" in world.disk.directories:
+        with suppress(OSError):  # the disk refuses that, too
+            _leave_something(world, random)
     world.start_if_down()
+
+
+def _leave_something(world: World, random: Random) -> None:
+    disk = world.disk
+    number = random.randrange(1000)
+    kind = random.randrange(5)
+    if kind == 0:
+        _leave(world, f"/data/notes-{number}.txt", b"do not delete")
+    elif kind == 1:
+        disk.make_directory(f"/data/lost+found-{number}")
+    elif kind == 2:
+        disk.make_directory(f"/data/backup of home {number}")
+        _leave(world, f"/data/backup of home {number}/0.log", b"\x00" * 70)
+    elif kind == 3:
+        _newer_record(world, random)
+    else:
+        folders = [path for path in disk.directories if path.count("/") == 2]
+        if folders:
+            _leave(world, f"{random.choice(folders)}/core.{number}", b"\x7fELF")
 
 
 def _newer_record(world: World, random: Random) -> None:

@@ -205,7 +205,7 @@ class World:
         """Begin the next life of the broker."""
         self.lives += 1
         self.happens("restart")
-        # replace() because bounds that protect people from slow brokers do not hold here
+        # a copy of its own: a broker may change its settings while it runs
         process = self.process = Process(
             self.events,
             self.network,
@@ -234,7 +234,10 @@ class World:
             self.alarm(f"broker: it has raised {type(error).__name__}: {error}")
 
     def _does_not_start(self, error: BaseException) -> None:
-        """A disk that refuses is mended by the operator; without a reason it is an alarm."""
+        """A disk that refuses is mended by the operator; without a reason it is an alarm.
+
+        So is one refusal too many in a run.
+        """
         self._refused += 1  # counted over the whole run: no run has so many faults
         if not self.disk_refuses or self._refused > STARTS_MAX:
             self.alarm(f"broker: it does not start, and nothing refuses: {error}")

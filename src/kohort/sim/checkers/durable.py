@@ -12,7 +12,7 @@ from kohort.errors import WireError
 from kohort.records import schemas
 from kohort.records.codec import decode as decode_record
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.disk import Content, MemoryFiles
+from kohort.sim.disk import Content, Directory, MemoryFiles
 from kohort.sim.network import Line
 from kohort.wire import batch as batches
 from kohort.wire.apis import APIS
@@ -51,6 +51,7 @@ class Durable(Checker):
         self._wires: dict[Line, _Wire] = {}
         self._read: dict[int, tuple[Content, int]] = {}  # how much of a file was looked at
         self._ends: dict[str, int] = {}  # folder: the end of what was ever synced
+        self._folders: dict[str, tuple[MemoryFiles, Directory]] = {}
         self._commits: dict[tuple[str, str, int], int] = {}
         self._epochs: dict[tuple[str, str], int] = {}
 
@@ -132,13 +133,18 @@ class Durable(Checker):
 
     def _look(self, beginning: str) -> None:
         """Read what has been synced since the last look, in folders with this beginning."""
-        root = self._disk().root.synced.get(DATA)
+        disk = self._disk()
+        root = disk.root.synced.get(DATA)
         if root is None or isinstance(root, Content):
             return
         for folder in self._ends.keys() - root.now.keys() - root.synced.keys():
             del self._ends[folder]  # the topic is deleted: one made anew begins at 0
         for folder, node in root.synced.items():
             if folder.startswith(beginning) and not isinstance(node, Content):
+                before = self._folders.get(folder)
+                if before is not None and before[0] is disk and before[1] is not node:
+                    self._ends.pop(folder, None)  # another topic of that name
+                self._folders[folder] = disk, node
                 for name, file in node.synced.items():
                     if name.endswith(".log") and isinstance(file, Content):
                         self._read_on(folder, file)
