@@ -44,7 +44,9 @@ class Disk:
         self.client = self.world.connect()
 
     def again(self) -> "Disk":
-        return Disk(self.files.after_crash())
+        files = self.files.after_crash()
+        files.room_bytes = None  # somebody has made room
+        return Disk(files)
 
     def wait(self) -> None:
         """Until a shard that has failed is read again."""
