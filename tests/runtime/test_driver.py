@@ -9,7 +9,7 @@ from tests.runtime.counter import Add, Ask, Counter, call
 
 from kohort.coordinator.effects import Call, Effects, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, ErrorCode, StorageError, WireError
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.memory import MemoryLog
@@ -270,17 +270,24 @@ class Unreadable(MemoryLog):
     """A log that cannot be read a few times."""
 
     failures = 0
+    failure: type[Exception] = StorageError
 
     def read(self, start: Any, limit_bytes: int) -> Any:
         if self.failures:
             self.failures -= 1
-            raise StorageError(f"{errno.EIO}")
+            try:
+                raise OSError(errno.EIO, "the disk refuses")
+            except OSError as error:
+                raise self.failure("cannot be read") from error
         return super().read(start, limit_bytes)
 
 
-def test_a_log_that_cannot_be_read_now_is_read_later() -> None:
+@pytest.mark.parametrize("failure", [StorageError, Broken])
+def test_a_log_that_cannot_be_read_now_is_read_later(failure: type[Exception]) -> None:
+    """Also where the index of a segment could not be built: that raises Broken."""
     log = Unreadable()
     log.failures = 1
+    log.failure = failure
     desk = Desk(log)
     assert desk.ask() == "NOT_COORDINATOR"
     assert "refused until it can" in desk.told.errors[0]

@@ -10,7 +10,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "skip revocation": (1, 2.0, "owners"),
     "forget timer": (1, 2.0, "convergence"),
     "drop tombstone": (3, 2.0, "replayed"),
-    "shard by index": (7, 2.0, "commits"),
+    "shard by index": (8, 2.0, "commits"),
     "delete by name": (10, 2.0, "reader"),
     "unchecked crc": (17, 2.0, "auditor"),
     "producer id twice": (1, 2.0, "producer ids"),

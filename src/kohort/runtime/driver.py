@@ -203,7 +203,8 @@ class PartitionDriver(Generic[M]):
         except Exception as error:  # noqa: BLE001  (a half-read machine must never become active)
             self._loading = None
             self.condition = Condition.FAILED
-            again = isinstance(error, StorageError)
+            # A disk that has refused a read may give it later; damage stays.
+            again = isinstance(error, StorageError) or isinstance(error.__cause__, OSError)
             # Of records in a layout that nobody knows upstream says NOT_COORDINATOR as well.
             self._unread = not again and not isinstance(error, WireError)
             self._retry_at = Millis(now + RETRY_MS) if again else None
