@@ -275,10 +275,7 @@ class Unreadable(MemoryLog):
     def read(self, start: Any, limit_bytes: int) -> Any:
         if self.failures:
             self.failures -= 1
-            try:
-                raise OSError(errno.EIO, "the disk refuses")
-            except OSError as error:
-                raise self.failure("cannot be read") from error
+            raise self.failure("cannot be read") from OSError(errno.EIO, "the disk refuses")
         return super().read(start, limit_bytes)
 
 
