@@ -1,6 +1,12 @@
 """The command: one seed, many, a plant, a run that is resumed, and the story of a find."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
+from tests.waiting import SOON_S, eventually
 
 from kohort.sim.main import main
 from kohort.sim.run import simulate
@@ -19,7 +25,7 @@ def test_a_plant_is_found(capsys):
 
 def test_a_plant_that_is_not_found(capsys):
     assert main(["--seed", "1", "--minutes", "0.01", "--plant", "drop tombstone"]) == 1
-    assert "seed 1: ok" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith("the planted bug 'drop tombstone' was not found\n")
 
 
 def test_many_seeds_are_resumed(tmp_path, capsys):
@@ -53,6 +59,43 @@ def test_no_seeds_are_refused(capsys):
         main(["--seeds", "9-1"])
     assert refused.value.code == 2
     assert "'9-1' has no seeds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("--seeds", "a-b"), "'a-b' has no seeds"),
+        (("--minutes", "0"), "'0', expected more than 0 minutes"),
+        (("--minutes", "nan"), "'nan', expected more than 0 minutes"),
+        (("--processes", "0"), "'0', expected 1 or more"),
+        (("--state", "/nowhere/played"), "'/nowhere/played', expected a file in a directory"),
+    ],
+)
+def test_a_wrong_argument_is_told_before_anything_is_played(wrong, told, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main([*wrong])
+    assert refused.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_it_with_a_line(tmp_path):
+    state = tmp_path / "played"
+    command = [sys.executable, "-m", "kohort.sim.main", "--seeds", "1-100000", "--minutes", "0.1"]
+    process = subprocess.Popen(
+        [*command, "--state", str(state)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        eventually(lambda: state.exists() and state.stat().st_size, "a seed was played")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        told, complained = process.communicate(timeout=SOON_S)
+    finally:
+        process.kill()
+    assert (process.returncode, complained) == (130, "")
+    assert told.endswith(f"stopped; the same command goes on from {state}\n")
 
 
 def test_what_a_run_raises_is_told_with_its_seed(monkeypatch, capsys):

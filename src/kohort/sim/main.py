@@ -8,11 +8,13 @@ kohort-sim --plant NAME --seeds 1-200      until a planted bug is found
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
+from math import inf
 from pathlib import Path
 from traceback import format_exception
 
@@ -30,11 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     seeds = range(given.seed, given.seed + 1) if given.seeds is None else given.seeds
-    if len(seeds) == 1:
-        found = _play(seeds[0], given.minutes, given.plant)
-    else:
-        found = Campaign(seeds, given).run()
+    try:
+        if len(seeds) == 1:
+            found = _play(seeds[0], given.minutes, given.plant)
+        else:
+            found = Campaign(seeds, given).run()
+    except KeyboardInterrupt:
+        kept = "" if given.state is None else f"; the same command goes on from {given.state}"
+        _say(f"stopped{kept}")
+        return 130
     if found is None:
+        if given.plant is not None:
+            _say(f"the planted bug {given.plant!r} was not found")
         return 0 if given.plant is None else 1
     if given.plant is None and not given.no_story and not found.broken.startswith("raised: "):
         _say(shortest_story(found, given.minutes))
@@ -46,22 +55,53 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kohort-sim", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="one seed (default 1)")
     parser.add_argument("--seeds", type=_range, help="FIRST-LAST: many seeds, up to the first find")
-    parser.add_argument("--minutes", type=float, default=3.0, help="virtual minutes with faults")
+    parser.add_argument(
+        "--minutes", type=_minutes, default=3.0, help="virtual minutes with faults (default 3)"
+    )
     parser.add_argument("--plant", choices=sorted(PLANTS), help="a bug to be found")
-    parser.add_argument("--state", type=Path, help="remembers which seeds were played")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--state", type=_file, help="remembers which seeds were played")
+    parser.add_argument("--processes", type=_processes, default=os.cpu_count() or 1)
     parser.add_argument("--no-story", action="store_true", help="do not look for a shorter story")
     return parser
 
 
 def _range(text: str) -> range:
     first, _, last = text.partition("-")
-    seeds = range(int(first), int(last or first) + 1)
+    numbers = first.isdecimal() and (last or first).isdecimal()
+    seeds = range(int(first), int(last or first) + 1) if numbers else range(0)
     if not seeds:
         raise argparse.ArgumentTypeError(f"{text!r} has no seeds, expected FIRST-LAST")
     return seeds
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes < inf:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected more than 0 minutes")
+    return minutes
+
+
+def _processes(text: str) -> int:
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 1 or more")
+    return int(text)
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.parent.is_dir() or path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a file in a directory that exists")
+    return path
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _say(text: str) -> None:
@@ -110,18 +150,28 @@ class Campaign:
         if self.done:
             _say(f"{len(self.done)} seeds were played before")
         left = (seed for seed in self.seeds if seed not in self.done)
-        found = None
-        with ProcessPoolExecutor(self.processes, max_tasks_per_child=SEEDS_PER_PROCESS) as pool:
-            waiting: set[Future[Outcome]] = set()
-            while found is None:
-                for seed in islice(left, 2 * self.processes - len(waiting)):
-                    waiting.add(pool.submit(_simulated, seed, self.minutes, self.plant))
-                if not waiting:
-                    break
-                ended, waiting = wait(waiting, PROGRESS_SECONDS, FIRST_COMPLETED)
-                found = self._take(sorted((one.result() for one in ended), key=_seed_of))
-            pool.shutdown(cancel_futures=True)
+        with ProcessPoolExecutor(
+            self.processes,
+            initializer=_leave_interrupts,
+            max_tasks_per_child=SEEDS_PER_PROCESS,
+        ) as pool:
+            try:
+                found = self._first_find(pool, left)
+            finally:
+                pool.shutdown(cancel_futures=True)
         _say(self._progress())
+        return found
+
+    def _first_find(self, pool: ProcessPoolExecutor, left: Iterator[int]) -> Outcome | None:
+        found = None
+        waiting: set[Future[Outcome]] = set()
+        while found is None:
+            for seed in islice(left, 2 * self.processes - len(waiting)):
+                waiting.add(pool.submit(_simulated, seed, self.minutes, self.plant))
+            if not waiting:
+                break
+            ended, waiting = wait(waiting, PROGRESS_SECONDS, FIRST_COMPLETED)
+            found = self._take(sorted((one.result() for one in ended), key=_seed_of))
         return found
 
     def _take(self, outcomes: list[Outcome]) -> Outcome | None:
