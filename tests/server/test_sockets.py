@@ -8,6 +8,8 @@ from tests.observer import Told
 from tests.world import World
 
 from kohort.config import BrokerConfig
+from kohort.errors import WireError
+from kohort.runtime.driver import INTERNAL
 from kohort.server.sockets import DEAF_SECONDS, SLOW_FRAME_SECONDS, ClientProtocol, Sockets
 
 KIB = 1024
@@ -130,3 +132,20 @@ def test_who_reads_everything_now_and_then_is_not_deaf():
         pipe.unsent = 0
         reader.resume_writing()
     assert not pipe.aborted
+
+
+@pytest.mark.parametrize(
+    ("error", "severe"),
+    [(WireError("bytes that are no request"), False), (ZeroDivisionError("of a handler"), True)],
+)
+def test_what_ends_a_connection_is_an_error_only_where_it_is_ours(error, severe):
+    host = Host()
+    protocol, pipe = host.connect()
+    pipe.close = pipe.abort
+    protocol._connection.fail(error)
+    protocol.end()
+
+    told = host.sockets.observe
+    assert pipe.aborted
+    assert [line.startswith(INTERNAL) for line in told.errors] == [True] * severe
+    assert severe == any("ZeroDivisionError: of a handler" in line for line in told.errors)

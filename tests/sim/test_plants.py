@@ -14,6 +14,8 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "delete by name": (10, 2.0, "reader"),
     "unchecked crc": (17, 2.0, "auditor"),
     "producer id twice": (1, 2.0, "producer ids"),
+    "keep bytes": (1, 2.0, "bounds"),
+    "endless stop": (1, 6.0, "broker"),
     "raising handler": (1, 2.0, "broker"),
 }
 

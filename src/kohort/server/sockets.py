@@ -2,9 +2,12 @@
 
 import asyncio
 from collections import Counter
+from traceback import format_exception
 from typing import Protocol, cast
 
 from kohort.config import BrokerConfig
+from kohort.errors import KohortError
+from kohort.runtime.driver import INTERNAL
 from kohort.runtime.observers import Observer
 from kohort.server.budget import Memory
 from kohort.server.cluster import Cluster
@@ -264,11 +267,18 @@ class ClientProtocol(asyncio.Protocol):
         """Close it: bytes that are no request have come, and all before them is answered."""
         connection, transport = self._connection, self._transport
         if connection is not None and transport is not None and not connection.closed:
-            self._host.sockets.observe.info(
-                f"connection from {connection.host} closed: {connection.error}"
-            )
+            self._tell_end(connection.host, connection.error)
             connection.close()
             transport.close()
+
+    def _tell_end(self, host: str, error: Exception | None) -> None:
+        """Bytes that are no request are the client's; any other exception is a fault of ours."""
+        observe = self._host.sockets.observe
+        if error is None or isinstance(error, KohortError | OSError):
+            observe.info(f"connection from {host} closed: {error}")
+        else:
+            told = "".join(format_exception(error))
+            observe.error(f"{INTERNAL}a request of {host} has failed, it is closed:\n{told}")
 
 
 def _limit(setting: int) -> int:

@@ -4,6 +4,7 @@ Each is a small change of the broker, as somebody might make it by mistake, for 
 lasts.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -11,7 +12,15 @@ from typing import Any
 
 from kohort.coordinator import shard
 from kohort.coordinator.consumer import fencing, reconcile
-from kohort.server import catalog, cluster, durability, partition_table, placement
+from kohort.server import (
+    broker,
+    budget,
+    catalog,
+    cluster,
+    durability,
+    partition_table,
+    placement,
+)
 from kohort.storage import compaction, directory
 from kohort.wire import batch as batches
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
@@ -157,6 +166,27 @@ def raising_handler() -> Iterator[None]:
         shard.CALLS[OffsetCommitRequest] = commit
 
 
+def keep_bytes() -> Iterator[None]:
+    """Of large answers a part is never given back."""
+    give = budget.Budget.give
+
+    def too_little(self: budget.Budget, size: int) -> None:
+        give(self, min(size, 400))
+
+    with _instead(budget.Budget, "give", too_little):
+        yield
+
+
+def endless_stop() -> Iterator[None]:
+    """The broker never ends when it is told to."""
+
+    async def endless(_self: Any) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with _instead(broker.Broker, "stop", endless):
+        yield
+
+
 PLANTS: dict[str, Plant] = {
     "reply before sync": reply_before_sync,
     "skip revocation": skip_revocation,
@@ -167,6 +197,8 @@ PLANTS: dict[str, Plant] = {
     "unchecked crc": unchecked_crc,
     "producer id twice": producer_id_twice,
     "raising handler": raising_handler,
+    "keep bytes": keep_bytes,
+    "endless stop": endless_stop,
 }
 
 

@@ -1,11 +1,9 @@
 """One seed from its begin to its end, and what is to be said of it."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from kohort.errors import KohortError
 from kohort.sim.actors.auditor import Auditor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.draw import draw
@@ -68,45 +66,19 @@ def simulate(
     """Play a seed: faults for so many minutes, then calm, then a last look at everything. A witness
     is told what happens, and changes nothing.
     """
-    logger = logging.getLogger("kohort")
-    level, propagate = logger.level, logger.propagate
-    ears = _Ears()
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    logger.addHandler(ears)
     try:
         with planted(plant):
-            return _simulate(seed, minutes, without, witness, ears)
+            return _simulate(seed, minutes, without, witness)
     except Exception as error:
         error.add_note(f"seed {seed}, {minutes:g} minutes, plant {plant}")
         raise
-    finally:
-        logger.removeHandler(ears)
-        logger.setLevel(level)
-        logger.propagate = propagate
-
-
-class _Ears(logging.Handler):
-    """Hears what the sockets tell: an error of another kind than the broker's own that has ended a
-    connection comes from a handler that has raised it.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.failed: Callable[[str], None] = lambda _: None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        for one in record.args if isinstance(record.args, tuple) else ():
-            if isinstance(one, Exception) and not isinstance(one, KohortError | OSError):
-                self.failed(f"a connection ends by {type(one).__name__}: {one}")
 
 
 def _simulate(
-    seed: int, minutes: float, without: frozenset[str], witness: Witness | None, ears: _Ears
+    seed: int, minutes: float, without: frozenset[str], witness: Witness | None
 ) -> Outcome:
     most = {name: number for name, (_, number) in KINDS.items()}
     world = World(draw(seed, minutes, most, without))
-    ears.failed = world.failed_inside
     digest = Digest()
     world.network.watchers.append(digest)
     if witness is not None:
