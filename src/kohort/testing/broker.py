@@ -39,7 +39,7 @@ _SETTINGS = {
 
 Result = TypeVar("Result")
 ADVANCE_MAX_S = 10 * 365 * 86_400  # beyond some centuries, times do not fit into records
-_OWN_SETTINGS = ("advertised.listeners", "listeners", "log.dir", "log.dirs")
+_OWN_SETTINGS = ("listeners", "log.dir", "log.dirs")
 
 
 class ClockHandle:

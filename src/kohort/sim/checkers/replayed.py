@@ -16,7 +16,7 @@ from kohort.errors import KohortError, StorageError
 from kohort.runtime.loader import load
 from kohort.server.cluster import Cluster
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.terms import GroupState
+from kohort.terms import NO_TOPIC_ID, GroupState
 from kohort.wire import batch as batches
 
 LONGEST = 160  # of a value in an alarm
@@ -140,6 +140,10 @@ def known(shard: Shard) -> dict[str, dict[str, Any]]:
 
 
 def offsets(table: TopicOffsets) -> dict[int, Any]:
+    """A value with a time of expiry is written in version 1, which has no topic id: where there is
+    one, the id of the topic may be forgotten.
+    """
+    topic_id = NO_TOPIC_ID if table.expires else table.topic_id
     return {
         partition: (
             table.offsets[partition],
@@ -147,7 +151,7 @@ def offsets(table: TopicOffsets) -> dict[int, Any]:
             table.timestamps[partition],
             table.metadata.get(partition, ""),
             table.expires.get(partition, -1),
-            table.topic_id,
+            topic_id,
         )
         for partition in table.partitions()
     }
