@@ -1,6 +1,5 @@
 """The command: one seed, many, a plant, a run that is resumed, and the story of a find."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -90,7 +89,7 @@ def test_an_interrupt_ends_it_with_a_line(tmp_path):
     )
     try:
         eventually(lambda: state.exists() and state.stat().st_size, "a seed was played")
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        process.send_signal(signal.SIGINT)
         told, complained = process.communicate(timeout=SOON_S)
     finally:
         process.kill()

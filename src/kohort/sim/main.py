@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
 from math import inf
+from multiprocessing import active_children
 from pathlib import Path
 from traceback import format_exception
 
@@ -157,6 +158,10 @@ class Campaign:
         ) as pool:
             try:
                 found = self._first_find(pool, left)
+            except KeyboardInterrupt:
+                for child in active_children():  # a pool that replaces its processes may not end
+                    child.kill()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
         _say(self._progress())
