@@ -1,9 +1,11 @@
 """Brokers and members for tests with real clients. Everything here is another process."""
 
 import pytest
-from tests.clients.crew import Crew
+from tests.clients.crew import crew
 
 from kohort.testing import Broker
+
+__all__ = ["crew"]
 
 SETTINGS = {
     "group.consumer.session.timeout.ms": "6000",
@@ -22,10 +24,3 @@ def broker():
 def cluster():
     with Broker(SETTINGS, nodes=3, process=True) as running:
         yield running
-
-
-@pytest.fixture
-def crew(tmp_path):
-    crew = Crew(tmp_path)
-    yield crew
-    crew.end()

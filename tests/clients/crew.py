@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.waiting import SOON_S, eventually
@@ -87,6 +88,14 @@ class Crew:
                 member.process.kill()
                 member.process.wait(SOON_S)
             member.errors.close()
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    """A crew for one test."""
+    crew = Crew(tmp_path)
+    yield crew
+    crew.end()
 
 
 def settled(members: Iterable[Member], partitions: int) -> None:

@@ -25,6 +25,23 @@ def topic_id(name: str) -> TopicId:
     return TopicId(name.encode().ljust(16, b"."))
 
 
+def set_topic(
+    topics: dict[str, Topic], name: str, partitions: int, new_id: TopicId, *, renewed: bool
+) -> bool:
+    """Make a topic, let it grow, delete it (no partitions), or delete it and make it anew. Whether
+    it is a new one, with the new id.
+    """
+    known = topics.pop(name, None)
+    if not partitions:
+        return False
+    grows = known is not None and not renewed
+    if grows:
+        topics[name] = Topic(known.id, name, max(known.partitions, partitions))
+    else:
+        topics[name] = Topic(new_id, name, partitions)
+    return not grows
+
+
 def topics(**partitions: int) -> Topics:
     return Topics(Topic(topic_id(name), name, size) for name, size in partitions.items())
 

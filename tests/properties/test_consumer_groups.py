@@ -8,13 +8,14 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, note, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.coordinator.consumers import Partitions, beat, given
-from tests.coordinator.desk import Desk, replay, topic_id
+from tests.coordinator.desk import Desk, replay, set_topic, topic_id
 
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
 from kohort.records.codec import Record, decode, encode
+from kohort.sim.checkers.replayed import consumer
 from kohort.terms import GroupState
 
 NAMES = ["t", "u", "v"]
@@ -99,20 +100,7 @@ def compacted(log: list[Record], upto: int, *, tombstones: bool) -> list[Record]
 
 def digest(shard: Shard) -> dict[str, Any]:
     """All durable state, derived state included."""
-    return {
-        group.id: {
-            "epochs": (group.group_epoch, group.target_epoch, group.target_time),
-            "hash": group.metadata_hash,
-            "targets": group.targets,
-            "members": group.members,
-            "held": group.held,
-            "state": group.state,
-            "assignor": group.assignor,
-            "names": sorted(group.topic_names((), ())),
-        }
-        for group in shard.groups
-        if isinstance(group, ConsumerGroup)
-    }
+    return {group.id: consumer(group) for group in shard.groups if isinstance(group, ConsumerGroup)}
 
 
 class GroupMachine(RuleBasedStateMachine):
@@ -181,12 +169,8 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), partitions=st.integers(0, 6), renewed=st.booleans())
     def change_topic(self, name: str, partitions: int, renewed: bool) -> None:  # noqa: FBT001
         """A topic is made, grows, is deleted, or is deleted and made anew under another id."""
-        known = self.topics.pop(name, None)
-        if partitions and known is not None and not renewed:
-            self.topics[name] = Topic(known.id, name, max(known.partitions, partitions))
-        elif partitions:
-            self.made += 1
-            self.topics[name] = Topic(topic_id(f"{name}{self.made}"), name, partitions)
+        new_id = topic_id(f"{name}{self.made + 1}")
+        self.made += set_topic(self.topics, name, partitions, new_id, renewed=renewed)
         self.desk.topics_changed(Topics(self.topics.values()))
 
     @rule()

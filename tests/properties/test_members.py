@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, note, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.client.consumer.player import Player
-from tests.coordinator.desk import Desk, topic_id
+from tests.coordinator.desk import Desk, set_topic, topic_id
 
 from kohort.client.consumer.heartbeat import Profile
 from kohort.client.consumer.membership import Heartbeat, Stage
@@ -218,12 +218,8 @@ class MembersMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), partitions=st.integers(0, 5), renewed=st.booleans())
     def change_topic(self, name: str, partitions: int, renewed: bool) -> None:  # noqa: FBT001
         """A topic is made, grows, is deleted, or is deleted and made anew under another id."""
-        known = self.topics.pop(name, None)
-        if partitions and known is not None and not renewed:
-            self.topics[name] = Topic(known.id, name, max(known.partitions, partitions))
-        elif partitions:
-            self.made += 1
-            self.topics[name] = Topic(topic_id(f"{name}{self.made}"), name, partitions)
+        new_id = topic_id(f"{name}{self.made + 1}")
+        self.made += set_topic(self.topics, name, partitions, new_id, renewed=renewed)
         self.desk.topics_changed(Topics(self.topics.values()))
 
     @rule(milliseconds=st.sampled_from([100, 1000, INTERVAL_MS, REBALANCE_MS, SESSION_MS]))

@@ -7,7 +7,6 @@ import os
 from random import SystemRandom
 
 import pytest
-from tests.clients.crew import Crew
 from tests.prove.killing.campaign import Campaign, restart_now_and_then
 
 SECONDS = int(os.environ.get("KOHORT_CHURN_SECONDS", "600"))
@@ -21,13 +20,6 @@ GROUPS = {
     "asyncio": ["aiokafka"] * 2,
 }
 LIVES = 4
-
-
-@pytest.fixture
-def crew(tmp_path):
-    crew = Crew(tmp_path)
-    yield crew
-    crew.end()
 
 
 @pytest.mark.clients

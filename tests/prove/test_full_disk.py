@@ -9,7 +9,6 @@ from pathlib import Path
 from random import SystemRandom
 
 import pytest
-from tests.clients.crew import Crew
 from tests.prove.killing.campaign import Campaign
 from tests.serve.small_disk import small_file_system
 
@@ -18,13 +17,6 @@ from kohort.errors import ErrorCode
 TIMES = int(os.environ.get("KOHORT_FULL_DISKS", "10"))
 SEED = int(os.environ.get("KOHORT_FULL_DISKS_SEED", SystemRandom().getrandbits(32)))
 FULL_SECONDS = 4.0
-
-
-@pytest.fixture
-def crew(tmp_path):
-    crew = Crew(tmp_path)
-    yield crew
-    crew.end()
 
 
 def fill(ballast: Path) -> int:

@@ -9,18 +9,10 @@ import os
 from random import SystemRandom
 
 import pytest
-from tests.clients.crew import Crew
 from tests.prove.killing.campaign import Campaign, kill_again_and_again
 
 KILLS = int(os.environ.get("KOHORT_KILLS", "1000"))
 SEED = int(os.environ.get("KOHORT_KILLS_SEED", SystemRandom().getrandbits(32)))
-
-
-@pytest.fixture
-def crew(tmp_path):
-    crew = Crew(tmp_path)
-    yield crew
-    crew.end()
 
 
 @pytest.mark.clients

@@ -38,6 +38,10 @@ class Committer(Actor):
                 await self.commit()
             else:
                 await self.look()
+        await self.look_at_last()
+
+    async def look_at_last(self) -> None:
+        """Look until there is an answer, and end."""
         for _ in range(20):
             if await self.look():
                 break

@@ -38,11 +38,7 @@ class Remover(Committer):
                 await self.delete_offset()
             else:
                 await self.look()
-        for _ in range(20):
-            if await self.look():
-                break
-            await self.pause(1000)
-        self.caller.hang_up()
+        await self.look_at_last()
 
     def doubt(self) -> None:
         """A deletion has got no answer."""
