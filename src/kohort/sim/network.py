@@ -1,9 +1,10 @@
 """Connections between clients and the nodes of a broker, as badly as TCP allows.
 
 A connection keeps its bytes in order and loses none, until it breaks; then each side finds out in
-its own time. Everything else may happen: any cutting into pieces, any delay, delays that differ
-from connection to connection, a node that nobody reaches for a while, an end in the middle of a
-frame, a client that does not read.
+its own time. A client that hangs up breaks nothing: what it has sent arrives, and behind it the
+end, so that a broker answers requests that nobody waits for any more. Everything else may happen:
+any cutting into pieces, any delay, delays that differ from connection to connection, a node that
+nobody reaches for a while, an end in the middle of a frame, a client that does not read.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ Address = tuple[str, int]
 WINDOW_BYTES = 1 << 16  # what a peer that does not read takes all the same
 HIGH_WATER_BYTES = 1 << 16  # asyncio's own
 LOW_WATER_BYTES = 1 << 14
+END = b""  # what arrives last
 
 
 @dataclass
@@ -76,12 +78,19 @@ class Pipe:
             data = data[at:]
         self._send(data, now)
 
+    def finish(self, now: int) -> None:
+        """Nothing more is sent: the end arrives behind everything else."""
+        self._put(END, now)
+
     def _send(self, data: bytes, now: int) -> None:
         if data:
-            self.on_the_way += len(data)
-            self.last_at = max(now + self._network.delay(), self.last_at)
-            self._coming.append((self.last_at, data))
-            self._loop.call_at_us(self.last_at, self._arrive)
+            self._put(data, now)
+
+    def _put(self, data: bytes, now: int) -> None:
+        self.on_the_way += len(data)
+        self.last_at = max(now + self._network.delay(), self.last_at)
+        self._coming.append((self.last_at, data))
+        self._loop.call_at_us(self.last_at, self._arrive)
 
     def _arrive(self) -> None:
         if self._line.broken:
@@ -113,6 +122,7 @@ class Line:
         self.number = number
         self.address = address
         self.broken = False
+        self.hung_up = False  # the client has
         self.arrived_at = 0  # when the last piece came, also where nobody was there to look at it
         self.network = network
         self.client_loop = client
@@ -135,7 +145,9 @@ class Line:
             self.to_server.send(data, self.client_loop.now)
 
     def _to_client(self, data: bytes) -> None:
-        if self.reading and not self._unread:
+        if self.hung_up:
+            self.end()  # nobody is there, and the broker is told so
+        elif self.reading and not self._unread:
             self._read(data)
         else:
             self._unread.append(data)
@@ -181,9 +193,12 @@ class Line:
             peer.lost()
 
     def close(self) -> None:
-        """The client hangs up."""
+        """The client hangs up. What it has sent arrives all the same."""
         self.peer = None
-        self.end()
+        if not self.broken and not self.hung_up and self.to_server is not None:
+            self.hung_up = True
+            self._unread.clear()
+            self.to_server.finish(self.client_loop.now)
 
 
 class ServerEnd(asyncio.Transport):
@@ -205,11 +220,20 @@ class ServerEnd(asyncio.Transport):
     def take(self, data: bytes) -> None:
         if self._closing:
             return
-        self.line.network.tell(self.line, data, to_broker=True)
+        if data != END:
+            self.line.network.tell(self.line, data, to_broker=True)
         if self._reading and not self._unread:
-            self._protocol.data_received(data)
+            self._hand_over(data)
         else:
             self._unread.append(data)
+
+    def _hand_over(self, data: bytes) -> None:
+        if data == END:
+            self._closing = True
+            self.line.end()
+            self.loop.call_soon(self.lost)
+        else:
+            self._protocol.data_received(data)
 
     def lost(self) -> None:
         if not self._gone:
@@ -231,7 +255,7 @@ class ServerEnd(asyncio.Transport):
 
     def _read_on(self) -> None:
         while self._reading and self._unread and not self._closing:
-            self._protocol.data_received(self._unread.popleft())
+            self._hand_over(self._unread.popleft())
 
     def get_write_buffer_size(self) -> int:
         return self._unsent_bytes
