@@ -1,9 +1,6 @@
 """Running commands as a shell does, but in this process; and what those in others need."""
 
 import json
-import signal
-import subprocess
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -43,14 +40,3 @@ def kohort(capsys):
         return Ran(code, captured.out, captured.err)
 
     return run
-
-
-def started(argv: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """A process that can be interrupted. A shell has its jobs in the background ignore SIGINT, and
-    whatever such a job starts ignores it too: a test run, and what that starts.
-    """
-    return subprocess.Popen(argv, preexec_fn=_interruptible, **options)  # noqa: PLW1509  (one call)
-
-
-def _interruptible() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.conftest import started
+from tests.interruptible import started
 from tests.waiting import SOON_S
 
 from kohort.cli.main import main

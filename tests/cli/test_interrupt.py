@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.conftest import started
+from tests.interruptible import started
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.interruptible import started
 from tests.waiting import SOON_S, eventually
 
 from kohort.sim.main import main
@@ -80,7 +81,7 @@ def test_a_wrong_argument_is_told_before_anything_is_played(wrong, told, capsys)
 def test_an_interrupt_ends_it_with_a_line(tmp_path):
     state = tmp_path / "played"
     command = [sys.executable, "-m", "kohort.sim.main", "--seeds", "1-100000", "--minutes", "0.1"]
-    process = subprocess.Popen(
+    process = started(
         [*command, "--state", str(state)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

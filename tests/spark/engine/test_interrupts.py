@@ -10,27 +10,22 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests import golden_logs
+from tests.interruptible import started
 
 from kohort.spark.tables.manifest import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-def interruptible():
-    """A job in the background of a shell ignores SIGINT, and so does what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_a_stream_ends_with_one_line(tmp_path):
     log, out = golden_logs.unpack("1-written", tmp_path), tmp_path / "out"
     command = ["pipeline", "run", "--source", f"log:{log}", "--out", str(out), "--master=local[2]"]
-    stream = subprocess.Popen(
+    stream = started(
         [sys.executable, "-m", "kohort", *command, "--stream", "--every", "1s"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=interruptible,  # noqa: PLW1509  (one call)
     )
     try:
         for line in stream.stderr:  # it tells what it does every ten seconds
