@@ -91,6 +91,21 @@ def _left_behind(one: Occasion) -> bool:
     )
 
 
+def _names_a_deleted_record(one: Occasion) -> bool:
+    """Records were deleted, and a partition was asked for its latest timestamp: Kafka finds an
+    older record, or any where Kohort finds none.
+    """
+    asked = any(
+        partition["timestamp"] == LATEST_TIMESTAMP
+        for topic in one.request["topics"]
+        for partition in topic["partitions"]
+    )
+    deleted = any(told.step.api == "DeleteRecords" for told in one.before)
+    kafka, kohort = _codes(one)
+    older = kafka < kohort if one.difference.path.endswith(".offset") else True
+    return asked and deleted and (kohort == -1 or older)
+
+
 def _only_refused(one: Occasion) -> bool:
     """Whether a group was only ever asked to take offsets whose metadata is too long."""
     codes = {
@@ -178,6 +193,7 @@ OFFSET_METADATA_TOO_LARGE = 12
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 INVALID_CONFIG, INVALID_REQUEST = 40, 42
+LATEST_TIMESTAMP = -3
 GROUP_ID_NOT_FOUND = 69
 UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD = 76, 87
 _PRODUCED = "responses[].partition_responses[].error_code"
@@ -262,6 +278,17 @@ EXPLANATIONS: tuple[Explanation, ...] = (
                 or 0 <= one.difference.kafka > one.difference.kohort
             )
         ),
+    ),
+    Explanation(
+        "latest timestamp of a deleted record",
+        "after DeleteRecords Kafka goes on naming the record with the latest timestamp of the"
+        " segment, deleted or not; Kohort looks at what is left",
+        ("ListOffsets",),
+        tuple(
+            f"topics[].partitions[].{field}" for field in ("timestamp", "offset", "leader_epoch")
+        ),
+        _names_a_deleted_record,
+        goes_on=True,
     ),
     Explanation(
         "leader by hash",

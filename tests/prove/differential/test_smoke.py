@@ -20,6 +20,7 @@ SHOWN_BY: dict[str, tuple[str, int]] = {
     "group lost by a refused join": ("mixed", 9040),
     "group of nothing": ("mixed", 9124),
     "offset deltas": ("records", 9004),
+    "latest timestamp of a deleted record": ("records", 1795370754),
     "older call": ("classic", 9001),
     "tied assignors": ("consumer", 7043),
     "white space of settings": ("mixed", 9053),
