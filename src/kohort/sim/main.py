@@ -7,6 +7,7 @@ kohort-sim --plant NAME --seeds 1-200      until a planted bug is found
 """
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -100,9 +101,12 @@ def _file(text: str) -> Path:
     return path
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal; the first one ends the others."""
+def _begin_process() -> None:
+    """Ctrl-C reaches all processes of a terminal; the first one ends the others. Little of what a
+    run makes is garbage in a circle: looking for it seldom saves a seventh of the time.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(200_000, 50, 50)
 
 
 def _say(text: str) -> None:
@@ -153,7 +157,7 @@ class Campaign:
         left = (seed for seed in self.seeds if seed not in self.done)
         with ProcessPoolExecutor(
             self.processes,
-            initializer=_leave_interrupts,
+            initializer=_begin_process,
             max_tasks_per_child=SEEDS_PER_PROCESS,
         ) as pool:
             try:
