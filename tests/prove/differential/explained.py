@@ -71,6 +71,26 @@ def _overtaken(one: Occasion) -> bool:
     )
 
 
+def _left_behind(one: Occasion) -> bool:
+    """The member has left since, in a request behind the one that waited."""
+    member = one.request["member_id"]
+    leavers = {
+        leaver
+        for told in one.before
+        if told.step.api == "LeaveGroup" and told.requests
+        for leaver in (
+            told.requests[0].get("member_id"),
+            *(each["member_id"] for each in told.requests[0].get("members", ())),
+        )
+    }
+    return (
+        _codes(one) == ("waits", "answered")
+        and one.kohort["error_code"] == UNKNOWN_MEMBER_ID
+        and bool(member)
+        and member in leavers
+    )
+
+
 def _only_refused(one: Occasion) -> bool:
     """Whether a group was only ever asked to take offsets whose metadata is too long."""
     codes = {
@@ -172,6 +192,15 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("JoinGroup", "SyncGroup"),
         ("(when)",),
         _overtaken,
+        goes_on=True,
+    ),
+    Explanation(
+        "call of a member that has left",
+        "a member that leaves has its SyncGroup that waits answered with 25; Kafka never answers"
+        " that one",
+        ("SyncGroup",),
+        ("(when)",),
+        _left_behind,
         goes_on=True,
     ),
     Explanation(
@@ -295,6 +324,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         (
             "member_epoch",
             *("groups[]", "groups[].error_code", "groups[].group_state"),
+            *("groups[].group_epoch", "groups[].assignment_epoch", "groups[].assignor_name"),
             *("results[].error_code", "error_code", "topics[]"),
         ),
         _lost,

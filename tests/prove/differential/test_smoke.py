@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 # A seed in which each explanation is needed. One that does not show it any more is stale.
 SHOWN_BY: dict[str, tuple[str, int]] = {
+    "call of a member that has left": ("classic", 1795370052),
     "code of an unknown operation": ("admin", 9002),
     "code of unreadable records": ("records", 9001),
     "commit to a group lost by a refused join": ("mixed", 1795352450),
