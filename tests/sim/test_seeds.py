@@ -17,6 +17,8 @@ FOUND = {  # seeds that have found something once, with their minutes
     37: 5.0,
     74: 3.0,
     92: 4.0,
+    211: 0.375,
+    245: 3.0,
 }
 
 
