@@ -20,7 +20,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from traceback import format_exception
 
-from kohort.sim.plants import PLANTS
+from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
 
