@@ -19,6 +19,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "session once": (1, 1.0, "fencing"),
     "epoch before": (1, 1.0, "epochs"),
     "answer leader": (5, 1.0, "end"),
+    "instance is enough": (6, 2.0, "instances"),
     "raising handler": (1, 2.0, "broker"),
     "drop tombstone": (3, 2.0, "replayed"),
     "unchecked crc": (19, 2.0, "reader"),

@@ -35,6 +35,7 @@ class ClassicMember(Member):
         super().__init__(stage, number)
         self.group = f"classic-members-{number % GROUPS}"
         self.protocols = PROTOCOLS[number % GROUPS]
+        self.instance_id = self.instance_of("classic member")
         self.known: dict[str, bytes] = {}  # ids of topics
         self.last_id = ""
 
@@ -49,7 +50,7 @@ class ClassicMember(Member):
             heartbeat_interval_ms=random.choice([500, 1000, 2000]),
         )
         pauses = Pauses(jitter_permille=random.randrange(-200, 201))
-        return ClassicMembership(GroupId(self.group), profile, pauses)
+        return ClassicMembership(GroupId(self.group), profile, pauses, instance_id=self.instance_id)
 
     def member_id(self) -> str:
         """The last one that it had: it is told of when the coordinator has forgotten it."""
