@@ -123,7 +123,9 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
     """One member of one classic group. The coordinator gives it its id.
 
     A static one says no good-bye, unless it leaves for good: its place waits until its session is
-    over. One whose instance id was taken has `Failed`.
+    over. One whose instance id was taken has `Failed`. A cooperative one that ends between the two
+    rebalances of a move leaves partitions without an owner until the group rebalances for another
+    reason: the protocol replaces it in a group at rest, and only it knew (KIP-345 with KIP-429).
 
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
     answer to `received`. `generation` is -1 outside.
