@@ -25,6 +25,7 @@ from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
 
 PROGRESS_SECONDS = 2.0
+PROGRESS_IN_FILE_SECONDS = 30.0  # where nobody watches
 SEEDS_PER_PROCESS = 50  # then a new process is spawned: what a run leaves in memory goes with it
 
 
@@ -149,6 +150,7 @@ class Campaign:
         self.virtual_seconds = 0.0
         self._began = time.monotonic()
         self._told = self._began
+        self._pause = PROGRESS_SECONDS if sys.stdout.isatty() else PROGRESS_IN_FILE_SECONDS
 
     def run(self) -> Outcome | None:
         """The outcome of a seed that has found something, or None."""
@@ -198,7 +200,7 @@ class Campaign:
             if outcome.broken:
                 return outcome
             self._remember(outcome.seed)
-        if time.monotonic() - self._told > PROGRESS_SECONDS:
+        if time.monotonic() - self._told > self._pause:
             self._told = time.monotonic()
             _say(self._progress())
         return None
