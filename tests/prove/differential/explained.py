@@ -193,6 +193,7 @@ OFFSET_METADATA_TOO_LARGE = 12
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 INVALID_CONFIG, INVALID_REQUEST = 40, 42
+FENCED_INSTANCE_ID = 82
 LATEST_TIMESTAMP = -3
 GROUP_ID_NOT_FOUND = 69
 UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD = 76, 87
@@ -208,6 +209,19 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("JoinGroup", "SyncGroup"),
         ("(when)",),
         _overtaken,
+        goes_on=True,
+    ),
+    Explanation(
+        "instance id of an expected member",
+        "a member id that was handed out to come back with comes back with an instance id as well:"
+        " Kafka fails inside, Kohort says that the instance is unknown or another one's",
+        ("JoinGroup",),
+        ("error_code", "member_id"),
+        lambda one: (
+            one.request.get("group_instance_id") is not None
+            and one.kafka["error_code"] == UNKNOWN_SERVER_ERROR
+            and one.kohort["error_code"] in (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID)
+        ),
         goes_on=True,
     ),
     Explanation(

@@ -1,6 +1,6 @@
 """Modes: what a sequence is about. `sequence(mode, seed)` is always the same one.
 
-To add a mode (static members, transactions, patterns, migration): write a function
+To add a mode (transactions, patterns, migration): write a function
 `name(draw) -> list[Step]` here that returns 10 to 40 steps, from the requests of `Draw` and from
 new ones beside them; put it in MODES; where it needs other settings of the brokers, put those in
 SETTINGS under its name (Kafka reads names that Kohort does not know, the other way round is an
@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
 from tests.prove.differential.drawing_topics import DrawTopics
+from tests.prove.differential.static_members import static
 from tests.prove.differential.steps import (
     RESTART,
     AssignedBy,
@@ -241,6 +242,11 @@ def restart(draw: Draw) -> list[Step]:
     return [*made[: len(made) // 2], RESTART, *made[len(made) // 2 :]]
 
 
+def static_members(draw: Draw) -> list[Step]:
+    """Either protocol, by members with instance ids."""
+    return static(draw, draw.one(classic, consumer)(draw))
+
+
 MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "classic": classic,
     "consumer": consumer,
@@ -248,6 +254,7 @@ MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "admin": admin,
     "records": records,
     "restart": restart,
+    "static": static_members,
 }
 SETTINGS: dict[str, dict[str, str]] = {}
 

@@ -19,6 +19,7 @@ SHOWN_BY: dict[str, tuple[str, int]] = {
     "emptied group": ("mixed", 9069),
     "group lost by a refused join": ("mixed", 9040),
     "group of nothing": ("mixed", 9124),
+    "instance id of an expected member": ("static", 1795375620),
     "offset deltas": ("records", 9004),
     "latest timestamp of a deleted record": ("records", 1795370754),
     "older call": ("classic", 9001),
@@ -45,7 +46,7 @@ def test_pinned_seeds_are_answered_alike():
     assert not stale, f"explained, and not needed by {[SHOWN_BY[name] for name in stale]}: {stale}"
 
 
-MODES = ("classic", "consumer", "mixed", "admin", "records")
+MODES = ("classic", "consumer", "mixed", "admin", "records", "static")
 
 
 def test_every_explanation_is_pinned():

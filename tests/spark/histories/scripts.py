@@ -299,7 +299,6 @@ _CRASH = (
     Stable("g", ("b",)),
 )
 
-_STATIC = "static members are refused"
 _MIGRATE = "groups with members do not migrate"
 
 SCRIPTS = {
@@ -311,8 +310,8 @@ SCRIPTS = {
         Script("aiokafka-life", _short_life("aiokafka")),
         Script("consumer-rolling", _rolling("consumer", static=False)),
         Script("classic-rolling", _rolling("classic", static=False)),
-        Script("consumer-static", _rolling("consumer", static=True), _STATIC),
-        Script("classic-static", _rolling("classic", static=True), _STATIC),
+        Script("consumer-static", _rolling("consumer", static=True)),
+        Script("classic-static", _rolling("classic", static=True)),
         Script("consumer-growth", _growth("consumer")),
         Script("classic-growth", _growth("classic")),
         Script("consumer-subscriptions", _subscriptions("consumer")),
