@@ -23,7 +23,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "raising handler": (1, 2.0, "broker"),
     "drop tombstone": (3, 2.0, "replayed"),
     "unchecked crc": (19, 2.0, "reader"),
-    "forget producers": (7, 2.0, "records"),
+    "forget producers": (17, 2.0, "records"),
     "last offset": (1, 1.0, "audit"),
     "shard by index": (8, 2.0, "commits"),
     "delete by name": (14, 2.0, "records"),
