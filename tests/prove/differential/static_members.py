@@ -40,7 +40,7 @@ def _static(draw: Draw, step: Step, dynamic: set[str], numbers: Any) -> Step:
 def _instance(draw: Draw, actor: str, dynamic: set[str]) -> str | None:
     if actor in dynamic or actor not in ACTORS:
         return draw.but(None, "i-nobody", odd=0.05)
-    return draw.but(f"i-{actor}", None, f"i-{draw.one(*ACTORS)}", "i-nobody", "", odd=0.1)
+    return draw.but(f"i-{actor}", None, f"i-{draw.one(*ACTORS)}", "i-nobody", "", odd=0.2)
 
 
 def _leaving(draw: Draw, actor: str, dynamic: set[str], member: dict[str, Any]) -> dict[str, Any]:

@@ -242,7 +242,7 @@ def label_of(memory: Memory, value: Any) -> str:
         return known
     if isinstance(value, bytes):
         return "unknown id" if value == UNKNOWN_ID else "new id"
-    if isinstance(value, str) and len(value) > 37 and value[-37] == "-":
+    if isinstance(value, str) and len(value) >= 37 and value[-37] == "-":
         return f"{value[:-37]}-unheard"
     return f"{value}"
 
