@@ -19,7 +19,7 @@ SHOWN_BY: dict[str, tuple[str, int]] = {
     "emptied group": ("mixed", 9069),
     "group lost by a refused join": ("mixed", 9040),
     "group of nothing": ("mixed", 9124),
-    "instance id of an expected member": ("static", 1795375620),
+    "instance id of an expected member": ("static", 1795376035),
     "offset deltas": ("records", 9004),
     "latest timestamp of a deleted record": ("records", 1795370754),
     "older call": ("classic", 9001),
