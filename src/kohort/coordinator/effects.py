@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from kohort.records.causes import Cause
 from kohort.terms import GroupId
 
 Request = TypeVar("Request")
@@ -58,10 +59,12 @@ class Marker(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What has happened to a group, in words for the log of the broker."""
+    """What has happened to a group, in words for the log of the broker, and why."""
 
     group_id: GroupId
     text: str
+    cause: Cause | None = None
+    ends_rebalance: bool = False  # of a classic group: its members get their assignments
 
 
 class Effects:

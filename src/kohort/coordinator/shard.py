@@ -118,8 +118,8 @@ class Shard(State):
     encode = staticmethod(codec.encode)
     decode = staticmethod(codec.decode)
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
-        """What to tell about a turn, a line for each thing that has happened."""
+    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
+        """What to tell about a turn, a line for each thing that has happened. It is counted."""
         return self.story.lines(self.groups, calls, steps)
 
 

@@ -61,5 +61,7 @@ class Machine(Protocol):
     def decode(self, key: bytes, value: bytes | None) -> Any:
         """The record. Raises WireError for an unknown version: half a log is worse than none."""
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
-        """What the log of the broker should say about a turn, a line for each thing."""
+    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
+        """What the log of the broker should say about a turn, a line for each thing. It is called
+        once for each turn that was written, so a machine may count here.
+        """

@@ -47,6 +47,9 @@ class _Batch:
         return data, len(self.entries)
 
 
+_FULL = _Batch(None, None)  # has room for nothing, and stands before the first batch of a turn
+
+
 class Turn:
     """Steps in their order; `end` is the offset that the next record will have."""
 
@@ -57,7 +60,7 @@ class Turn:
         self._room = limit_bytes - batch.HEADER_SIZE  # for the records of a batch
         self._size = 0  # of the step that was encoded last, at most
         self._batches: list[_Batch] = []
-        self._open = _Batch(None, None)  # the batch that the next step of its producer goes into
+        self._open = _FULL  # the batch that the next step of its producer goes into
         self._left = -1  # room in it
 
     def encoded(self, effects: Effects) -> list[Entry]:

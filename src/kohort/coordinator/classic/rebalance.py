@@ -89,6 +89,8 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
         _await_joins(state, group, now)
         return effects
     group.become_completing(now)
+    text = f"generation {group.generation} begins"
+    effects.notes.append(Note(group.id, text))
     for member in group.members.values():
         if member.join is not None:
             reply = Reply(member.join.token, joined(group, member))
