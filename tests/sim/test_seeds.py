@@ -19,6 +19,8 @@ FOUND = {  # seeds that have found something once, with their minutes
     92: 4.0,
     211: 0.375,
     245: 3.0,
+    316: 1.0,
+    880: 1.0,
 }
 
 

@@ -87,7 +87,7 @@ def _simulate(
     _run(world, minutes * 60)
     if not world.alarms:
         world.make_calm()
-        _run(world, CALM_SECONDS)
+        _run(world, world.stands_still_seconds + CALM_SECONDS)
     if not world.alarms:
         world.stage.over = True
         _run(world, END_SECONDS)

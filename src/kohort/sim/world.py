@@ -320,6 +320,12 @@ class World:
         if self.process is not None:
             self.process.stand_still(ms)
 
+    @property
+    def stands_still_seconds(self) -> float:
+        """How long the broker will go on standing still."""
+        until = self.now if self.process is None else self.process.loop.busy_until
+        return max(until - self.now, 0) / MICROS
+
     # The clients.
 
     def begin(self, then: Callable[[], None]) -> None:
