@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kohort.records.causes import Cause
-from kohort.terms import GroupId
+from kohort.terms import GroupId, MemberId
 
 Request = TypeVar("Request")
 
@@ -64,6 +64,8 @@ class Note(NamedTuple):
     group_id: GroupId
     text: str
     cause: Cause | None = None
+    member_id: MemberId | None = None  # whose doing it is
+    reason: str | None = None  # that the member has given (KIP-800)
     ends_rebalance: bool = False  # of a classic group: its members get their assignments
 
 

@@ -26,6 +26,7 @@ from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
+from kohort.records.causes import Headers
 from kohort.records.codec import Record, Unknown, foreign_group_or_none
 from kohort.terms import Millis
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -114,6 +115,10 @@ class Shard(State):
     def replay_marker(self, producer: Producer, *, commit: bool) -> None:
         """The end of a transaction, as a control batch tells it."""
         self.offsets.end_transaction(producer.id, commit=commit)
+
+    def headers(self, step: Effects) -> dict[int, Headers]:
+        """Why each record of a step is written."""
+        return self.causes.headers(step)
 
     encode = staticmethod(codec.encode)
     decode = staticmethod(codec.decode)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
+from kohort.coordinator.causes import Causes
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
@@ -52,3 +53,4 @@ class State:
         self.loading = True
         self.tally = tally or Tally()
         self.story = Story(self.tally)
+        self.causes = Causes()

@@ -51,6 +51,7 @@ class Story:
                     concerned.setdefault(_group_of(key), [])
                     if type(key) is ConsumerGroupMetadataKey and record.value is not None:
                         self._tally.group_epochs += 1
+                        concerned[_group_of(key)].append(f"epoch {record.value.epoch}")
                 elif record.value is not None:
                     commits += 1
                 elif expires:

@@ -4,12 +4,14 @@ The groups of a partition are the first such machine. The runtime does not know 
 this contract has everything that the order of the log decides.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from kohort.coordinator.effects import Call, Effects, Producer
 from kohort.coordinator.topics import Topics
 from kohort.terms import Millis
+
+Headers = list[tuple[str, bytes | None]]
 
 
 class Machine(Protocol):
@@ -54,6 +56,11 @@ class Machine(Protocol):
 
     def replay_marker(self, producer: Producer, *, commit: bool) -> None:
         """A producer's transaction has ended."""
+
+    def headers(self, step: Effects) -> Mapping[int, Headers]:
+        """The headers of a step's records, by their place among them: what is not in the records
+        and no state depends on. It is asked once, for each step that has notes.
+        """
 
     def encode(self, record: Any) -> tuple[bytes, bytes | None]:
         """The key and the value of a record. Raises WireError where no log has room."""

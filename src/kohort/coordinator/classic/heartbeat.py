@@ -7,6 +7,7 @@ from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
+from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -34,5 +35,5 @@ def start(state: State, now: Millis) -> Iterator[Effects]:
         if len(group.members) > limit:
             effects = rebalance.prepare(state, group, now)
             text = f"it has {len(group.members)} members, expected at most {limit}"
-            effects.notes.append(Note(group.id, text))
+            effects.notes.append(Note(group.id, text, Cause.SIZE))
             yield effects
