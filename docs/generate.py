@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kohort.config import BROKER_SETTINGS
 from kohort.config.settings import text_of
+from kohort.server.metrics import METRICS, PROCESS, served_name
 from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import END_OFFSETS, RAW, RECORDS_TABLE, SILVER, Table
 from kohort.spark.schemas.snapshots import GROUPS_NOW, OFFSETS_NOW
@@ -122,7 +123,12 @@ def table_page(table: Table) -> str:
     )
 
 
-FLOORS_BEGIN, FLOORS_END = "<!-- floors: begin -->\n", "<!-- floors: end -->\n"
+def between(page: str, name: str, rows: list[str]) -> str:
+    """A page that is written by hand, with rows between two marks of this name."""
+    text = (HERE / page).read_text(encoding="utf-8")
+    before, begin, rest = text.partition(f"<!-- {name}: begin -->\n")
+    _, end, after = rest.partition(f"<!-- {name}: end -->\n")
+    return "".join([before, begin, *(f"{row}\n" for row in rows), end, after])
 
 
 def architecture() -> str:
@@ -133,10 +139,19 @@ def architecture() -> str:
     for floor in sorted(set(FLOORS.values()), reverse=True):
         rooms = ", ".join(f"`{name}`" for name, its in FLOORS.items() if its == floor)
         rows.append(f"| {floor} | {rooms} |")
-    text = (HERE / "architecture.md").read_text(encoding="utf-8")
-    before, begin, rest = text.partition(FLOORS_BEGIN)
-    _, end, after = rest.partition(FLOORS_END)
-    return "".join([before, begin, *(f"{row}\n" for row in rows), end, after])
+    return between("architecture.md", "floors", rows)
+
+
+def metrics() -> str:
+    """docs/metrics.md, with every metric that is served."""
+    rows = ["| metric | kind | labels | what it is | in Apache Kafka |", "|---|---|---|---|---|"]
+    rows += [
+        f"| `{served_name(one)}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} "
+        f"| {one.text} | {one.kafka and f'`{one.kafka}`'} |"
+        for one in METRICS
+    ]
+    rows += [f"| `{name}` | | | {text} | |" for name, text in PROCESS.items()]
+    return between("metrics.md", "metrics", rows)
 
 
 def conformance() -> str:
@@ -149,6 +164,7 @@ def conformance() -> str:
 PAGES = {
     "architecture.md": architecture,
     "conformance.md": conformance,
+    "metrics.md": metrics,
     "protocol.md": protocol,
     "settings.md": settings,
     "tables/README.md": tables,

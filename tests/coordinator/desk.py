@@ -14,6 +14,7 @@ from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
+from kohort.sim.checkers.replayed import counts, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire import batch
@@ -50,6 +51,7 @@ def replay(shard: Shard, *records: Record | Unknown) -> None:
     """Records of a log, one after the other, outside of any transaction."""
     for offset, record in enumerate(records):
         shard.replay(record, Offset(offset), None)
+    shard.story.begin(shard.groups)  # no turn tells of them
 
 
 class Asked:
@@ -154,6 +156,7 @@ class Desk:
         if live:
             for offset, record in enumerate(records, end):
                 self.shard.replay(record, Offset(offset), producer)
+            self.shard.story.begin(self.shard.groups)  # no turn has told of them
 
     def end_transaction(self, producer: Producer, *, commit: bool) -> None:
         """A marker that somebody else has put into the log."""
@@ -180,3 +183,4 @@ class Desk:
             reply.token.answer = reply.response
             reply.token.order = self.answered
         assert not self.told_lines.errors, self.told_lines.errors
+        assert counts(self.shard) == walked(self.shard)

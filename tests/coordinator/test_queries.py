@@ -49,6 +49,7 @@ def desk() -> Desk:
     consumer(desk, "emptied")
     consumer(desk, "emptied", epoch=-1)
     desk.shard.groups.add(OtherGroup(GroupId("share"), GroupType.SHARE))
+    desk.shard.story.begin(desk.shard.groups)
     return desk
 
 

@@ -18,17 +18,19 @@ def test_a_consumer_group_comes_grows_and_ends() -> None:
     desk = Desk()
     told(desk)
     beat(desk, "a", 0)
-    assert told(desk) == ["group g: new -> consumer Stable; member a joins"]
+    assert told(desk) == ["group g: new -> consumer Stable; member a joins; epoch 2"]
     beat(desk, "b", 0)
-    assert told(desk) == ["group g: consumer Stable -> consumer Reconciling; member b joins"]
+    assert told(desk) == [
+        "group g: consumer Stable -> consumer Reconciling; member b joins; epoch 3"
+    ]
     beat(desk, "a", -1)
     beat(desk, "b", -1)
     assert told(desk) == [
-        "group g: consumer Reconciling -> consumer Assigning; member a leaves",
-        "group g: consumer Assigning -> consumer Empty; member b leaves",
+        "group g: consumer Reconciling -> consumer Assigning; member a leaves; epoch 4",
+        "group g: consumer Assigning -> consumer Empty; member b leaves; epoch 5",
     ]
     desk.told(DeleteGroupsRequest(groups_names=["g"]), 2)
-    assert told(desk) == ["group g: consumer Empty -> deleted"]
+    assert told(desk) == ["group g: consumer Empty -> deleted; an administrator deletes it"]
 
 
 def test_who_is_put_out_is_named_with_the_reason() -> None:

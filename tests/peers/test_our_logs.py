@@ -9,8 +9,11 @@ from tests.peers.java_client import JavaConsumer, produce
 from tests.peers.kafka import Kafka, dump_log, run_tool, unavailable
 
 from kohort.client.admin import AdminClient, NewTopic
+from kohort.records.causes import Cause, causes_in
+from kohort.records.codec import decode
 from kohort.terms import uuid_text
 from kohort.testing import Broker
+from kohort.wire import batch
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -123,6 +126,37 @@ def test_the_dump_tool_reads_the_offsets_without_a_complaint(written):
     assert "isvalid: false" not in done.stdout
     for group in GROUPS:
         assert f'"group":"{group}"' in done.stdout
+
+
+def test_causes_stand_in_the_log_that_a_real_broker_serves_from(written):
+    """The tool shows the headers; the next tests have a broker load the records that have them."""
+    directory, *_ = written
+    segments = sorted(directory.glob("__consumer_offsets-*/*.log"))
+    done = dump_log(*segments)
+    assert done.returncode == 0, done.stderr
+    assert "kohort.cause" in done.stdout
+    causes = {
+        (cause.cause, type(decode(one.key, one.value).key).__name__)
+        for path in segments
+        for data in batches_of(path.read_bytes())
+        for one in batch.records(data)
+        for cause in causes_in(one.headers)
+    }
+    assert causes >= {
+        (Cause.JOIN, "ConsumerGroupMetadataKey"),
+        (Cause.LEAVE, "ConsumerGroupMetadataKey"),
+        (Cause.LEAVE, "ConsumerGroupMemberMetadataKey"),
+        (Cause.JOIN, "GroupMetadataKey"),
+        (Cause.LEAVE, "GroupMetadataKey"),
+    }
+
+
+def batches_of(data):
+    at = 0
+    while at < len(data):
+        size = batch.header_at(data, at).length
+        yield data[at : at + size]
+        at += size
 
 
 def test_the_dump_tool_reads_a_topic_without_a_complaint(written):

@@ -90,6 +90,10 @@ class Counter:
     def replay_marker(self, producer: Producer, *, commit: bool) -> None:
         self.ended.append((producer, commit))
 
+    def headers(self, step: Effects) -> dict[int, list[tuple[str, bytes | None]]]:
+        notes = zip(range(len(step.records)), step.notes, strict=False)
+        return {place: [("why", note.text.encode())] for place, note in notes}
+
     def encode(self, record: Add) -> tuple[bytes, bytes | None]:
         if not record.name.isascii():
             raise WireError(f"{record.name!r} has no place in a record")

@@ -248,6 +248,40 @@ def test_what_happened_is_told() -> None:
     assert desk.told.lines == ["1 calls", "something"]
 
 
+def headers_in(desk: Desk) -> list[tuple[bytes | None, list[tuple[str, bytes | None]]]]:
+    data = list(desk.log.read(desk.log.start, 1 << 30))
+    return [(one.key, one.headers) for part in data for one in batch.records(part)]
+
+
+def test_headers_are_written_with_their_records_and_are_no_state() -> None:
+    desk = Desk()
+    notes = [Note(GroupId("g"), "first")]
+    desk.ask(Add("a", 1), Add("b", 2), notes=notes)
+    desk.ask(Add("c", 3))
+    assert headers_in(desk) == [(b"a", [("why", b"first")]), (b"b", []), (b"c", [])]
+    counts = desk.machine.counts
+    desk.load()
+    assert desk.machine.counts == counts == {"a": 1, "b": 2, "c": 3}
+
+
+def test_headers_stay_with_their_records_where_a_step_is_cut() -> None:
+    desk = Desk(limit_bytes=200)
+    notes = [Note(GroupId("g"), text) for text in ("one", "two", "three", "four")]
+    desk.ask(*(Add(name, 1) for name in "abcd"), notes=notes)
+    assert len(desk.batches()) > 1
+    assert headers_in(desk) == [
+        (name.encode(), [("why", note.text.encode())])
+        for name, note in zip("abcd", notes, strict=True)
+    ]
+    assert all(one.length <= 200 for one in desk.batches())
+
+
+def test_a_record_without_room_for_headers_goes_without() -> None:
+    desk = Desk(limit_bytes=200)
+    desk.ask(Add("a", 1), Add("b", 1), notes=[Note(GroupId("g"), "x" * 200)])
+    assert headers_in(desk) == [(b"a", []), (b"b", [])]
+
+
 def test_a_full_disk_refuses_the_turn_and_the_machine_is_read_anew() -> None:
     files = MemoryFiles()
     desk = Desk(SegmentLog("/log-0", files))

@@ -178,7 +178,7 @@ class Served:
         assert process.stdout is not None
         ready = select.select([process.stdout], [], [], SOON_S)[0]
         self.ready_line = process.stdout.readline() if ready else ""
-        match = re.fullmatch(r"kohort ready on (\S+) \(.*\)\n", self.ready_line)
+        match = re.fullmatch(r"kohort ready on (\S+) \(.*\)(, metrics on \S+)?\n", self.ready_line)
         if match is None:
             process.kill()
             process.wait(SOON_S)

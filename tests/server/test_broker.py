@@ -111,7 +111,7 @@ def test_a_sync_that_fails_in_a_way_nobody_thought_of_is_a_failed_sync():
     broker = Broker(CONFIG)
     one = Failing()
     broker._sync_one(one)
-    ((of, outcome),) = broker._synced
+    ((of, outcome, _),) = broker._synced
     assert of is one
     assert isinstance(outcome, Broken)
     assert str(outcome) == "ValueError: what is this"

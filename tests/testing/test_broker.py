@@ -243,8 +243,8 @@ def test_its_log_has_a_line_per_change_of_a_groups_state(process):
         assert client.ask(leave).error_code == 0
         lines = [line for line in broker.log().splitlines() if "group told:" in line]
     assert [line.partition("group told: ")[2] for line in lines] == [
-        "new -> consumer Stable; member m joins",
-        "consumer Stable -> consumer Empty; member m leaves",
+        "new -> consumer Stable; member m joins; epoch 2",
+        "consumer Stable -> consumer Empty; member m leaves; epoch 3",
     ]
     assert all(" INFO " in line for line in lines)
 

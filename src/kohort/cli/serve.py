@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kohort.config import BrokerConfig
     from kohort.server.broker import Broker
+    from kohort.server.scraping import MetricsEndpoint
 
 STOP_SECONDS = 2.0
 OPEN_FILES = 100_000
@@ -34,6 +35,7 @@ class Serve(Command):
         "kohort serve --in-memory",
         "kohort serve --listen 127.0.0.1:9092 --data-dir ./data",
         "kohort serve --in-memory --nodes 3 -X group.initial.rebalance.delay.ms=0",
+        "kohort serve --data-dir ./data --metrics 9644",
     )
 
     def configure(self, parser: ArgumentParser) -> None:
@@ -72,6 +74,12 @@ class Serve(Command):
             "--config", type=Path, metavar="FILE", help="read a server.properties file"
         )
         parser.add_argument(
+            "--metrics",
+            type=_metrics_address,
+            metavar="HOST:PORT",
+            help="serve /metrics for Prometheus and /healthz there; a port alone is on 127.0.0.1",
+        )
+        parser.add_argument(
             "--log-level", choices=LEVELS, default="info", help="how much to say (default info)"
         )
 
@@ -83,10 +91,12 @@ class Serve(Command):
             data_dir = _data_dir(args, config)
             _check_advertised(config)
             _check_versions(config)
+            if args.metrics is not None:
+                _check_metrics()
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
             return USAGE
-        return _run(config, listen, data_dir, args.nodes)
+        return _run(config, listen, data_dir, args.nodes, args.metrics)
 
 
 def _log_to_stderr(level: str) -> None:
@@ -149,7 +159,22 @@ def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
     )
 
 
-def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None, nodes: int) -> int:
+def _check_metrics() -> None:
+    try:
+        import prometheus_client  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            "--metrics needs the package prometheus-client: pip install 'kohort[metrics]'"
+        ) from None
+
+
+def _run(
+    config: "BrokerConfig",
+    listen: tuple[str, int],
+    data_dir: Path | None,
+    nodes: int,
+    metrics: tuple[str, int] | None,
+) -> int:
     import asyncio
     import gc
 
@@ -157,6 +182,18 @@ def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None,
 
     async def serve() -> int:
         broker = Broker(config, listen=listen, data_dir=data_dir, nodes=nodes)
+        endpoint = None
+        if metrics is not None:
+            endpoint = _endpoint(broker, metrics)
+            if endpoint is None:
+                return FAILED
+        try:
+            return await run(broker, endpoint)
+        finally:
+            if endpoint is not None:
+                endpoint.stop()
+
+    async def run(broker: Broker, endpoint: "MetricsEndpoint | None") -> int:
         try:
             await broker.start()
         except OSError as error:
@@ -168,7 +205,12 @@ def _run(config: "BrokerConfig", listen: tuple[str, int], data_dir: Path | None,
             complain(f"serve: {error}")
             return FAILED
         _warn(config, listen)
-        return await _until_stopped(broker, data_dir)
+        where = "in memory" if data_dir is None else f"data in {data_dir}"
+        ready = f"({where})"
+        if endpoint is not None:
+            _warn_beyond(endpoint.host, "metrics are served")
+            ready += f", metrics on http://{_address_text(endpoint.host, endpoint.port)}/metrics"
+        return await _until_stopped(broker, ready)
 
     _allow_many_files()
     # A thread that syncs must not wait until a busy loop pauses by itself.
@@ -189,14 +231,32 @@ def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
     without_effect = config.without_effect()
     if without_effect:
         log.warning("settings that have no effect yet: %s", ", ".join(sorted(without_effect)))
-    if not _is_loopback(listen[0]):
-        log.warning(
-            "listening on %s, beyond this machine, without encryption or authentication",
-            listen[0],
+    _warn_beyond(listen[0], "listening")
+
+
+def _warn_beyond(host: str, what: str) -> None:
+    import logging
+
+    if not _is_loopback(host):
+        logging.getLogger("kohort").warning(
+            "%s on %s, beyond this machine, without encryption or authentication", what, host
         )
 
 
-async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
+def _endpoint(broker: "Broker", address: tuple[str, int]) -> "MetricsEndpoint | None":
+    """The endpoint of the metrics, started; None when its port cannot be had."""
+    from kohort.server.scraping import MetricsEndpoint
+
+    endpoint = MetricsEndpoint(broker, *address)
+    try:
+        endpoint.start()
+    except OSError as error:
+        complain(f"serve: {_os_reason(error, address, None)} (--metrics)")
+        return None
+    return endpoint
+
+
+async def _until_stopped(broker: "Broker", ready: str) -> int:
     import asyncio
     import signal
 
@@ -205,8 +265,7 @@ async def _until_stopped(broker: "Broker", data_dir: Path | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     addresses = ",".join(_address_text(*one) for one in broker.addresses)
-    where = "in memory" if data_dir is None else f"data in {data_dir}"
-    sys.stdout.write(f"kohort ready on {addresses} ({where})\n")
+    sys.stdout.write(f"kohort ready on {addresses} {ready}\n")
     sys.stdout.flush()
     waiting = [asyncio.create_task(one.wait()) for one in (told, broker.stopped)]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -273,6 +332,11 @@ def _address(text: str) -> tuple[str, int]:
         return host_and_port(text)
     except KohortError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+def _metrics_address(text: str) -> tuple[str, int]:
+    """Nobody but this machine may ask, unless a host is named."""
+    return _address(f"127.0.0.1:{text.removeprefix(':')}" if ":" not in text[1:] else text)
 
 
 def _count(text: str) -> int:

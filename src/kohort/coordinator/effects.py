@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kohort.terms import GroupId
+from kohort.records.causes import Cause
+from kohort.terms import GroupId, MemberId
 
 Request = TypeVar("Request")
 
@@ -58,10 +59,14 @@ class Marker(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What has happened to a group, in words for the log of the broker."""
+    """What has happened to a group, in words for the log of the broker, and why."""
 
     group_id: GroupId
     text: str
+    cause: Cause | None = None
+    member_id: MemberId | None = None  # whose doing it is
+    reason: str | None = None  # that the member has given (KIP-800)
+    ends_rebalance: bool = False  # of a classic group: its members get their assignments
 
 
 class Effects:

@@ -11,11 +11,12 @@ from kohort.terms import GroupId, Millis
 class Groups:
     """The groups by id, iterated in the order in which they came."""
 
-    __slots__ = ("by_id", "get")
+    __slots__ = ("by_id", "get", "made_by_offsets")
 
     def __init__(self) -> None:
         self.by_id: dict[GroupId, Group] = {}
         self.get = self.by_id.get  # asked by every request
+        self.made_by_offsets: list[GroupId] = []  # and not counted yet
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -49,6 +50,7 @@ class Groups:
     def add_for_offsets(self, group_id: GroupId, now: Millis) -> None:
         """Make a group that only holds offsets: a classic one that nobody has joined."""
         self.add(ClassicGroup(group_id, now))
+        self.made_by_offsets.append(group_id)
 
     def remove(self, group_id: GroupId) -> None:
         """Forget a group; one that is not there is forgotten already."""

@@ -4,11 +4,12 @@ Each group is answered by itself. The driver holds the answers back until everyt
 is durable.
 """
 
-from kohort.coordinator.effects import Call, Effects, answered
+from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets import delete as offsets
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import GroupId, GroupState, Millis
 from kohort.wire.messages import consumer_group_describe as consumer
@@ -85,16 +86,18 @@ def delete_groups(state: State, call: Call[DeleteGroupsRequest], _now: Millis) -
     """Delete what is empty, offsets first (KIP-229). A group named twice is answered once."""
     results = []
     records: list[Record] = []
+    notes: list[Note] = []
     for name in dict.fromkeys(call.request.groups_names):
         code = ErrorCode.NONE
         try:
             group = _known(state, name)
             group.check_delete()
             records += [*offsets.of_group_deleted(state, group.id), *group.tombstones()]
+            notes.append(Note(group.id, "an administrator deletes it", Cause.DELETED))
         except ApiError as error:
             code = error.code
         results.append(DeletableGroupResult(group_id=name, error_code=code))
-    return answered(call, DeleteGroupsResponse(results=results), records)
+    return Effects(records, [Reply(call.token, DeleteGroupsResponse(results=results))], notes)
 
 
 def _known(state: State, group_id: str) -> Group:

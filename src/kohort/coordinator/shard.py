@@ -26,6 +26,7 @@ from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
+from kohort.records.causes import Headers
 from kohort.records.codec import Record, Unknown, foreign_group_or_none
 from kohort.terms import Millis
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -115,11 +116,15 @@ class Shard(State):
         """The end of a transaction, as a control batch tells it."""
         self.offsets.end_transaction(producer.id, commit=commit)
 
+    def headers(self, step: Effects) -> dict[int, Headers]:
+        """Why each record of a step is written."""
+        return self.causes.headers(step)
+
     encode = staticmethod(codec.encode)
     decode = staticmethod(codec.decode)
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
-        """What to tell about a turn, a line for each thing that has happened."""
+    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
+        """What to tell about a turn, a line for each thing that has happened. It is counted."""
         return self.story.lines(self.groups, calls, steps)
 
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
+from kohort.coordinator.causes import Causes
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import ClassicSettings, ConsumerSettings
 from kohort.coordinator.story import Story
+from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
 
 NO_TOPICS = Topics()
@@ -33,8 +35,11 @@ class State:
         assignors: Mapping[str, Assign] = ASSIGNORS,
         *,
         record_limit: Callable[[], int] = lambda: 1 << 20,
+        tally: Tally | None = None,
     ) -> None:
-        """`record_limit` returns how many bytes a record may have at the moment."""
+        """`record_limit` returns how many bytes a record may have at the moment. `tally` is that of
+        the broker.
+        """
         self.record_limit = record_limit
         self.new_uuid = new_uuid
         self.topics = topics
@@ -46,4 +51,6 @@ class State:
         self.offsets = Offsets()
         self.deadlines = Deadlines()
         self.loading = True
-        self.story = Story()
+        self.tally = tally or Tally()
+        self.story = Story(self.tally)
+        self.causes = Causes()

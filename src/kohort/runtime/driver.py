@@ -82,6 +82,16 @@ class PartitionDriver(Generic[M]):
         return self.condition is Condition.ACTIVE
 
     @property
+    def waiting(self) -> int:
+        """How many calls wait for the next turn."""
+        return len(self._inbox)
+
+    @property
+    def parked(self) -> int:
+        """How many replies wait for the log."""
+        return len(self._parked)
+
+    @property
     def waits_for_sync(self) -> bool:
         """Whether the log holds more than is durable."""
         return self._durable < self.log.end
@@ -127,8 +137,7 @@ class PartitionDriver(Generic[M]):
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
-            for line in self.machine.told(calls, turn.steps):
-                self._observe.info(line)
+            self._tell(calls, turn)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The clock has jumped forward or back by this much."""
@@ -224,6 +233,8 @@ class PartitionDriver(Generic[M]):
             self._chores.append(follows)
         self._write(turn, now)
         self.condition = Condition.ACTIVE
+        if turn.steps:
+            self._tell((), turn)
 
     def _do_due(self, turn: Turn, due: Millis) -> None:
         """Meet deadlines. One that fails is reported and put off; the others are met."""
@@ -358,6 +369,10 @@ class PartitionDriver(Generic[M]):
         for call in waiting.values():
             self._refuse(call, code, text)
         return len(waiting)
+
+    def _tell(self, calls: Iterable[Call[Any]], turn: Turn) -> None:
+        for line in self.machine.told(calls, turn.steps):
+            self._observe.info(line)
 
     def _tell_failure(self, what: str, error: Exception) -> None:
         """Report a fault of ours, with the traceback for whoever repairs it."""

@@ -4,12 +4,14 @@ The groups of a partition are the first such machine. The runtime does not know 
 this contract has everything that the order of the log decides.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from kohort.coordinator.effects import Call, Effects, Producer
 from kohort.coordinator.topics import Topics
 from kohort.terms import Millis
+
+Headers = list[tuple[str, bytes | None]]
 
 
 class Machine(Protocol):
@@ -55,11 +57,18 @@ class Machine(Protocol):
     def replay_marker(self, producer: Producer, *, commit: bool) -> None:
         """A producer's transaction has ended."""
 
+    def headers(self, step: Effects) -> Mapping[int, Headers]:
+        """The headers of a step's records, by their place among them: what is not in the records
+        and no state depends on. It is asked once, for each step that has notes.
+        """
+
     def encode(self, record: Any) -> tuple[bytes, bytes | None]:
         """The key and the value of a record. Raises WireError where no log has room."""
 
     def decode(self, key: bytes, value: bytes | None) -> Any:
         """The record. Raises WireError for an unknown version: half a log is worse than none."""
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
-        """What the log of the broker should say about a turn, a line for each thing."""
+    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
+        """What the log of the broker should say about a turn, a line for each thing. It is called
+        once for each turn that was written, so a machine may count here.
+        """

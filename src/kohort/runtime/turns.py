@@ -4,25 +4,30 @@ A batch has one producer and is small enough for a reader of the log. A larger s
 two records; its answer waits for all of them.
 """
 
+from typing import cast
+
 from kohort.coordinator.effects import Effects, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
-from kohort.runtime.machine import Machine
+from kohort.runtime.machine import Headers, Machine
 from kohort.terms import Millis
 from kohort.wire import batch
 
-Entry = tuple[bytes, bytes | None]
+Entry = tuple[bytes, bytes | None] | tuple[bytes, bytes | None, Headers]
+"""Key and value of a record, and its headers where it has any."""
+_HEADER_SIZE = 10  # what a header takes beside its name and value, at most
 _NOT_A_PRODUCER = Producer(-1, -1)
 
 
 class _Batch:
     """Records of one producer, or the marker that ends its transaction."""
 
-    __slots__ = ("entries", "marker", "producer")
+    __slots__ = ("entries", "has_headers", "marker", "producer")
 
     def __init__(self, producer: Producer | None, marker: Marker | None) -> None:
         self.producer = producer
         self.marker = marker
         self.entries: list[Entry] = []
+        self.has_headers = False
 
     def packed(self, now: Millis) -> tuple[bytes, int]:
         """The batch, and how many offsets it takes."""
@@ -36,15 +41,33 @@ class _Batch:
                 coordinator_epoch=self.marker.coordinator_epoch,
             )
             return marker, 1
+        base_sequence = 0 if self.producer is None else -1
+        if self.has_headers:
+            records = [
+                batch.Record(offset, now, entry[0], entry[1], entry[2] if len(entry) == 3 else [])
+                for offset, entry in enumerate(self.entries)
+            ]
+            data = batch.build_records(
+                records,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                base_sequence=base_sequence,
+                attributes=0 if self.producer is None else batch.TRANSACTIONAL,
+            )
+            return data, len(records)
+        plain = cast("list[tuple[bytes, bytes | None]]", self.entries)
         data = batch.build(
-            self.entries,
+            plain,
             now,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
-            base_sequence=0 if self.producer is None else -1,
+            base_sequence=base_sequence,
             transactional=self.producer is not None,
         )
-        return data, len(self.entries)
+        return data, len(plain)
+
+
+_FULL = _Batch(None, None)  # has room for nothing, and stands before the first batch of a turn
 
 
 class Turn:
@@ -57,7 +80,7 @@ class Turn:
         self._room = limit_bytes - batch.HEADER_SIZE  # for the records of a batch
         self._size = 0  # of the step that was encoded last, at most
         self._batches: list[_Batch] = []
-        self._open = _Batch(None, None)  # the batch that the next step of its producer goes into
+        self._open = _FULL  # the batch that the next step of its producer goes into
         self._left = -1  # room in it
 
     def encoded(self, effects: Effects) -> list[Entry]:
@@ -65,19 +88,31 @@ class Turn:
         written, before any of them is true.
         """
         encode, overhead = self._machine.encode, batch.RECORD_SIZE
-        entries = []
+        entries: list[Entry] = []
         size = 0
         for record in effects.records:
-            entry = key, value = encode(record)
+            plain = key, value = encode(record)
             size += len(key) + overhead
             if value is not None:
                 size += len(value)
-            entries.append(entry)
+            entries.append(plain)
         self._size = size
         if size > self._room:
             for entry in entries:
                 self._check(_size_of(entry))
+        if effects.notes:
+            self._add_headers(effects, entries)
         return entries
+
+    def _add_headers(self, effects: Effects, entries: list[Entry]) -> None:
+        """Give records their headers. One that has no room for them goes without."""
+        for place, headers in self._machine.headers(effects).items():
+            key, value, *_ = entries[place]
+            entry = key, value, headers
+            size = _size_of(entry)
+            if size <= self._room:
+                self._size += size - _size_of(entries[place])
+                entries[place] = entry
 
     def _check(self, size: int) -> None:
         if size > self._room:
@@ -100,9 +135,10 @@ class Turn:
             self.end = end
             if self._size <= self._left and producer is self._open.producer:
                 self._open.entries += entries
+                self._open.has_headers = self._open.has_headers or _any_headers(effects, entries)
                 self._left -= self._size
             else:
-                self._keep(entries, producer)
+                self._keep(entries, producer, has_headers=_any_headers(effects, entries))
         if effects.marker is not None:
             assert producer is not None
             self._machine.replay_marker(producer, commit=effects.marker.commit)
@@ -114,7 +150,7 @@ class Turn:
         """Each batch to append, in order, and how many offsets it takes."""
         return [one.packed(now) for one in self._batches]
 
-    def _keep(self, entries: list[Entry], producer: Producer | None) -> None:
+    def _keep(self, entries: list[Entry], producer: Producer | None, *, has_headers: bool) -> None:
         """Begin a batch, or several, for a step that does not fit into the last one."""
         self._left = -1
         for entry in entries:
@@ -122,11 +158,19 @@ class Turn:
             if size > self._left:
                 self._open = _Batch(producer, None)
                 self._left = self._room
+                self._open.has_headers = has_headers
                 self._batches.append(self._open)
             self._open.entries.append(entry)
             self._left -= size
 
 
 def _size_of(entry: Entry) -> int:
-    key, value = entry
-    return len(key) + batch.RECORD_SIZE + (0 if value is None else len(value))
+    key, value, *rest = entry
+    size = len(key) + batch.RECORD_SIZE + (0 if value is None else len(value))
+    for headers in rest:
+        size += sum(_HEADER_SIZE + len(name) * 4 + len(item or b"") for name, item in headers)
+    return size
+
+
+def _any_headers(effects: Effects, entries: list[Entry]) -> bool:
+    return bool(effects.notes) and any(len(entry) == 3 for entry in entries)

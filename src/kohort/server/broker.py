@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Self
 
 from kohort.config import BrokerConfig
@@ -20,6 +21,7 @@ from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
 from kohort.server.durability import Durable
+from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
@@ -73,7 +75,7 @@ class Broker:
         self.sockets = Sockets(self.config, self.surroundings.observe)
         self._clock = self.surroundings.clock()
         self._threads: list[Executor] = []
-        self._synced: deque[tuple[Durable, Offset | Broken]] = deque()
+        self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
         self._turned_at = Millis(0)
@@ -240,6 +242,11 @@ class Broker:
             await asyncio.get_running_loop().run_in_executor(None, cluster.close)
         self.stopped.set()
 
+    @property
+    def traffic(self) -> Traffic:
+        """What passes through the sockets."""
+        return self.sockets.traffic
+
     def now(self) -> Millis:
         return self._clock()
 
@@ -346,20 +353,23 @@ class Broker:
 
     def _sync_one(self, one: Durable) -> None:
         """Sync one log, on one of the threads that only wait for the disk."""
+        begun = perf_counter_ns()
         try:
             outcome: Offset | Broken = one.log.sync()
         except Broken as error:
             outcome = error
         except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
             outcome = Broken(described(error))
-        self._synced.append((one, outcome))
+        self._synced.append((one, outcome, perf_counter_ns() - begun))
         self._call_from_thread(self._after_sync)
 
     def _after_sync(self) -> None:
         cluster = self.cluster
         if cluster is not None and self._synced:
             while self._synced:
-                cluster.end_sync(*self._synced.popleft())
+                one, outcome, taken_ns = self._synced.popleft()
+                cluster.meters.syncs.add(taken_ns)
+                cluster.end_sync(one, outcome)
             self._turn()
 
     def _begin_work(self, cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ tests with a clock of their own drive this class directly.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import perf_counter_ns
 from typing import Any
 
 from kohort.config import BrokerConfig
@@ -24,6 +25,7 @@ from kohort.server.fetch_sessions import FetchSessions
 from kohort.server.hosted import HOSTED, AnyDriver, Driver, Hosted, NewMachine
 from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import Logs
+from kohort.server.meters import Meters
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
 from kohort.server.placement import Endpoint, Placement
@@ -54,6 +56,7 @@ class Cluster:
         self.logs = logs
         self.new_uuid = new_uuid
         self.observe = observe
+        self.meters = Meters()
         self.placement = Placement(catalog)
         self.unsent = Budget(1 << 62)  # answers that clients have not read yet, in bytes
         self.table = PartitionTable(config, catalog, logs, observe, self)
@@ -67,6 +70,7 @@ class Cluster:
         )
         self.durability = Durability(synced=config.log_sync != "none")
         self._submitted: dict[AnyDriver, None] = {}
+        self._first_ns = 0  # when the first call of the next turn came
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[AnyDriver] = []
@@ -94,8 +98,10 @@ class Cluster:
         """Go on loading shards, a slice at a time; true while there is more."""
         while self._loading:
             driver = self._loading[0]
+            self.meters.loads.begin(driver)
             if driver.load_some(now, LOAD_SLICE_RECORDS):
                 return True
+            self.meters.loads.end(driver, loaded=driver.active)
             self._loading.pop(0)
             self._submitted[driver] = None
         return False
@@ -160,13 +166,15 @@ class Cluster:
 
         driver = PartitionDriver(
             partition.log,
-            lambda: new_machine(self.config, self.new_uuid, self.topics, limit_bytes),
+            lambda: new_machine(
+                self.config, self.new_uuid, self.topics, limit_bytes, self.meters.tally
+            ),
             self.observe,
             name=str(partition),
             limit_bytes=limit_bytes,
         )
         self._drivers[partition.topic.name][partition.index] = driver
-        self._hosted[driver] = Hosted(driver, partition, self._turn_next)
+        self._hosted[driver] = Hosted(driver, partition, self._turn_next, self.meters)
         driver.start_loading()
         if partition.log.end == partition.log.start:
             driver.load_some(now)
@@ -192,6 +200,8 @@ class Cluster:
 
     def submit(self, driver: AnyDriver, call: Call[Any]) -> None:
         """Give a call to a machine; it is answered in this turn or a later one."""
+        if not self._first_ns:
+            self._first_ns = perf_counter_ns()
         driver.submit(call)
         self._submitted[driver] = None
 
@@ -282,10 +292,21 @@ class Cluster:
         due = now if due is None else due
         if self._wake is not None and self._wake <= due:
             self._wake_up(due)
+        if self._submitted:
+            self._turn_all(now, due)
+
+    def _turn_all(self, now: Millis, due: Millis) -> None:
+        """Have every machine for which something has arrived take its turn."""
+        meters = self.meters
+        begun = perf_counter_ns()
+        first = begun
+        if self._first_ns:
+            first, self._first_ns = self._first_ns, 0
         drivers, self._submitted = self._submitted, {}
         for driver in drivers:
             driver.turn(now, due)
             self._after_turn(driver)
+        meters.turns.add(first, begun, perf_counter_ns())
 
     @property
     def has_more(self) -> bool:
@@ -315,6 +336,7 @@ class Cluster:
     def _after_turn(self, driver: AnyDriver) -> None:
         one = self._hosted[driver]
         if driver.waits_for_sync:
+            one.await_sync()
             self.durability.wrote(one)
         else:
             one.durable(driver.log.end)

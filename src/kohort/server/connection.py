@@ -109,7 +109,7 @@ class Connection:
     @property
     def crowded(self) -> bool:
         """Whether so much is waiting that reading should pause."""
-        return self.intake.crowded or len(self.slots) > PENDING_ANSWERS_MAX
+        return len(self.slots) > PENDING_ANSWERS_MAX or self.intake.crowded
 
     @property
     def finished(self) -> bool:

@@ -13,6 +13,7 @@ from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server.connection import Connection
 from kohort.server.heartbeats import Heartbeats
+from kohort.server.meters import UNSUPPORTED, Meters, RequestMeter, metered
 from kohort.server.node import Node
 from kohort.server.routes import ROUTES, Route
 from kohort.terms import Millis
@@ -52,22 +53,27 @@ class _Entry(NamedTuple):
     flexible: bool
     flexible_answer: bool
     route: Route
+    meter: RequestMeter
 
 
-def _entry(key: int, version: int, served: Versions | None, most: int) -> _Entry | None:
+def _entry(
+    key: int, version: int, served: Versions | None, most: int, meters: Meters
+) -> _Entry | None:
     api = APIS.get(key)
     if api is None or served is None or version not in served:
         return None
     flexible = api.flexible(version)
     request: Any = api.request
     response: Any = api.response
+    meter = meters.of(key, version)
     return _Entry(
         request,
         decoder(request, version, most),
-        encoder(response, version),
+        metered(encoder(response, version), response, meter),
         flexible,
         flexible and key != API_VERSIONS,
         ROUTES[api.request],
+        meter,
     )
 
 
@@ -102,13 +108,14 @@ class Door:
         request, refusal = _read(connection, frame, entry, version)
         if len(frame) > self._most_elements and refusal is None:  # an element takes a byte at least
             refusal = _too_many(request, self._most_elements)
+        entry.meter.count += 1
         slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
         if refusal is not None:
             slot.answer(request.refused(refusal))
             return True
         connection.busy = entry.route.waits
         if key == HEARTBEAT:
-            self._heartbeats.remember(connection, frame, version, request)
+            self._heartbeats.remember(connection, frame, version, request, entry.meter)
         call = Call(slot, request, version, connection.client)
         try:
             if self.gate is None:
@@ -123,7 +130,9 @@ class Door:
 
     def _new_entry(self, key: int, version: int) -> _Entry | None:
         served = self.node.served.get(key)
-        entry = _entry(key, version, served, DECODED_AT_MOST * self._most_elements)
+        entry = _entry(
+            key, version, served, DECODED_AT_MOST * self._most_elements, self.node.cluster.meters
+        )
         if entry is not None:
             self._entries[key, version] = entry
         return entry
@@ -139,6 +148,9 @@ class Door:
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(api_key=key, min_version=served.first, max_version=served.last)],
         )
+        meter = self.node.cluster.meters.of(key, UNSUPPORTED)
+        meter.count += 1
+        meter.failed(ErrorCode.UNSUPPORTED_VERSION)
         slot = connection.slot(correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
         slot.answer(response)
 

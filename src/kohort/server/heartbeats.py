@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
 from kohort.errors import ApiError
+from kohort.runtime.driver import Condition
 from kohort.server.access import READ
 from kohort.server.connection import Connection
 from kohort.server.hosted import Driver
+from kohort.server.meters import RequestMeter
 from kohort.server.node import Node
 from kohort.terms import GroupId, Millis
 from kohort.wire.codec import encode
@@ -30,6 +32,7 @@ class _Remembered(NamedTuple):
     quiet: Quiet
     size: int
     body: bytes
+    meter: RequestMeter
 
 
 class Heartbeats:
@@ -51,17 +54,19 @@ class Heartbeats:
     ) -> bool:
         """Answer from memory; False when the frame must take the normal path."""
         known = self._known.get(frame[BODY:])
+        if known is None:
+            return False
+        of_version, host, principal, driver, quiet, size, body, meter = known
         if (
-            known is None
-            or known.version != version
-            or known.host != connection.host
-            or known.principal != connection.client.principal
+            of_version != version
+            or host != connection.host
+            or principal != connection.client.principal
+            or driver.condition is not Condition.ACTIVE
+            or not quiet.renew(driver.machine, now)
         ):
             return False
-        driver = known.driver
-        if not (driver.active and known.quiet.renew(driver.machine, now)):
-            return False
-        connection.put(_HEAD.pack(known.size, correlation_id, 0) + known.body)
+        meter.count += 1
+        connection.put(_HEAD.pack(size, correlation_id, 0) + body)
         return True
 
     def remember(
@@ -70,6 +75,7 @@ class Heartbeats:
         frame: bytes,
         version: int,
         request: ConsumerGroupHeartbeatRequest,
+        meter: RequestMeter,
     ) -> None:
         """Keep the answer for the next heartbeat like this, when it changes nothing."""
         try:
@@ -90,4 +96,5 @@ class Heartbeats:
             quiet,
             len(body) + 5,
             body,
+            meter,
         )

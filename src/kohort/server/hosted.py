@@ -4,23 +4,26 @@ HOSTED is the list. The cluster gives each partition of these topics a driver wh
 """
 
 from collections.abc import Callable, Mapping
+from time import perf_counter_ns
 from typing import Any
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.shard import Shard
+from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.meters import Meters
 from kohort.server.partitions import Partition
 from kohort.terms import Offset
 
 Driver = PartitionDriver[Shard]
 AnyDriver = PartitionDriver[Any]
 
-NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int]], Any]
+NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int], Tally], Any]
 """Makes a `runtime.machine.Machine` that knows nothing yet. It is given the settings, a source of
-ids, the topics of now, and what says how large a record may be at the time.
+ids, the topics of now, what says how large a record may be at the time, and where it counts.
 """
 
 
@@ -29,8 +32,9 @@ def _new_shard(
     new_uuid: Callable[[], bytes],
     topics: Topics,
     limit_bytes: Callable[[], int],
+    tally: Tally,
 ) -> Shard:
-    return Shard(config, new_uuid, topics, record_limit=limit_bytes)
+    return Shard(config, new_uuid, topics, record_limit=limit_bytes, tally=tally)
 
 
 HOSTED: Mapping[str, NewMachine] = {
@@ -44,14 +48,28 @@ class Hosted:
     """
 
     def __init__(
-        self, driver: AnyDriver, partition: Partition, submit: Callable[[AnyDriver], None]
+        self,
+        driver: AnyDriver,
+        partition: Partition,
+        submit: Callable[[AnyDriver], None],
+        meters: Meters,
     ) -> None:
         self.driver = driver
         self.partition = partition
         self.log = driver.log
         self._submit = submit
+        self._meters = meters
+        self._parked_ns = 0  # since when answers wait for the log
+
+    def await_sync(self) -> None:
+        """Its answers wait until the log is durable."""
+        if not self._parked_ns:
+            self._parked_ns = perf_counter_ns()
 
     def durable(self, end: Offset) -> None:
+        if self._parked_ns:
+            self._meters.parked.add(perf_counter_ns() - self._parked_ns)
+            self._parked_ns = 0
         self.partition.durable(end)
         for reply in self.driver.synced(end):
             reply.token.answer(reply.response)

@@ -13,6 +13,7 @@ from kohort.server.budget import Memory
 from kohort.server.cluster import Cluster
 from kohort.server.connection import Connection
 from kohort.server.door import Door
+from kohort.server.meters import Traffic
 from kohort.terms import Millis
 
 SLOW_FRAME_SECONDS = 30
@@ -43,6 +44,7 @@ class Sockets:
         self.memory = Memory(
             _limit(config.queued_max_request_bytes), _limit(config.queued_max_response_bytes)
         )
+        self.traffic = Traffic()
         self.starved: dict[ClientProtocol, None] = {}  # those that wait for room for a large frame
 
     def admit(self, protocol: "ClientProtocol", host: str) -> bool:
@@ -52,13 +54,16 @@ class Sockets:
             self.observe.warning(
                 f"a connection is refused: max.connections={config.max_connections}"
             )
+            self.traffic.refused += 1
             return False
         if self._hosts[host] >= config.max_connections_per_ip:
             self.observe.warning(
                 f"a connection from {host} is refused:"
                 f" max.connections.per.ip={config.max_connections_per_ip}"
             )
+            self.traffic.refused += 1
             return False
+        self.traffic.opened += 1
         self._protocols[protocol] = host
         self._hosts[host] += 1
         return True
@@ -74,6 +79,7 @@ class Sockets:
         self.starved.pop(protocol, None)
         host = self._protocols.pop(protocol, None)
         if host is not None:
+            self.traffic.closed += 1
             self._hosts[host] -= 1
             if not self._hosts[host]:
                 del self._hosts[host]
@@ -108,6 +114,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def __init__(self, host: Host, node: int) -> None:
         self._host = host
+        self._traffic = host.sockets.traffic
         self.node = node
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
@@ -140,9 +147,10 @@ class ClientProtocol(asyncio.Protocol):
         if connection is None:
             return
         self._heard = self._loop.time()
+        self._traffic.received_bytes += len(data)
         connection.receive(data, self._host.now())
         self._host.schedule_turn()
-        if connection.finished:
+        if connection.error is not None and connection.finished:
             self.end()
         if connection.crowded and self._transport is not None:
             self._transport.pause_reading()
@@ -157,13 +165,15 @@ class ClientProtocol(asyncio.Protocol):
         parts = connection.output()
         if parts and self._transport is not None:
             if len(parts) == 1:
+                self._traffic.sent_bytes += len(parts[0])
                 self._transport.write(parts[0])
             else:
+                self._traffic.sent_bytes += sum(map(len, parts))
                 self._transport.writelines(parts)
             self._count_unsent(self._transport.get_write_buffer_size())
         if connection.intake.frames:
             self.go_on(now)
-        if connection.finished:
+        if connection.error is not None and connection.finished:
             self.end()
 
     def go_on(self, now: Millis) -> None:

@@ -155,6 +155,7 @@ def test_metadata_that_is_too_long_is_found_before_an_older_epoch():
 def test_a_share_group_has_no_committed_offsets():
     desk = Desk()
     desk.shard.groups.add(OtherGroup(G, GroupType.SHARE))
+    desk.shard.story.begin(desk.shard.groups)
     assert commit(desk, {FIRST: 5}) == {FIRST: ErrorCode.GROUP_ID_NOT_FOUND}
     assert delete(desk, FIRST) == ErrorCode.GROUP_ID_NOT_FOUND
     assert fetched(desk, wanted=[FIRST]) == {FIRST: NOTHING}

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.effects import Call, Effects, Reply
+from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
+from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -30,5 +31,9 @@ def start(state: State, now: Millis) -> Iterator[Effects]:
     for group in state.groups.all_classic():
         for member in group.members.values():
             rebalance.renew(state, group, member, now)
-        if len(group.members) > state.classic_settings.max_size:
-            yield rebalance.prepare(state, group, now)
+        limit = state.classic_settings.max_size
+        if len(group.members) > limit:
+            effects = rebalance.prepare(state, group, now)
+            text = f"it has {len(group.members)} members, expected at most {limit}"
+            effects.notes.append(Note(group.id, text, Cause.SIZE))
+            yield effects

@@ -5,7 +5,8 @@ from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.effects import Effects, Note
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import MemberId, Millis
+from kohort.records.causes import Cause
+from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.leave_group import MemberIdentity
 
 
@@ -38,10 +39,11 @@ def _take_out(
         except ApiError as error:
             return error.code
     effects.replies += rebalance.drop(state, group, member_id)
-    effects.notes.append(Note(group.id, leaves(member_id, identity.reason)))
+    effects.notes.append(left(group.id, member_id, identity.reason))
     return ErrorCode.NONE
 
 
-def leaves(member_id: MemberId, reason: str | None) -> str:
+def left(group_id: GroupId, member_id: MemberId, reason: str | None) -> Note:
     """What to tell of a member that leaves, with the reason that it gave (KIP-800)."""
-    return f"member {member_id} leaves" + (f": {reason}" if reason else "")
+    text = f"member {member_id} leaves" + (f": {reason}" if reason else "")
+    return Note(group_id, text, Cause.LEAVE, member_id, reason)

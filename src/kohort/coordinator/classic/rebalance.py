@@ -11,6 +11,7 @@ from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.causes import Cause
 from kohort.terms import GroupId, GroupState, MemberId, Millis
 from kohort.wire.messages.join_group import (
     JoinGroupRequest,
@@ -85,7 +86,7 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
     effects = Effects()
     for member in late:
         drop(state, group, member.id)
-        effects.notes.append(Note(group.id, f"member {member.id} has not joined again in time"))
+        effects.notes.append(_late(group, member.id, "joined again"))
     if not group.members:
         effects.records.append(group.emptied(now))
         return effects
@@ -93,6 +94,8 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
         _await_joins(state, group, now)
         return effects
     group.become_completing(now)
+    text = f"generation {group.generation} begins"
+    effects.notes.append(Note(group.id, text))
     for member in group.members.values():
         if member.join is not None:
             reply = Reply(member.join.token, joined(group, member))
@@ -202,7 +205,7 @@ def syncs_overdue(state: State, now: Millis, group_id: GroupId, generation: int)
     effects = Effects()
     for member_id in list(group.pending_sync):
         effects.replies += drop(state, group, member_id)
-        effects.notes.append(Note(group.id, f"member {member_id} has not synced in time"))
+        effects.notes.append(_late(group, member_id, "synced"))
     effects.extend(prepare(state, group, now))
     return effects
 
@@ -221,9 +224,16 @@ def session_over(state: State, now: Millis, group_id: GroupId, member_id: Member
     if not member.is_new and (member.join is not None or member.sync is not None):
         return Effects()
     text = f"the session of member {member_id} is over after {member.session_timeout_ms} ms"
-    effects = Effects([], drop(state, group, member_id), [Note(group_id, text)])
+    effects = Effects(
+        [], drop(state, group, member_id), [Note(group_id, text, Cause.SESSION, member_id)]
+    )
     effects.extend(advance_without(state, group, now))
     return effects
+
+
+def _late(group: ClassicGroup, member_id: MemberId, what: str) -> Note:
+    text = f"member {member_id} has not {what} in time"
+    return Note(group.id, text, Cause.REBALANCE, member_id)
 
 
 def _await_joins(state: State, group: ClassicGroup, now: Millis) -> None:

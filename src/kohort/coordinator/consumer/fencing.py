@@ -18,6 +18,7 @@ from kohort.coordinator.consumer.records import (
 from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -49,7 +50,7 @@ def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis)
     return Effects(
         remove(state, group, [member]),
         [Reply(call.token, response)],
-        [Note(group_id, f"member {member_id} leaves")],
+        [Note(group_id, f"member {member_id} leaves", Cause.LEAVE, member_id)],
     )
 
 
@@ -86,7 +87,9 @@ def session_over(state: State, _now: Millis, group_id: GroupId, member_id: Membe
         return Effects()
     timeout_ms = timers.session_timeout_ms(group, member)
     text = f"the session of member {member_id} is over after {timeout_ms} ms"
-    return Effects(remove(state, group, [member]), notes=[Note(group_id, text)])
+    return Effects(
+        remove(state, group, [member]), notes=[Note(group_id, text, Cause.SESSION, member_id)]
+    )
 
 
 def revocation_overdue(
@@ -106,7 +109,9 @@ def revocation_overdue(
         f"member {member_id} has kept what it has to give up for longer than its rebalance "
         f"timeout of {member.rebalance_timeout_ms} ms"
     )
-    return Effects(remove(state, group, [member]), notes=[Note(group_id, text)])
+    return Effects(
+        remove(state, group, [member]), notes=[Note(group_id, text, Cause.REBALANCE, member_id)]
+    )
 
 
 def start(state: State, now: Millis) -> None:

@@ -25,6 +25,7 @@ from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.effects import Call, Client, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId, uuid_text
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -90,7 +91,11 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     timers.renew(state, group, moved, now)
     if moved is not member:
         timers.watch_revocation(state, group, moved, now)
-    notes = [Note(group.id, f"member {moved.id} joins")] if known is None else []
+    notes = []
+    if known is None:
+        notes.append(Note(group.id, f"member {moved.id} joins", Cause.JOIN, moved.id))
+    elif epoch > group.group_epoch:
+        notes.append(_why(group, before, member))
     return Effects(records, [Reply(call.token, _answer(group, request, before, moved))], notes)
 
 
@@ -257,6 +262,18 @@ def _epoch(
     if not changed and metadata_hash == group.metadata_hash:
         return group.group_epoch, metadata_hash
     return group.group_epoch + 1, metadata_hash
+
+
+def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
+    """Why the heartbeat of a member that was there raises the epoch."""
+    if _reads_other_topics(group, before, member):
+        text, cause = f"member {member.id} reads other topics", Cause.SUBSCRIPTION
+    elif before.server_assignor != member.server_assignor:
+        text = f"member {member.id} asks for assignor {member.server_assignor}"
+        cause = Cause.ASSIGNOR
+    else:
+        return Note(group.id, "its topics have changed", Cause.TOPICS)
+    return Note(group.id, text, cause, member.id)
 
 
 def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) -> bool:

@@ -6,6 +6,7 @@ from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.effects import Effects, Note
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
+from kohort.records.causes import Cause
 from kohort.terms import MemberId
 from kohort.wire.messages.leave_group import MemberIdentity
 
@@ -23,7 +24,8 @@ def remove(
         if member is not None:
             gone[member.id] = member
             reason = f": {one.reason}" if one.reason else ""
-            effects.notes.append(Note(group.id, f"member {member.id} is taken out{reason}"))
+            text = f"member {member.id} is taken out{reason}"
+            effects.notes.append(Note(group.id, text, Cause.KICKED, member.id, one.reason))
     if gone:
         effects.records += fencing.remove(state, group, gone.values())
     return effects, codes

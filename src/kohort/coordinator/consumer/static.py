@@ -20,6 +20,7 @@ from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.effects import Effects, Note
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.causes import Cause
 from kohort.terms import MemberId, Millis
 
 
@@ -82,7 +83,7 @@ def replaced(
     ]
     timers.renew(state, group, successor, now)
     text = f"member {member_id} takes the place of {former.id}, instance {former.instance_id}"
-    return Effects(records, notes=[Note(group.id, text)], again=True)
+    return Effects(records, notes=[Note(group.id, text, Cause.REPLACED, former.id)], again=True)
 
 
 def away(member: Member) -> Member:

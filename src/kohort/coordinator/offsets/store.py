@@ -5,7 +5,7 @@ Only the log changes them, in its order.
 
 from collections.abc import Iterator, Mapping
 
-from kohort.coordinator.offsets.table import TopicOffsets
+from kohort.coordinator.offsets.table import OffsetCount, TopicOffsets
 from kohort.records.schemas import OffsetCommitValue
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
 
@@ -32,6 +32,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self.committed: dict[GroupId, dict[str, TopicOffsets]] = {}
+        self.count = OffsetCount()  # of committed ones
         self._pending: dict[int, dict[GroupId, dict[NamedPartition, _Pending]]] = {}
         self._open: dict[GroupId, dict[NamedPartition, dict[int, _Pending]]] = {}
 
@@ -120,7 +121,7 @@ class Offsets:
         topic, index = partition
         table = tables.get(topic)
         if table is None:
-            table = tables[topic] = TopicOffsets(TopicId(value.topic_id))
+            table = tables[topic] = TopicOffsets(TopicId(value.topic_id), self.count)
         elif value.topic_id != NO_TOPIC_ID:
             table.topic_id = TopicId(value.topic_id)
         table.put(index, value)

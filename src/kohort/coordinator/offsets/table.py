@@ -15,10 +15,20 @@ ABSENT = -(1 << 63)  # in `timestamps`: nothing is committed. Offsets themselves
 _MOST_PARTITIONS = 1 << 24  # an index beyond is no partition of any cluster, and would cost memory
 
 
+class OffsetCount:
+    """How many offsets all tables of a shard hold together."""
+
+    __slots__ = ("number",)
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
 class TopicOffsets:
     """Offsets by partition. `fetch` reads the arrays itself; all others use the functions."""
 
     __slots__ = (
+        "among",
         "count",
         "expires",
         "leader_epochs",
@@ -28,8 +38,10 @@ class TopicOffsets:
         "topic_id",
     )
 
-    def __init__(self, topic_id: TopicId) -> None:
+    def __init__(self, topic_id: TopicId, among: OffsetCount | None = None) -> None:
+        """`among` counts the offsets of this table together with those of others."""
         self.topic_id = topic_id
+        self.among = among or OffsetCount()
         self.count = 0
         self.offsets = array("q")
         self.leader_epochs = array("i")
@@ -59,6 +71,7 @@ class TopicOffsets:
             self._grow(partition)
         if timestamps[partition] == ABSENT:
             self.count += 1
+            self.among.number += 1
         self.offsets[partition] = value.offset
         self.leader_epochs[partition] = value.leader_epoch
         timestamps[partition] = value.commit_timestamp
@@ -75,6 +88,7 @@ class TopicOffsets:
         """Forget an offset, if there is one."""
         if partition in self:
             self.count -= 1
+            self.among.number -= 1
             self.timestamps[partition] = ABSENT
             self.metadata.pop(partition, None)
             self.expires.pop(partition, None)

@@ -5,9 +5,11 @@ log of now, which the cleaner may have rewritten, and with one that has read of 
 value only.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from kohort.coordinator.census import Standing
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.offsets.table import TopicOffsets
@@ -50,14 +52,38 @@ class Replayed(Checker):
                     continue  # it is the disk that refuses
                 self.alarm(f"shard {index} serves, and its log cannot be read: {error}")
                 continue
+            self.count(f"shard {index}", driver.machine)
             self.compare(f"shard {index}", driver.machine, fresh)
             self.compare(f"shard {index} compacted", driver.machine, compacted)
+
+    def count(self, what: str, live: Shard) -> None:
+        """Alarm where a shard has not counted what it holds."""
+        counted, held = counts(live), walked(live)
+        if counted != held:
+            self.alarm(f"{what} has counted {counted}, a walk finds {held}")
 
     def compare(self, what: str, live: Shard, replayed: Shard) -> None:
         """Alarm where two shards know different things: the first of them."""
         for text in differences(live, replayed):
             self.alarm(f"{what}: {text}")
             return
+
+
+Counts = tuple[dict[Standing, int], int]
+"""Groups by type and state, and committed offsets."""
+
+
+def counts(shard: Shard) -> Counts:
+    """What a shard says that it holds."""
+    groups = {one: count for one, count in shard.story.census.counts.items() if count}
+    return groups, shard.offsets.count.number
+
+
+def walked(shard: Shard) -> Counts:
+    """What it holds."""
+    groups = Counter((group.type, group.state) for group in shard.groups)
+    tables = (table for group in shard.offsets.committed.values() for table in group.values())
+    return dict(groups), sum(table.count for table in tables)
 
 
 def differences(live: Shard, replayed: Shard) -> Iterator[str]:

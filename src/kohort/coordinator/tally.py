@@ -1,0 +1,20 @@
+"""What has happened to groups, in numbers that only grow. Metrics are read from them."""
+
+
+class Tally:
+    """The counts of a whole broker. A shard adds to them as things happen, and they outlast it."""
+
+    __slots__ = (
+        "completed_rebalances",
+        "group_epochs",
+        "offset_commits",
+        "offset_deletions",
+        "offset_expirations",
+    )
+
+    def __init__(self) -> None:
+        self.offset_commits = 0
+        self.offset_expirations = 0
+        self.offset_deletions = 0
+        self.completed_rebalances = 0  # of classic groups: the leader has handed out assignments
+        self.group_epochs = 0  # of consumer groups: each asks for a new target
