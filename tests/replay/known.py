@@ -5,7 +5,6 @@ is no longer needed is found.
 """
 
 _STATIC = "static membership (KIP-345)"
-_REGEX = "regular expressions of KIP-848"
 _TRANSACTIONS = "transactions"
 _MIGRATION = "online migration of groups with members"
 _GROUP_CONFIGS = "configs of groups"
@@ -23,7 +22,6 @@ DIFFERENCES: dict[str, str] = {
     "consumer_versions/*-static-join": _STATIC,
     "consumer_versions/classic-leave-v*": _STATIC,
     "offsets/commit-*-instance-without-group": _STATIC,
-    "consumer_errors/v1-*regex*": _REGEX,
     "migration/*": _MIGRATION,
     "group_configs/*": _GROUP_CONFIGS,
     "transactions/*": _TRANSACTIONS,
@@ -45,7 +43,7 @@ COUNTS = {
     "classic_other_types": 6,
     "classic_static": 64,
     "classic_too_many_waiting": 1,
-    "consumer_errors": 15,
+    "consumer_errors": 2,
     "consumer_reconcile": 13,
     "consumer_static": 22,
     "consumer_versions": 24,

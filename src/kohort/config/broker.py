@@ -261,7 +261,10 @@ class BrokerConfig:
         "Checked, and without effect yet: " + ", ".join(MIGRATION_POLICIES) + ".",
     )
     group_consumer_regex_refresh_interval_ms: int = integer(
-        600_000, "Checked, and without effect yet.", least=10_000
+        600_000,
+        "How long after the last time all topics are matched with a regular expression again. New "
+        "topics are matched at once.",
+        least=10_000,
     )
     group_consumer_assignment_interval_ms: int = integer(
         0, "The shortest time between two assignments of a group (upstream 1000).", least=0

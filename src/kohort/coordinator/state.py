@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.deadlines import Deadlines
+from kohort.coordinator.effects import Client
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import ClassicSettings, ConsumerSettings
@@ -33,8 +34,12 @@ class State:
         assignors: Mapping[str, Assign] = ASSIGNORS,
         *,
         record_limit: Callable[[], int] = lambda: 1 << 20,
+        sees: Callable[[Client, str], bool] = lambda _client, _topic: True,
     ) -> None:
-        """`record_limit` returns how many bytes a record may have at the moment."""
+        """`record_limit` returns how many bytes a record may have at the moment; `sees` says
+        whether a client may know of a topic.
+        """
+        self.sees = sees
         self.record_limit = record_limit
         self.new_uuid = new_uuid
         self.topics = topics

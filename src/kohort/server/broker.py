@@ -9,8 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Self
 
 from kohort.config import BrokerConfig
@@ -20,6 +22,7 @@ from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
 from kohort.server.durability import Durable
+from kohort.server.errands import LIMIT_SECONDS, Outing
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
@@ -99,6 +102,7 @@ class Broker:
         self.stopped.clear()
         self._sync_threads = self._thread_pool(SYNC_THREADS, "kohort-sync")
         self._work_thread = self._thread_pool(1, "kohort-disk")
+        self._errand_thread = self._thread_pool(1, "kohort-errands")
         host, port = self.listen
         if not port and self.addresses:
             port = self.addresses[0][1]  # where clients of the last life look for it
@@ -283,6 +287,7 @@ class Broker:
             self.sockets.feed_starved()
         self._sync(cluster)
         self._begin_work(cluster)
+        self._begin_errands(cluster)
         self._arm(cluster, now)
         if cluster.loading and not self._load_scheduled:
             self._load_scheduled = True
@@ -381,6 +386,28 @@ class Broker:
     def _after_work(self, cluster: Cluster, work: Work) -> None:
         if cluster is self.cluster:
             cluster.end_work(work, self._clock())
+            self._turn()
+
+    def _begin_errands(self, cluster: Cluster) -> None:
+        while (outing := cluster.begin_errand()) is not None:
+            self._errand_thread.submit(self._run_errand, cluster, outing, 0.0)
+
+    def _run_errand(self, cluster: Cluster, outing: Outing, spent_seconds: float) -> None:
+        """Do a part of an errand; the rest waits behind the others."""
+        began = perf_counter()
+        more = outing.step()
+        spent_seconds += perf_counter() - began
+        if more and spent_seconds <= LIMIT_SECONDS:
+            with suppress(RuntimeError):  # the broker stops, and nobody waits any more
+                self._errand_thread.submit(self._run_errand, cluster, outing, spent_seconds)
+            return
+        if more:
+            outing.give_up(spent_seconds)
+        self._call_from_thread(self._after_errand, cluster, outing)
+
+    def _after_errand(self, cluster: Cluster, outing: Outing) -> None:
+        if cluster is self.cluster:
+            cluster.end_errand(outing)
             self._turn()
 
     def _call_from_thread(self, function: Callable[..., None], *arguments: object) -> None:

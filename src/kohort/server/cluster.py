@@ -2,10 +2,12 @@
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake_at` says when to
 come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
-`begin_work` and `end_work` do this for longer work on the disk. `broker.py` is the asyncio side;
+`begin_work` and `end_work` do this for longer work on the disk, `begin_errand` and `end_errand` for
+what machines want to know. `broker.py` is the asyncio side;
 tests with a clock of their own drive this class directly.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ from kohort.server.budget import Budget
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
 from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
 from kohort.server.durability import Durability, Durable
+from kohort.server.errands import Outing
 from kohort.server.fetch_sessions import FetchSessions
 from kohort.server.hosted import HOSTED, AnyDriver, Driver, Hosted, NewMachine
 from kohort.server.housekeeping import Housekeeping, KeptLog
@@ -70,6 +73,8 @@ class Cluster:
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[AnyDriver] = []
+        self._errands: deque[Outing] = deque()
+        self._errands_out = 0
         self._note_synced_at = Millis(0)
         self._told: set[str] = set()  # of damage that somebody has come across
 
@@ -124,7 +129,8 @@ class Cluster:
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""
-        return bool(self._loading or self._submitted or self.durability.busy or self.table.busy)
+        under_way = self._loading or self._submitted or self._errands or self._errands_out
+        return bool(under_way or self.durability.busy or self.table.busy)
 
     @property
     def topics(self) -> Topics:
@@ -160,7 +166,7 @@ class Cluster:
 
         driver = PartitionDriver(
             partition.log,
-            lambda: new_machine(self.config, self.new_uuid, self.topics, limit_bytes),
+            lambda: new_machine(self.config, self.new_uuid, self.topics, limit_bytes, self.may),
             self.observe,
             name=str(partition),
             limit_bytes=limit_bytes,
@@ -322,6 +328,8 @@ class Cluster:
             self._readable(one.partition)
         if driver.condition is Condition.LOADING and driver not in self._loading:
             self._loading.append(driver)
+        while driver.errands:
+            self._errands.append(Outing(driver, driver.errands.popleft()))
         self._wake_by(driver.wake_at())
 
     def _wake_by(self, at: Millis | None) -> None:
@@ -356,3 +364,19 @@ class Cluster:
         """Adopt the result, and answer the requests that wait for it."""
         self._now = now
         self.table.end(work, now)
+
+    def begin_errand(self) -> Outing | None:
+        """What a machine wants done beside the loop, for a thread to `step` until there is no more
+        of it; None when there is nothing. Give it back to `end_errand`.
+        """
+        if not self._errands:
+            return None
+        self._errands_out += 1
+        return self._errands.popleft()
+
+    def end_errand(self, outing: Outing) -> None:
+        """Its machine takes the outcome in the next turn."""
+        self._errands_out -= 1
+        outing.driver.errand_done(outing.errand, outing.outcome)
+        if outing.driver in self._hosted:
+            self._submitted[outing.driver] = None

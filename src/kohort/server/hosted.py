@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kohort.config import BrokerConfig
+from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
 from kohort.runtime.driver import PartitionDriver
+from kohort.server.access import DESCRIBE, TOPIC, May
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.partitions import Partition
 from kohort.terms import Offset
@@ -18,9 +20,9 @@ from kohort.terms import Offset
 Driver = PartitionDriver[Shard]
 AnyDriver = PartitionDriver[Any]
 
-NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int]], Any]
+NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int], May], Any]
 """Makes a `runtime.machine.Machine` that knows nothing yet. It is given the settings, a source of
-ids, the topics of now, and what says how large a record may be at the time.
+ids, the topics of now, what says how large a record may be at the time, and who may do what.
 """
 
 
@@ -29,8 +31,12 @@ def _new_shard(
     new_uuid: Callable[[], bytes],
     topics: Topics,
     limit_bytes: Callable[[], int],
+    may: May,
 ) -> Shard:
-    return Shard(config, new_uuid, topics, record_limit=limit_bytes)
+    def sees(client: Client, topic: str) -> bool:
+        return may(client, DESCRIBE, TOPIC, topic)
+
+    return Shard(config, new_uuid, topics, record_limit=limit_bytes, sees=sees)
 
 
 HOSTED: Mapping[str, NewMachine] = {

@@ -44,13 +44,3 @@ def test_commits_of_static_members_are_refused(desk):
     answer = desk.ask(asked, 9)
 
     assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
-
-
-def test_a_regular_expression_is_refused(desk):
-    asked = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="a.*"
-    )
-    answer = desk.ask(asked, 1)
-
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    assert "'a.*': server-side regular expressions are not supported yet" in answer.error_message

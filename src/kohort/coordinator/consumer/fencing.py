@@ -5,7 +5,7 @@ Whatever ends it, the group goes on without the member at a new epoch.
 
 from collections.abc import Iterable
 
-from kohort.coordinator.consumer import metadata, timers
+from kohort.coordinator.consumer import expressions, metadata, timers
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import (
@@ -108,6 +108,7 @@ def start(state: State, now: Millis) -> None:
     """
     for group in state.groups.all_consumer():
         group.metadata_stale = True
+        expressions.start(group)
         for member in group.members.values():
             timers.renew(state, group, member, now)
             timers.watch_revocation(state, group, member, now)

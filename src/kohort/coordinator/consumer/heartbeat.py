@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kohort.assignors.subscriptions import java_sorted
-from kohort.coordinator.consumer import fencing, metadata, planning, reconcile, timers
+from kohort.coordinator.consumer import (
+    expressions,
+    fencing,
+    metadata,
+    planning,
+    reconcile,
+    timers,
+)
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
 from kohort.coordinator.consumer.member import JOINING, Member
 from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
@@ -58,6 +65,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     before = _member_of(state, group, request, owned)
     known = group.members.get(before.id)
     member = _described(before, request, call.client)
+    expressions.check(group, before, member)
 
     if known is None or member != before:
         records.append(member_record(group.id, member))
@@ -87,7 +95,9 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     if moved is not member:
         timers.watch_revocation(state, group, moved, now)
     notes = [Note(group.id, f"member {moved.id} joins")] if known is None else []
-    return Effects(records, [Reply(call.token, _answer(group, request, before, moved))], notes)
+    errands = expressions.asked(state, group, before, member, call.client)
+    replies = [Reply(call.token, _answer(group, request, before, moved))]
+    return Effects(records, replies, notes, errands=errands)
 
 
 def _group_of(

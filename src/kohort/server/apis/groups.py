@@ -55,8 +55,6 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
         check(node.cluster.may, call.client, DESCRIBE, TOPIC, name)
     if request.instance_id is not None:
         raise unsupported.static_membership(request.instance_id)
-    if request.subscribed_topic_regex:
-        raise unsupported.regular_expression(request.subscribed_topic_regex)
     node.cluster.submit(driver, call)
 
 

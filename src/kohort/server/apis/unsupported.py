@@ -28,15 +28,6 @@ def static_membership(instance_id: str) -> NotBuiltError:
     )
 
 
-def regular_expression(pattern: str) -> NotBuiltError:
-    """A regular expression in a subscription, for the broker to resolve (KIP-848)."""
-    return NotBuiltError(
-        ErrorCode.INVALID_REQUEST,
-        f"SubscribedTopicRegex {pattern!r}: server-side regular expressions are not supported yet; "
-        "subscribe by name",
-    )
-
-
 def transactions(transactional_id: str) -> NotBuiltError:
     """KIP-98, except idempotent producers."""
     return NotBuiltError(

@@ -1,0 +1,54 @@
+"""Work beside the loop: a part at a time, and its outcome whatever happens."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.coordinator.consumers import request
+from tests.coordinator.desk import Desk
+
+from kohort.coordinator.effects import Errand
+from kohort.server.errands import Outing
+
+
+@pytest.fixture
+def driver():
+    return Desk().driver
+
+
+def test_parts_are_done_one_by_one(driver) -> None:
+    def work() -> Iterator[None]:
+        yield
+        yield
+        return 7
+
+    outing = Outing(driver, Errand(("k",), work, None))
+    assert [outing.step() for _ in range(3)] == [True, True, False]
+    assert outing.outcome == 7
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_failure_is_the_outcome(driver, begins) -> None:
+    def work() -> Iterator[None]:
+        if begins:
+            yield
+        raise ValueError("no")
+
+    outing = Outing(driver, Errand(("k",), work, None))
+    while outing.step():
+        pass
+    assert isinstance(outing.outcome, ValueError)
+
+
+def test_work_that_cannot_begin_is_a_failure(driver) -> None:
+    def work() -> Iterator[None]:
+        raise ValueError("no")
+
+    outing = Outing(driver, Errand(("k",), work, None))
+    assert not outing.step()
+    assert isinstance(outing.outcome, ValueError)
+
+
+def test_what_takes_too_long_is_given_up(driver) -> None:
+    outing = Outing(driver, Errand(("k",), request, None))
+    outing.give_up(7.25)
+    assert str(outing.outcome) == "it has taken 7.2 s of work, expected 5 s at most"
