@@ -20,7 +20,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from traceback import format_exception
 
-from kohort.sim.plants import PLANTS
+from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
 
@@ -155,21 +155,29 @@ class Campaign:
         if self.done:
             _say(f"{len(self.done)} seeds were played before")
         left = (seed for seed in self.seeds if seed not in self.done)
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            found = self._played(left)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        _say(self._progress())
+        return found
+
+    def _played(self, left: Iterator[int]) -> Outcome | None:
+        """Play on every process, and end them all, however it ends."""
         with ProcessPoolExecutor(
             self.processes,
             initializer=_begin_process,
             max_tasks_per_child=SEEDS_PER_PROCESS,
         ) as pool:
             try:
-                found = self._first_find(pool, left)
+                return self._first_find(pool, left)
             except KeyboardInterrupt:
                 for child in active_children():  # a pool that replaces its processes may not end
                     child.kill()
                 raise
             finally:
                 pool.shutdown(cancel_futures=True)
-        _say(self._progress())
-        return found
 
     def _first_find(self, pool: ProcessPoolExecutor, left: Iterator[int]) -> Outcome | None:
         found = None
