@@ -81,7 +81,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         target_epoch, target = planned.epoch, planned.of_member
         records += planned.records
 
-    subscribed = planning.topic_ids(group.names_of(member), state.topics)
+    subscribed = frozenset(planning.topic_ids(group.names_of(member), state.topics))
     goal = reconcile.Goal(target_epoch, target.partitions, subscribed)
     resubscribed = _subscription(before) != _subscription(member)
     moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)
