@@ -50,5 +50,16 @@ def test_work_that_cannot_begin_is_a_failure(driver) -> None:
 
 def test_what_takes_too_long_is_given_up(driver) -> None:
     outing = Outing(driver, Errand(("k",), request, None))
-    outing.give_up(7.25)
-    assert str(outing.outcome) == "it has taken 7.2 s of work, expected 5 s at most"
+    outing.give_up(5.0)
+    assert str(outing.outcome) == "it has taken longer than 5 s"
+    assert outing.failure is None
+
+
+def test_a_failure_that_nobody_has_expected_is_told_with_its_place(driver) -> None:
+    def work() -> Iterator[None]:
+        raise ZeroDivisionError("no")
+
+    outing = Outing(driver, Errand(("plan", "g"), work, None))
+    assert outing.failure is None
+    outing.step()
+    assert outing.failure.startswith("plan g has failed:\nTraceback")

@@ -70,17 +70,24 @@ class Errand:
 
     `work` makes an iterator that does a part of the work at each step and returns the result. It
     knows values alone, so any thread may run it. One errand with the same `key` is out at a time;
-    others are dropped. `about` is for whoever takes the outcome.
+    others are dropped. `about` is for whoever takes the outcome. One that is `foreign` runs code of
+    others, which may never end.
     """
 
-    __slots__ = ("about", "key", "work")
+    __slots__ = ("about", "foreign", "key", "work")
 
     def __init__(
-        self, key: tuple[Any, ...], work: Callable[[], Generator[None, None, Any]], about: Any
+        self,
+        key: tuple[Any, ...],
+        work: Callable[[], Generator[None, None, Any]],
+        about: Any,
+        *,
+        foreign: bool = False,
     ) -> None:
         self.key = key
         self.work = work
         self.about = about
+        self.foreign = foreign
 
 
 class Effects:

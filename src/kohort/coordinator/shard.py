@@ -14,7 +14,7 @@ from kohort.coordinator import classic_protocol, queries
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
-from kohort.coordinator.consumer import expressions, fencing, metadata
+from kohort.coordinator.consumer import expressions, fencing, metadata, planning
 from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
@@ -199,4 +199,5 @@ DEADLINES: dict[str, Callable[..., Effects]] = {
 
 ERRANDS: dict[str, Callable[..., Effects]] = {
     expressions.REFRESH: expressions.finished,
+    planning.PLAN: planning.finished,
 }

@@ -18,11 +18,13 @@ from typing import Self
 from kohort.config import BrokerConfig
 from kohort.config.listeners import advertised_address, listener_text
 from kohort.errors import Broken, KohortError
+from kohort.server import foreign
 from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
 from kohort.server.durability import Durable
 from kohort.server.errands import LIMIT_SECONDS, Outing
+from kohort.server.foreign import Foreign
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
@@ -76,6 +78,7 @@ class Broker:
         self.sockets = Sockets(self.config, self.surroundings.observe)
         self._clock = self.surroundings.clock()
         self._threads: list[Executor] = []
+        self._foreign: dict[Foreign, asyncio.TimerHandle] = {}
         self._synced: deque[tuple[Durable, Offset | Broken]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
@@ -230,6 +233,10 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
+        for one, timer in self._foreign.items():
+            timer.cancel()
+            one.end()
+        self._foreign.clear()
         for server in self._servers:
             server.close()
         self.sockets.drop_all()
@@ -393,7 +400,34 @@ class Broker:
 
     def _begin_errands(self, cluster: Cluster) -> None:
         while (outing := cluster.begin_errand()) is not None:
-            self._errand_thread.submit(self._run_errand, cluster, outing, 0.0)
+            if outing.errand.foreign:
+                self._begin_foreign(cluster, outing)
+            else:
+                self._errand_thread.submit(self._run_errand, cluster, outing, 0.0)
+
+    def _begin_foreign(self, cluster: Cluster, outing: Outing) -> None:
+        """Foreign code has a thread and a limit of its own."""
+
+        def done(one: Foreign) -> None:
+            self._call_from_thread(self._after_foreign, cluster, one)
+
+        one = Foreign(outing, done)
+        assert self._loop is not None
+        limit = foreign.LIMIT_SECONDS
+        timer = self._loop.call_later(limit, self._foreign_is_late, cluster, one, limit)
+        self._foreign[one] = timer
+        one.start()
+
+    def _foreign_is_late(self, cluster: Cluster, one: Foreign, limit_seconds: float) -> None:
+        one.end()
+        one.outing.give_up(limit_seconds)
+        self._after_foreign(cluster, one)
+
+    def _after_foreign(self, cluster: Cluster, one: Foreign) -> None:
+        timer = self._foreign.pop(one, None)
+        if timer is not None:
+            timer.cancel()
+            self._after_errand(cluster, one.outing)
 
     def _run_errand(self, cluster: Cluster, outing: Outing, spent_seconds: float) -> None:
         """Do a part of an errand; the rest waits behind the others."""
@@ -405,7 +439,7 @@ class Broker:
                 self._errand_thread.submit(self._run_errand, cluster, outing, spent_seconds)
             return
         if more:
-            outing.give_up(spent_seconds)
+            outing.give_up(LIMIT_SECONDS)
         self._call_from_thread(self._after_errand, cluster, outing)
 
     def _after_errand(self, cluster: Cluster, outing: Outing) -> None:

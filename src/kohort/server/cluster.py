@@ -8,9 +8,10 @@ tests with a clock of their own drive this class directly.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
@@ -24,7 +25,7 @@ from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
 from kohort.server.durability import Durability, Durable
 from kohort.server.errands import Outing
 from kohort.server.fetch_sessions import FetchSessions
-from kohort.server.hosted import HOSTED, AnyDriver, Driver, Hosted, NewMachine
+from kohort.server.hosted import HOSTED, AnyDriver, Driver, Given, Hosted, NewMachine
 from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import Logs
 from kohort.server.partition_table import PartitionTable
@@ -50,9 +51,11 @@ class Cluster:
         new_uuid: Callable[[], bytes],
         observe: Observer,
         may: May = everyone_may,
+        foreign: Mapping[str, Assign] | None = None,
     ) -> None:
         self.config = config
         self.may = may
+        self.foreign = foreign or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs
         self.new_uuid = new_uuid
@@ -166,7 +169,9 @@ class Cluster:
 
         driver = PartitionDriver(
             partition.log,
-            lambda: new_machine(self.config, self.new_uuid, self.topics, limit_bytes, self.may),
+            lambda: new_machine(
+                Given(self.config, self.new_uuid, self.topics, limit_bytes, self.may, self.foreign)
+            ),
             self.observe,
             name=str(partition),
             limit_bytes=limit_bytes,
@@ -377,6 +382,8 @@ class Cluster:
     def end_errand(self, outing: Outing) -> None:
         """Its machine takes the outcome in the next turn."""
         self._errands_out -= 1
+        if outing.failure is not None:
+            self.observe.error(outing.failure)
         outing.driver.errand_done(outing.errand, outing.outcome)
         if outing.driver in self._hosted:
             self._submitted[outing.driver] = None

@@ -5,6 +5,7 @@ not keep short ones waiting, and the loop gets its turn between two parts.
 """
 
 from collections.abc import Generator
+from traceback import format_exception
 from typing import Any
 
 from kohort.coordinator.effects import Errand
@@ -37,8 +38,16 @@ class Outing:
             return True
         return False
 
-    def give_up(self, seconds: float) -> None:
+    def give_up(self, limit_seconds: float) -> None:
         """It has taken too long."""
-        self.outcome = KohortError(
-            f"it has taken {seconds:.1f} s of work, expected {LIMIT_SECONDS:.0f} s at most"
+        self.outcome = KohortError(f"it has taken longer than {limit_seconds:g} s")
+
+    @property
+    def failure(self) -> str | None:
+        """What to tell of a failure that nobody has expected, with the traceback."""
+        error = self.outcome
+        if not isinstance(error, Exception) or isinstance(error, KohortError):
+            return None
+        return (
+            f"{' '.join(map(str, self.errand.key))} has failed:\n{''.join(format_exception(error))}"
         )

@@ -4,8 +4,9 @@ HOSTED is the list. The cluster gives each partition of these topics a driver wh
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
@@ -20,23 +21,36 @@ from kohort.terms import Offset
 Driver = PartitionDriver[Shard]
 AnyDriver = PartitionDriver[Any]
 
-NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int], May], Any]
-"""Makes a `runtime.machine.Machine` that knows nothing yet. It is given the settings, a source of
-ids, the topics of now, what says how large a record may be at the time, and who may do what.
-"""
+
+class Given(NamedTuple):
+    """What a new machine is given: the settings, a source of ids, the topics of now, what says how
+    large a record may be at the time, who may do what, and the assignors of others.
+    """
+
+    config: BrokerConfig
+    new_uuid: Callable[[], bytes]
+    topics: Topics
+    limit_bytes: Callable[[], int]
+    may: May
+    foreign: Mapping[str, Assign]
 
 
-def _new_shard(
-    config: BrokerConfig,
-    new_uuid: Callable[[], bytes],
-    topics: Topics,
-    limit_bytes: Callable[[], int],
-    may: May,
-) -> Shard:
+NewMachine = Callable[[Given], Any]
+"""Makes a `runtime.machine.Machine` that knows nothing yet."""
+
+
+def _new_shard(given: Given) -> Shard:
     def sees(client: Client, topic: str) -> bool:
-        return may(client, DESCRIBE, TOPIC, topic)
+        return given.may(client, DESCRIBE, TOPIC, topic)
 
-    return Shard(config, new_uuid, topics, record_limit=limit_bytes, sees=sees)
+    return Shard(
+        given.config,
+        given.new_uuid,
+        given.topics,
+        given.foreign,
+        record_limit=given.limit_bytes,
+        sees=sees,
+    )
 
 
 HOSTED: Mapping[str, NewMachine] = {

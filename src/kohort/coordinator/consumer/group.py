@@ -6,6 +6,7 @@ kept up to date with them, so no question needs a walk over all of them.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import tombstones
@@ -27,6 +28,14 @@ FIRST_VERSION_OF_MEMBERS = 9  # version of OffsetCommit
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
+class FailedPlan(NamedTuple):
+    """What a foreign assignor has failed with, and when."""
+
+    epoch: int
+    at: Millis
+    why: Exception
+
+
 class ConsumerGroup(Group):
     """A group of the KIP-848 protocol.
 
@@ -46,6 +55,7 @@ class ConsumerGroup(Group):
         "_votes",
         "asked_by",
         "expressions_stale",
+        "failed_plan",
         "group_epoch",
         "held",
         "id",
@@ -79,6 +89,7 @@ class ConsumerGroup(Group):
         self.looked_at: Topics | None = None
         self.asked_by: Client | None = None
         self.expressions_stale = False
+        self.failed_plan: FailedPlan | None = None
         self.held: dict[TopicId, dict[int, MemberId]] = {}  # assigned or being revoked
         self._names: dict[str, int] = {}  # members by subscribed name
         self._expressions: dict[str, int] = {}  # members by subscribed expression

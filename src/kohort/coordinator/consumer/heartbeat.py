@@ -75,6 +75,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         records.append(epoch_record(group.id, epoch, metadata_hash))
 
     planned = planning.plan(state, group, member, epoch, now)
+    errands = planning.asked(state, group, member, epoch, now)
     if planned is None:
         target_epoch, target = group.target_epoch, group.targets.get(member.id, NOTHING)
     else:
@@ -95,7 +96,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     if moved is not member:
         timers.watch_revocation(state, group, moved, now)
     notes = [Note(group.id, f"member {moved.id} joins")] if known is None else []
-    errands = expressions.asked(state, group, before, member, call.client)
+    errands += expressions.asked(state, group, before, member, call.client)
     replies = [Reply(call.token, _answer(group, request, before, moved))]
     return Effects(records, replies, notes, errands=errands)
 
