@@ -10,7 +10,7 @@ before it asks the machine anything else, live as well as after a restart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kohort.coordinator import classic_protocol, queries
+from kohort.coordinator import classic_protocol, foreign, queries
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
@@ -19,14 +19,13 @@ from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
-from kohort.coordinator.group import OtherGroup
 from kohort.coordinator.offsets import cleanup, commit, delete, fetch
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
-from kohort.records.codec import Record, Unknown, foreign_group_or_none
+from kohort.records.codec import Record, Unknown
 from kohort.terms import Millis
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -147,17 +146,6 @@ def _plain(replay: Callable[[State, Any, Any], None]) -> Replay:
     return outside
 
 
-def _replay_unknown(state: State, key: bytes, value: bytes | None) -> None:
-    """A record of another broker's type stays in the log; only its group is noted here."""
-    foreign = foreign_group_or_none(key, value)
-    if foreign is None:
-        return
-    if not foreign.deleted:
-        state.groups.add(OtherGroup(foreign.id, foreign.type))
-    elif isinstance(state.groups.get(foreign.id), OtherGroup):
-        state.groups.remove(foreign.id)
-
-
 CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     ConsumerGroupHeartbeatRequest: consumer_heartbeat.heartbeat,
     HeartbeatRequest: classic_protocol.heartbeat,
@@ -174,7 +162,7 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
 }
 
 REPLAYS: dict[type, Replay] = {
-    bytes: _plain(_replay_unknown),  # the key of a record type that is not ours
+    bytes: _plain(foreign.replay),  # the key of a record type that is not ours
     schemas.LegacyOffsetCommitKey: offset_records.replay,
     schemas.OffsetCommitKey: offset_records.replay,
     schemas.GroupMetadataKey: _plain(classic_replay.replay),
