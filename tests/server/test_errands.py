@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.client.members import coordinator, soon
+from tests.client.scripted import asynchronous
 from tests.coordinator.consumers import request
 from tests.coordinator.desk import Desk
+from tests.observer import Told
 
+import kohort.server.broker
+from kohort import AdminClient, Broker, NewTopic
 from kohort.coordinator.effects import Errand
 from kohort.server.errands import Outing
+from kohort.server.surroundings import Surroundings
 
 
 @pytest.fixture
@@ -63,3 +69,20 @@ def test_a_failure_that_nobody_has_expected_is_told_with_its_place(driver) -> No
     assert outing.failure is None
     outing.step()
     assert outing.failure.startswith("plan g has failed:\nTraceback")
+
+
+@asynchronous
+async def test_a_broker_gives_up_a_pattern_that_takes_too_long_and_serves_on(monkeypatch) -> None:
+    """K848-110."""
+    monkeypatch.setattr(kohort.server.broker, "LIMIT_SECONDS", 0.0)
+    told = Told()
+    async with Broker(surroundings=Surroundings(observe=told)) as broker:
+        async with AdminClient(broker.bootstrap, timeout=120) as admin:
+            await admin.create_topics([NewTopic(f"t{one}", 1, 1) for one in range(9)])
+        async with coordinator(broker.bootstrap, "g") as connection:
+            asked = request("a", 0, names=None, subscribed_topic_regex="x?" * 2000)  # few at a time
+            answer = await connection.ask(asked, deadline=soon())
+            assert answer.error_code == 0
+            while not any("cannot be resolved: it has taken longer" in one for one in told.lines):
+                asked = request("a", 1)
+                assert (await connection.ask(asked, deadline=soon())).error_code == 0

@@ -74,10 +74,10 @@ def asked(
     return _errands(state, group, (expression,) if new else ())
 
 
-def topics_changed(state: State, before: Topics) -> Iterator[Effects]:
+def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iterator[Effects]:
     """New topics: every group with an expression looks at them."""
-    known = before.by_name
-    if all(name in known for name in state.topics.by_name):
+    after = state.topics.by_name
+    if not any(name in after and name not in before.by_name for name in changed):
         return
     errands: list[Errand] = []
     for group in state.groups.all_consumer():
