@@ -92,6 +92,17 @@ def test_the_checks_of_group_and_member_come_before(desk: Desk) -> None:
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_refused_expression_takes_no_static_members_place(desk: Desk) -> None:
+    a = Consumer(desk, "a", instance_id="i").join()
+    beat(desk, "a", -2, instance_id="i")
+    desk.written()
+    answer = beat(desk, "b", 0, instance_id="i", **by("("))
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert desk.written() == []
+    answer = beat(desk, "b", 0, instance_id="i", **by("order.*", names=["orders"]))
+    assert given(answer) == a.owned
+
+
 def test_a_machine_without_re2_refuses(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language, "re2", None)
     answer = beat(desk, "a", 0, **by("a.*"))

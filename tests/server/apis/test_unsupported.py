@@ -1,46 +1,20 @@
-"""What is not there yet is refused in words."""
+"""What is not there yet is refused in words, and the log has them too."""
 
-import pytest
-from tests.server.desk import Desk
+from tests.observer import Told
 
-from kohort.errors import ErrorCode
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from kohort.wire.messages.heartbeat import HeartbeatRequest
-from kohort.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from kohort.coordinator.effects import Client
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis import unsupported
+
+CLIENT = Client("app", "/127.0.0.1")
 
 
-@pytest.fixture
-def desk():
-    desk = Desk()
-    desk.create()
-    return desk
-
-
-@pytest.mark.parametrize(
-    ("asked", "version"),
-    [
-        (HeartbeatRequest(group_id="g", generation_id=1, member_id="m", group_instance_id="i"), 4),
-        (ConsumerGroupHeartbeatRequest(group_id="g", member_epoch=0, instance_id="i"), 0),
-    ],
-)
-def test_static_membership_is_refused(desk, asked, version):
-    answer = desk.ask(asked, version)
-
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    text = getattr(answer, "error_message", "static membership is not supported yet")
-    assert "static membership is not supported yet" in text
-
-
-def test_commits_of_static_members_are_refused(desk):
-    partition = OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=1, committed_metadata=""
+def test_the_log_tells_of_what_is_not_built_and_of_nothing_else():
+    told = Told()
+    for error in (unsupported.group_configs("g"), ApiError(ErrorCode.INVALID_REQUEST, "no")):
+        unsupported.warn_if_not_built(told, "AlterConfigs", CLIENT, error)
+    (line,) = told.warnings
+    assert line == (
+        "AlterConfigs of 'app' at /127.0.0.1 is refused: "
+        "group 'g': configurations of groups are not supported yet"
     )
-    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
-    asked = OffsetCommitRequest(group_id="g", member_id="", group_instance_id="i", topics=[topic])
-    answer = desk.ask(asked, 9)
-
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST

@@ -39,10 +39,9 @@ class Resolution:
     client: Client
 
 
-def check(group: ConsumerGroup, before: Member, member: Member) -> None:
+def check(group: ConsumerGroup, expression: str | None) -> None:
     """Refuse an expression that is new to the group and cannot be read. Raises ApiError."""
-    expression = member.subscribed_regex
-    if not expression or expression == before.subscribed_regex or group.subscribers_of(expression):
+    if not expression or group.subscribers_of(expression):
         return
     missing = expressions.unavailable_or_none()
     if missing is not None:

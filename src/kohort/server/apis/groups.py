@@ -21,7 +21,6 @@ from kohort.server.access import (
     check,
     operations,
 )
-from kohort.server.apis import unsupported
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
 from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
@@ -41,8 +40,6 @@ DESCRIBED_AT_ONCE = 500
 def one_group(node: Node, call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: pass on to the group's shard."""
     driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
-    if getattr(call.request, "group_instance_id", None) is not None:
-        raise unsupported.static_membership(call.request.group_instance_id)
     node.cluster.submit(driver, call)
 
 
@@ -53,8 +50,6 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
     driver = node.driver_for(call.client, READ, GroupId(request.group_id))
     for name in request.subscribed_topic_names or ():
         check(node.cluster.may, call.client, DESCRIBE, TOPIC, name)
-    if request.instance_id is not None:
-        raise unsupported.static_membership(request.instance_id)
     node.cluster.submit(driver, call)
 
 
