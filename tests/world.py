@@ -123,6 +123,11 @@ class World:
             work.run()
             cluster.end_work(work, self.now)
             moved = True
+        while (outing := cluster.begin_errand()) is not None:
+            while outing.step():
+                pass
+            cluster.end_errand(outing)
+            moved = True
         wake = cluster.wake_at()
         due = wake is not None and wake <= self.now
         return moved or bool(self.ready) or cluster.has_more or due

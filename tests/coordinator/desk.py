@@ -14,6 +14,7 @@ from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
+from kohort.server.errands import Outing
 from kohort.sim.checkers.replayed import counts, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
@@ -82,6 +83,7 @@ class Desk:
         self.log: list[Record] = []
         self.now = START
         self.answered = 0
+        self.errands_held = False  # else what is done beside the shard is done at once
         self.told_lines = Told()
         self._uuids = count(1)
         self._batches = MemoryLog()
@@ -132,6 +134,12 @@ class Desk:
         self._step()
         self.wait(0)
 
+    def run_errands(self) -> None:
+        """Do what was held back."""
+        self.errands_held = False
+        self._step()
+        self.errands_held = True
+
     def beside(self, **settings: object) -> "Desk":
         """Another desk, started from a copy of this one's log."""
         other = Desk(known=self.known, **settings)
@@ -177,6 +185,12 @@ class Desk:
 
     def _step(self) -> None:
         self.driver.turn(self.now)
+        while self.driver.errands and not self.errands_held:
+            outing = Outing(self.driver, self.driver.errands.popleft())
+            while outing.step():
+                pass
+            self.driver.errand_done(outing.errand, outing.outcome)
+            self.driver.turn(self.now)
         for reply in self.driver.synced(self._batches.sync()):
             assert reply.token.answer is None, "a call was answered twice"
             self.answered += 1

@@ -4,9 +4,10 @@ import pytest
 from tests.coordinator.classics import QUICK, SUBSCRIBED, commit, join, leave, newcomer, stable
 from tests.coordinator.desk import Desk, replay, topic_id, topics
 
-from kohort.coordinator.group import OtherGroup
+from kohort.coordinator.foreign import ForeignGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Unknown
+from kohort.records.foreign import ForeignMemberValue, ForeignRecord, Part
 from kohort.terms import GroupId, GroupType
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -48,7 +49,9 @@ def desk() -> Desk:
     consumer(desk, "consumer")
     consumer(desk, "emptied")
     consumer(desk, "emptied", epoch=-1)
-    desk.shard.groups.add(OtherGroup(GroupId("share"), GroupType.SHARE))
+    share = ForeignGroup(GroupId("share"), GroupType.SHARE)
+    share.put(ForeignRecord(share.type, share.id, "m", Part.MEMBER, ForeignMemberValue()))
+    desk.shard.groups.add(share)
     desk.shard.story.begin(desk.shard.groups)
     return desk
 

@@ -24,6 +24,7 @@ FLOORS = {
     "kohort.java": 0,
     "kohort.terms": 0,
     "kohort.config": 0,
+    "kohort.expressions": 0,
     "kohort.wire": 1,
     "kohort.records": 2,
     "kohort.assignors": 2,

@@ -140,7 +140,7 @@ def test_what_an_index_shows(built):
     extras = {one.split(": ")[1] for one in lines if one.startswith("Provides-Extra")}
     assert extras == {"spark", "tables", "delta", "java", "fast", "metrics"}
     needed = [one for one in lines if one.startswith("Requires-Dist") and "extra ==" not in one]
-    assert len(needed) == 5
+    assert len(needed) == 6
 
 
 @pytest.mark.timeout(600)

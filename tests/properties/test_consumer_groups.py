@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.coordinator.consumers import Partitions, beat, given
 from tests.coordinator.desk import Desk, replay, set_topic, topic_id
 
+from kohort import expressions
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY
 from kohort.coordinator.shard import Shard
@@ -25,7 +26,19 @@ STATIC = ["c", "d"]
 SESSION_S = 45
 REJOIN = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
 
-topic_names = st.sampled_from([["t"], ["t"], ["t", "u"], ["u", "v"], []])
+subscriptions = st.sampled_from(
+    [
+        (["t"], ""),
+        (["t"], ""),
+        (["t", "u"], ""),
+        (["u", "v"], ""),
+        ([], ""),
+        ([], "[uv]"),
+        ([], "."),
+        (["t"], "v"),
+        ([], "none.*"),
+    ]
+)
 members = st.sampled_from(MEMBERS)
 static_members = st.sampled_from(STATIC)
 
@@ -41,14 +54,14 @@ class Client:
         self.epoch = 0
         self.owned: Partitions = {}
         self.given: Partitions = {}
-        self.names: list[str] = []
+        self.wants: tuple[list[str], str] = [], ""
         self.assignor: str | None = None
         self.tells_all = False
 
-    def start(self, names: list[str], assignor: str | None) -> None:
+    def start(self, wants: tuple[list[str], str], assignor: str | None) -> None:
         self.alive = True
         self.start_over()
-        self.names, self.assignor = names, assignor
+        self.wants, self.assignor = wants, assignor
 
     def stop(self) -> None:
         self.alive = False
@@ -57,14 +70,16 @@ class Client:
     def start_over(self) -> None:
         self.epoch, self.owned, self.given = 0, {}, {}
 
-    def subscribe(self, names: list[str]) -> None:
-        self.names, self.tells_all = names, True
+    def subscribe(self, wants: tuple[list[str], str]) -> None:
+        self.wants, self.tells_all = wants, True
 
     def beat(self, *, lost: bool = False, silent: bool = False) -> None:
         """One heartbeat. `lost`: its answer never comes; `silent`: it does not say what it owns."""
         fields: dict[str, Any] = {"instance_id": self.instance_id}
         if self.epoch == 0 or self.tells_all:
-            fields |= {"names": self.names, "rebalance_timeout_ms": 10_000}
+            names, regex = self.wants
+            fields |= {"names": names, "subscribed_topic_regex": regex}
+            fields["rebalance_timeout_ms"] = 10_000
             fields["server_assignor"] = self.assignor
         owned = None if silent and not self.tells_all else self.owned
         if self.epoch == 0:
@@ -140,9 +155,9 @@ class GroupMachine(RuleBasedStateMachine):
 
     # -- what may happen
 
-    @rule(name=members, names=topic_names, assignor=st.sampled_from([None, "range", "uniform"]))
-    def join(self, name: str, names: list[str], assignor: str | None) -> None:
-        self.clients[name].start(names, assignor)
+    @rule(name=members, wants=subscriptions, assignor=st.sampled_from([None, "range", "uniform"]))
+    def join(self, name: str, wants: tuple[list[str], str], assignor: str | None) -> None:
+        self.clients[name].start(wants, assignor)
         self.clients[name].beat()
 
     @rule(name=members, lost=st.booleans(), silent=st.booleans())
@@ -161,11 +176,11 @@ class GroupMachine(RuleBasedStateMachine):
                 client.let_go()
                 client.beat()
 
-    @rule(name=members, names=topic_names)
-    def resubscribe(self, name: str, names: list[str]) -> None:
+    @rule(name=members, wants=subscriptions)
+    def resubscribe(self, name: str, wants: tuple[list[str], str]) -> None:
         client = self.clients[name]
         if client.alive and client.epoch:
-            client.subscribe(names)
+            client.subscribe(wants)
             client.beat()
 
     @rule(name=members)
@@ -183,13 +198,13 @@ class GroupMachine(RuleBasedStateMachine):
         client.stop()
         assert (self.group.group_epoch if self.group else 0) == epoch
 
-    @rule(name=static_members, names=topic_names)
-    def come_back(self, name: str, names: list[str]) -> None:
+    @rule(name=static_members, wants=subscriptions)
+    def come_back(self, name: str, wants: tuple[list[str], str]) -> None:
         """The next client with the instance id. The one before it may not know that it is dead."""
         former = self.clients[name]
         self.made += 1
         self.clients[name] = client = Client(self.desk, f"{name}{self.made}", former.instance_id)
-        client.start(names, None)
+        client.start(wants, None)
         client.beat()
         self.zombies = [*self.zombies, former][-3:]
 
@@ -223,6 +238,12 @@ class GroupMachine(RuleBasedStateMachine):
         self.made += set_topic(self.topics, name, partitions, new_id, renewed=renewed)
         self.desk.topics_changed(Topics(self.topics.values()))
 
+    @rule(held=st.booleans())
+    def hold_errands(self, held: bool) -> None:  # noqa: FBT001
+        """What is done beside the shard takes as long as it likes."""
+        self.desk.errands_held = held
+        self.desk.wait(0)
+
     @rule()
     def crash_and_reload(self) -> None:
         self.desk.restart()
@@ -239,6 +260,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         """K848-085: Once faults stop, the group converges, and then nothing is written any more."""
+        self.desk.errands_held = False
         self.zombies = []
         self.desk.wait((SESSION_S + 1) * 1000)
         for name, client in self.clients.items():  # two may have claimed one instance id
@@ -262,6 +284,9 @@ class GroupMachine(RuleBasedStateMachine):
             for partition in range(topic.partitions)
             if group.subscribes_to(name)
         }
+        for expression in group.expressions:
+            found = {name for name in self.topics if expressions.matches(expression, name)}
+            assert found == self.topics.keys() & set(group.resolved[expression])
         held = {(topic, one) for topic, holders in group.held.items() for one in holders}
         assert held == wanted
         written = len(self.desk.log)

@@ -10,14 +10,11 @@ from kohort.errors import WireError
 from kohort.records import codec
 from kohort.records.codec import (
     RECORDS,
-    ForeignGroup,
     Record,
-    Unknown,
     decode,
     encode,
     encode_key,
     encode_value,
-    foreign_group_or_none,
     written_version,
 )
 from kohort.records.schemas import (
@@ -213,21 +210,3 @@ def test_the_fast_way_takes_damage_the_same(key, value, version, data):
 def test_text_that_is_not_utf8_is_read_as_upstream_reads_it():
     key = b"\x00\x01\x00\x01\xff\x00\x01t\x00\x00\x00\x01"
     assert decode(key, None) == Record(OffsetCommitKey(group="\ufffd", topic="t", partition=1))
-
-
-@pytest.mark.parametrize(
-    ("record", "group"),
-    [
-        (Unknown(11, b"\x00\x0b\x00\x01s", b"\x00\x00"), ForeignGroup("share", "s", deleted=False)),
-        (Unknown(17, b"\x00\x11\x00\x01t", None), ForeignGroup("streams", "t", deleted=True)),
-        (Unknown(10, b"\x00\x0a\x00\x01s\x00\x01m", None), None),
-        (Unknown(99, b"\x00\x63", None), None),
-    ],
-)
-def test_groups_of_other_types_are_known_by_their_id(record, group):
-    assert foreign_group_or_none(record.key, record.value) == group
-
-
-def test_a_foreign_group_without_an_id_is_refused():
-    with pytest.raises(WireError):
-        foreign_group_or_none(b"\x00\x0b\x00\x05s", None)

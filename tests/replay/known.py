@@ -4,7 +4,6 @@ Patterns of frame names. COUNTS pins how many answers of each scenario differ, s
 is no longer needed is found.
 """
 
-_REGEX = "regular expressions of KIP-848"
 _TRANSACTIONS = "transactions"
 _MIGRATION = "online migration of groups with members"
 _GROUP_CONFIGS = "configs of groups"
@@ -18,7 +17,6 @@ _SANE_CODE = "decision: a nonsensical request gets the code that says what is wr
 DIFFERENCES: dict[str, str] = {
     "consumer_static/rejoin-same-member-epoch-0": _OWN_ID,
     "consumer_static/describe-empty": _EPOCH_OF_EMPTY,
-    "consumer_errors/v1-*regex*": _REGEX,
     "migration/*": _MIGRATION,
     "group_configs/*": _GROUP_CONFIGS,
     "transactions/*": _TRANSACTIONS,
@@ -39,7 +37,6 @@ DIFFERENCES: dict[str, str] = {
 COUNTS = {
     "classic_other_types": 6,
     "classic_too_many_waiting": 1,
-    "consumer_errors": 13,
     "consumer_reconcile": 13,
     "consumer_static": 2,
     "consumer_versions": 9,

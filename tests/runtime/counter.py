@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kohort.coordinator.effects import Call, Client, Effects, Marker, Note, Producer, Reply
+from kohort.coordinator.effects import Call, Client, Effects, Errand, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.terms import GroupId, Millis, Offset
@@ -45,6 +45,7 @@ class Counter:
         self.due: list[Effects | Exception] = []
         self.put_offs: list[Millis] = []
         self.chores: list[Effects | Exception] = []
+        self.outcomes: list[tuple[Any, Any]] = []
         self.started = 0
 
     def call(self, call: Call[Ask], _now: Millis) -> Effects:
@@ -77,6 +78,10 @@ class Counter:
     def topics_changed(self, _topics: Topics, _now: Millis) -> Iterator[Effects]:
         while self.chores:
             yield _given(self.chores.pop(0))
+
+    def finished(self, errand: Errand, outcome: Any, _now: Millis) -> Effects:
+        self.outcomes.append((errand.about, outcome))
+        return _given(errand.about) if isinstance(errand.about, Exception) else Effects()
 
     def start(self, _now: Millis) -> Iterator[Effects]:
         self.started += 1

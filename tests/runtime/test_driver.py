@@ -7,7 +7,7 @@ import pytest
 from tests.observer import Told
 from tests.runtime.counter import Add, Ask, Counter, call
 
-from kohort.coordinator.effects import Call, Effects, Marker, Note, Producer, Reply
+from kohort.coordinator.effects import Call, Effects, Errand, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
@@ -400,3 +400,59 @@ def test_a_coordinator_that_resigns_knows_what_its_log_says() -> None:
     assert written.token.answer == {}
     assert waiting.token.answer == ErrorCode.NOT_COORDINATOR.name
     assert desk.ask() == {"a": 1}
+
+
+def errand(about: Any = None, key: str = "k") -> Errand:
+    return Errand((key,), lambda: (_ for _ in ()), about)
+
+
+def test_an_errand_is_handed_out_and_its_outcome_taken_in_the_next_turn() -> None:
+    desk = Desk()
+    wanted = errand("mine")
+    desk.ask(errands=[wanted])
+    assert list(desk.driver.errands) == [wanted]
+
+    desk.driver.errand_done(desk.driver.errands.popleft(), 7)
+    assert desk.machine.outcomes == []
+    desk.turn()
+    desk.turn()
+    assert desk.machine.outcomes == [("mine", 7)]
+
+
+def test_one_errand_of_a_key_is_out_at_a_time() -> None:
+    desk = Desk()
+    first, second, other = errand(), errand(), errand(key="other")
+    desk.ask(errands=[first, second, other])
+    desk.ask(errands=[second])
+    assert list(desk.driver.errands) == [first, other]
+
+    desk.driver.errand_done(first, None)
+    desk.ask(errands=[second])
+    assert list(desk.driver.errands) == [first, other, second]
+
+
+def test_an_errand_whose_outcome_fails_does_so_alone() -> None:
+    desk = Desk()
+    desk.ask(errands=[errand(ZeroDivisionError("a bug"))])
+    desk.driver.errand_done(desk.driver.errands[0], None)
+    assert desk.ask(Add("a", 1)) == {}
+    assert desk.machine.counts == {"a": 1}
+    assert "an errand has failed in the counter" in desk.told.errors[0]
+
+
+def test_errands_of_a_machine_that_is_gone_are_forgotten() -> None:
+    desk = Desk()
+    wanted = errand()
+    desk.ask(errands=[wanted])
+    desk.driver.resign("its node is gone")
+    desk.load()
+    desk.driver.errand_done(wanted, 7)
+    desk.turn()
+    assert not desk.driver.errands
+    assert desk.machine.outcomes == []
+
+
+def test_a_call_that_is_refused_for_its_records_sends_nobody_out() -> None:
+    desk = Desk()
+    desk.ask(Add("größe", 1), errands=[errand()])
+    assert not desk.driver.errands

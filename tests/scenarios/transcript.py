@@ -152,6 +152,9 @@ class Story:
         if "subscribe" in fields:
             names = fields.pop("subscribe")
             request.subscribed_topic_names = [] if names == "-" else names.split(",")
+        if "pattern" in fields:
+            pattern = fields.pop("pattern")
+            request.subscribed_topic_regex = "" if pattern == "-" else pattern
         request.server_assignor = fields.pop("assignor", None)
         request.rack_id = fields.pop("rack", None)
         request.instance_id = fields.pop("instance", None)
@@ -256,6 +259,7 @@ class Story:
                 extra = "".join(
                     f" {name} {said}"
                     for name, said in (
+                        ("pattern", value.subscribed_topic_regex),
                         ("votes", value.server_assignor),
                         ("rack", value.rack_id),
                         ("as", value.instance_id),
@@ -271,6 +275,8 @@ class Story:
                 ends = {one.topic_id: one.partitions for one in value.partitions_pending_revocation}
                 giving_up = f" {self._shown(ends)}" if ends else ""
                 return f"epoch {value.member_epoch} {self._shown(has)} {state}{giving_up}"
+            case schemas.ConsumerGroupRegularExpressionValue():
+                return "names " + (",".join(value.topics) or "-")
             case schemas.GroupMetadataValue():
                 return self.classic.recorded(value)
             case schemas.OffsetCommitValue():
@@ -310,12 +316,15 @@ _SUBJECTS = {
     schemas.ConsumerGroupTargetAssignmentMetadataKey: "target epoch",
     schemas.ConsumerGroupTargetAssignmentMemberKey: "target",
     schemas.ConsumerGroupCurrentMemberAssignmentKey: "current",
+    schemas.ConsumerGroupRegularExpressionKey: "pattern",
 }
 
 
 def _detail(key: Any) -> str:
     if isinstance(key, schemas.OffsetCommitKey):
         return f"{key.topic}:{key.partition}"
+    if isinstance(key, schemas.ConsumerGroupRegularExpressionKey):
+        return key.regular_expression
     detail: str = getattr(key, "member_id", "")
     return detail
 

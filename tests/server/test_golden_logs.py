@@ -38,8 +38,6 @@ VERSIONS = {
 
 # What differs from the capture (patterns of its name and the answer), and what it waits for.
 WAITING = {
-    "* list share-left": "share groups",
-    "* list streams-group": "streams groups",
     "4-killed * roll-*": "offset expiry",
 }
 

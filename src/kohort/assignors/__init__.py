@@ -2,10 +2,12 @@
 
 They are pure: no clock, no randomness, no memory. What they need to remember is an argument, such
 as the target that each member had before. To add one, write its module and its row in ASSIGNORS.
+Packages bring others, by entry points of the group `kohort.assignors`.
 """
 
 from kohort.assignors import range as range_assignor
 from kohort.assignors import uniform
+from kohort.assignors.foreign import assign_by
 from kohort.assignors.subscriptions import (
     Assign,
     Assignment,
@@ -26,4 +28,5 @@ __all__ = [
     "AssignorError",
     "Plan",
     "Subscription",
+    "assign_by",
 ]

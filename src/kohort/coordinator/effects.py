@@ -1,6 +1,6 @@
 """What goes into a step of a state machine and what comes out of it: values, nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kohort.records.causes import Cause
@@ -69,16 +69,43 @@ class Note(NamedTuple):
     ends_rebalance: bool = False  # of a classic group: its members get their assignments
 
 
+class Errand:
+    """Work that would hold up others. It is done beside the machine, and its outcome comes back by
+    `Machine.finished`.
+
+    `work` makes an iterator that does a part of the work at each step and returns the result. It
+    knows values alone, so any thread may run it. One errand with the same `key` is out at a time;
+    others are dropped. `about` is for whoever takes the outcome. One that is `foreign` runs code of
+    others, which may never end.
+    """
+
+    __slots__ = ("about", "foreign", "key", "work")
+
+    def __init__(
+        self,
+        key: tuple[Any, ...],
+        work: Callable[[], Generator[None, None, Any]],
+        about: Any,
+        *,
+        foreign: bool = False,
+    ) -> None:
+        self.key = key
+        self.work = work
+        self.about = about
+        self.foreign = foreign
+
+
 class Effects:
     """What one step asks of the world: append these records, and only then send these replies.
 
     Records are of the machine's own kind. Replay makes them true before the machine is asked
     anything else. `again` says that the call must be taken once more after that: the records make
     the group which the call wants to join. `producer` is set for records inside a transaction. With
-    a `marker` there are no records, and the producer's transaction ends.
+    a `marker` there are no records, and the producer's transaction ends. The `errands` begin once
+    the records are in the log.
     """
 
-    __slots__ = ("again", "marker", "notes", "producer", "records", "replies")
+    __slots__ = ("again", "errands", "marker", "notes", "producer", "records", "replies")
 
     def __init__(
         self,
@@ -89,6 +116,7 @@ class Effects:
         again: bool = False,
         producer: Producer | None = None,
         marker: Marker | None = None,
+        errands: list[Errand] | None = None,
     ) -> None:
         self.records: list[Any] = [] if records is None else records
         self.replies: list[Reply] = [] if replies is None else replies
@@ -96,12 +124,14 @@ class Effects:
         self.again = again
         self.producer = producer
         self.marker = marker
+        self.errands: list[Errand] = [] if errands is None else errands
 
     def extend(self, other: "Effects") -> None:
         """Take in the effects of another part of the same step."""
         self.records += other.records
         self.replies += other.replies
         self.notes += other.notes
+        self.errands += other.errands
 
 
 def answered(call: Call[Any], response: Any, records: Iterable[Any] = ()) -> Effects:

@@ -3,7 +3,7 @@
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
 from kohort.terms import GroupId, GroupState, GroupType
 from kohort.wire.messages import consumer_group_describe
@@ -66,26 +66,3 @@ class Group:
 
 def _not_a(kind: GroupType, group_id: GroupId) -> ApiError:
     return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
-
-
-class OtherGroup(Group):
-    """A share or streams group that another broker wrote. It is listed, and left alone.
-
-    Its state is not known; it is shown as Stable, so that nobody takes it for one that may be
-    deleted.
-    """
-
-    __slots__ = ("id", "protocol_type", "type")
-
-    state = GroupState.STABLE
-
-    def __init__(self, group_id: GroupId, group_type: GroupType) -> None:
-        self.id = group_id
-        self.type = group_type
-        self.protocol_type = group_type.value
-
-    def subscribes_to(self, topic: str) -> bool:
-        raise Broken(f"offsets of {topic} in {self.type} group {self.id}, expected none")
-
-    def tombstones(self) -> list[Record]:
-        raise Broken(f"{self.type} group {self.id} is deleted, expected its owner to do that")

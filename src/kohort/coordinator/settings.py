@@ -13,6 +13,7 @@ class ConsumerSettings:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+    regex_refresh_interval_ms: int
     max_size: int
     assignors: tuple[str, ...]  # the default first
 
@@ -23,6 +24,7 @@ class ConsumerSettings:
             config.group_consumer_session_timeout_ms,
             config.group_consumer_heartbeat_interval_ms,
             config.group_consumer_assignment_interval_ms,
+            config.group_consumer_regex_refresh_interval_ms,
             config.group_consumer_max_size,
             config.group_consumer_assignors,
         )

@@ -10,16 +10,15 @@ before it asks the machine anything else, live as well as after a restart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kohort.coordinator import classic_protocol, queries
+from kohort.coordinator import classic_protocol, foreign, queries
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
-from kohort.coordinator.consumer import fencing, metadata
+from kohort.coordinator.consumer import expressions, fencing, metadata, planning
 from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
-from kohort.coordinator.effects import Call, Effects, Producer, Reply
-from kohort.coordinator.group import OtherGroup
+from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
 from kohort.coordinator.offsets import cleanup, commit, delete, fetch
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
@@ -27,7 +26,7 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
 from kohort.records.causes import Headers
-from kohort.records.codec import Record, Unknown, foreign_group_or_none
+from kohort.records.codec import Record, Unknown
 from kohort.terms import Millis
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -79,20 +78,27 @@ class Shard(State):
     def topics_changed(self, topics: Topics, now: Millis) -> Iterator[Effects]:
         """Take the next image of the cluster's topics; its consequences come in slices.
 
-        Groups look at their topics at their next heartbeat. Offsets of deleted topics go; a topic
+        Groups look at their topics at their next heartbeat, and those with regular expressions at
+        new ones at once. Offsets of deleted topics go; a topic
         made anew under the same name is another topic.
         """
         before, self.topics = self.topics, topics
         changed, deleted = metadata.changes(before, topics)
         metadata.touch(self, frozenset(changed))
-        return self._end_offsets(changed, deleted, before, now)
+        return self._after_change(changed, deleted, before, now)
 
-    def _end_offsets(
+    def _after_change(
         self, changed: list[str], deleted: list[str], before: Topics, now: Millis
     ) -> Iterator[Effects]:
+        yield from expressions.topics_changed(self, before, changed)
         ids = {name: before.by_name[name].id for name in deleted}
         yield from cleanup.of_deleted_topics(self, ids, now)
         yield from cleanup.of_former_topics(self, changed)
+
+    def finished(self, errand: Errand, outcome: Any, now: Millis) -> Effects:
+        """Take the outcome of what was done beside this shard."""
+        (kind, *_) = errand.key
+        return ERRANDS[kind](self, errand, outcome, now)
 
     def start(self, now: Millis) -> Iterator[Effects]:
         """The log has been read: from here on time counts. Its consequences come in slices.
@@ -145,17 +151,6 @@ def _plain(replay: Callable[[State, Any, Any], None]) -> Replay:
     return outside
 
 
-def _replay_unknown(state: State, key: bytes, value: bytes | None) -> None:
-    """A record of another broker's type stays in the log; only its group is noted here."""
-    foreign = foreign_group_or_none(key, value)
-    if foreign is None:
-        return
-    if not foreign.deleted:
-        state.groups.add(OtherGroup(foreign.id, foreign.type))
-    elif isinstance(state.groups.get(foreign.id), OtherGroup):
-        state.groups.remove(foreign.id)
-
-
 CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     ConsumerGroupHeartbeatRequest: consumer_heartbeat.heartbeat,
     HeartbeatRequest: classic_protocol.heartbeat,
@@ -172,7 +167,7 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
 }
 
 REPLAYS: dict[type, Replay] = {
-    bytes: _plain(_replay_unknown),  # the key of a record type that is not ours
+    bytes: _plain(foreign.replay),  # the key of a record type that is not ours
     schemas.LegacyOffsetCommitKey: offset_records.replay,
     schemas.OffsetCommitKey: offset_records.replay,
     schemas.GroupMetadataKey: _plain(classic_replay.replay),
@@ -188,8 +183,14 @@ REPLAYS: dict[type, Replay] = {
 DEADLINES: dict[str, Callable[..., Effects]] = {
     consumer_timers.SESSION: fencing.session_over,
     consumer_timers.REVOCATION: fencing.revocation_overdue,
+    expressions.REFRESH: expressions.refresh,
     timers.SESSION: rebalance.session_over,
     timers.START: rebalance.start_delay_over,
     timers.JOIN: rebalance.joins_overdue,
     timers.SYNC: rebalance.syncs_overdue,
+}
+
+ERRANDS: dict[str, Callable[..., Effects]] = {
+    expressions.REFRESH: expressions.finished,
+    planning.PLAN: planning.finished,
 }

@@ -10,6 +10,7 @@ from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.causes import Causes
 from kohort.coordinator.deadlines import Deadlines
+from kohort.coordinator.effects import Client
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import ClassicSettings, ConsumerSettings
@@ -32,18 +33,23 @@ class State:
         config: BrokerConfig,
         new_uuid: Callable[[], bytes],
         topics: Topics = NO_TOPICS,
-        assignors: Mapping[str, Assign] = ASSIGNORS,
+        foreign: Mapping[str, Assign] | None = None,
         *,
         record_limit: Callable[[], int] = lambda: 1 << 20,
+        sees: Callable[[Client, str], bool] = lambda _client, _topic: True,
         tally: Tally | None = None,
     ) -> None:
-        """`record_limit` returns how many bytes a record may have at the moment. `tally` is that of
-        the broker.
+        """`record_limit` returns how many bytes a record may have at the moment; `sees` says
+        whether a client may know of a topic. The assignors in `foreign` were written by others:
+        they never run here. `tally` is that of the broker.
         """
+        self.sees = sees
         self.record_limit = record_limit
         self.new_uuid = new_uuid
         self.topics = topics
-        self.assignors = {name: assignors[name] for name in config.group_consumer_assignors}
+        self.foreign = foreign or {}
+        every = {**ASSIGNORS, **self.foreign}
+        self.assignors = {name: every[name] for name in config.group_consumer_assignors}
         self.consumer_settings = ConsumerSettings.of(config)
         self.classic_settings = ClassicSettings.of(config)
         self.longest_metadata = config.offset_metadata_max_bytes

@@ -36,7 +36,7 @@ from kohort.records.schemas import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kohort.terms import NO_TOPIC_ID, GroupId, GroupType
+from kohort.terms import NO_TOPIC_ID
 from kohort.wire import codec
 
 Key = (
@@ -280,27 +280,3 @@ def decode_commit_value(value: bytes) -> OffsetCommitValue:
     except (IndexError, struct.error, UnicodeDecodeError):
         pass
     return cast("OffsetCommitValue", decode_value(RECORDS[1], value))
-
-
-class ForeignGroup(NamedTuple):
-    """A share or streams group. Only its existence is known here."""
-
-    type: GroupType
-    id: GroupId
-    deleted: bool
-
-
-_FOREIGN = {11: GroupType.SHARE, 17: GroupType.STREAMS}
-
-
-def foreign_group_or_none(key: bytes, value: bytes | None) -> ForeignGroup | None:
-    """The group that a ShareGroupMetadata or StreamsGroupMetadata record makes or deletes.
-
-    None for every other type. Raises WireError for a key without a group id.
-    """
-    group_type = _FOREIGN.get(int.from_bytes(key[:2]))
-    if group_type is None:
-        return None
-    # Both keys are the layout of a consumer group's: nothing but the id.
-    named = codec.decode(ConsumerGroupMetadataKey, 0, key, 2)
-    return ForeignGroup(group_type, GroupId(named.group_id), value is None)

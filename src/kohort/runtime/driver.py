@@ -15,7 +15,7 @@ from enum import Enum
 from traceback import format_exception
 from typing import Any, Generic, TypeVar
 
-from kohort.coordinator.effects import Call, Effects, Reply
+from kohort.coordinator.effects import Call, Effects, Errand, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.loader import load
@@ -71,6 +71,9 @@ class PartitionDriver(Generic[M]):
         self._parked: deque[tuple[Offset, Reply]] = deque()
         self._unanswered: dict[int, Call[Any]] = {}
         self._chores: deque[Iterator[Effects]] = deque()
+        self.errands: deque[Errand] = deque()  # to be done by whoever drives this
+        self._out: dict[tuple[Any, ...], Errand] = {}
+        self._done: deque[tuple[Errand, Any]] = deque()
         self._loading: Iterator[int] | None = None
         self._retry_at: Millis | None = None
         self._durable = log.end
@@ -130,6 +133,7 @@ class PartitionDriver(Generic[M]):
         try:
             self._do_due(turn, now if due is None else due)
             self._do_chores(turn)
+            self._take_outcomes(turn, now)
             self._take_all(turn, calls, now)
             self._write(turn, now)
         except StorageError as error:
@@ -137,6 +141,7 @@ class PartitionDriver(Generic[M]):
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
+            self._send_out(turn.steps)
             self._tell(calls, turn)
 
     def clock_jumped(self, by_ms: int) -> None:
@@ -150,6 +155,13 @@ class PartitionDriver(Generic[M]):
         follows = self.machine.topics_changed(topics, now)
         if self.condition is Condition.ACTIVE:
             self._chores.append(follows)
+
+    def errand_done(self, errand: Errand, outcome: Any) -> None:
+        """An errand has its result, or the exception that has ended it; the next turn takes it. One
+        of a machine that is no longer there is forgotten.
+        """
+        if self._out.get(errand.key) is errand:
+            self._done.append((errand, outcome))
 
     def synced(self, durable: Offset) -> list[Reply]:
         """The replies that are now safe to send, in the order of their calls."""
@@ -192,6 +204,9 @@ class PartitionDriver(Generic[M]):
         self.condition = Condition.LOADING
         self._retry_at = None
         self._chores.clear()
+        self.errands.clear()
+        self._out.clear()
+        self._done.clear()
         self._loading = load(self.log, self.machine)
 
     def load_some(self, now: Millis, records: int = 1 << 62) -> bool:
@@ -233,6 +248,7 @@ class PartitionDriver(Generic[M]):
             self._chores.append(follows)
         self._write(turn, now)
         self.condition = Condition.ACTIVE
+        self._send_out(turn.steps)
         if turn.steps:
             self._tell((), turn)
 
@@ -270,6 +286,27 @@ class PartitionDriver(Generic[M]):
             effects, entries = self._undone("a task", effects, error), []
             self._chores.popleft()
         turn.take(effects, entries)
+
+    def _take_outcomes(self, turn: Turn, now: Millis) -> None:
+        """Give the machine what its errands have brought. One that fails here is reported."""
+        while self._done:
+            errand, outcome = self._done.popleft()
+            del self._out[errand.key]
+            effects = _NOTHING
+            try:
+                effects = self.machine.finished(errand, outcome, now)
+                entries = turn.encoded(effects)
+            except Exception as error:  # noqa: BLE001  (it is this errand's alone)
+                effects, entries = self._undone("an errand", effects, error), []
+            turn.take(effects, entries)
+
+    def _send_out(self, steps: Iterable[Effects]) -> None:
+        """Hand out what steps have asked for, unless it is being done already."""
+        for step in steps:
+            for errand in step.errands:
+                if errand.key not in self._out:
+                    self._out[errand.key] = errand
+                    self.errands.append(errand)
 
     def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
         """Take calls in their order. One that fails is refused, and changes nothing."""

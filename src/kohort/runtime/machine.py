@@ -7,7 +7,7 @@ this contract has everything that the order of the log decides.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from kohort.coordinator.effects import Call, Effects, Producer
+from kohort.coordinator.effects import Call, Effects, Errand, Producer
 from kohort.coordinator.topics import Topics
 from kohort.terms import Millis
 
@@ -44,6 +44,11 @@ class Machine(Protocol):
     def topics_changed(self, topics: Topics, now: Millis) -> Iterator[Effects]:
         """Take the next image of the cluster's topics. The consequences may be many steps, and
         other calls may come between two of them. While the log is being read there are none.
+        """
+
+    def finished(self, errand: Errand, outcome: Any, now: Millis) -> Effects:
+        """An errand that this machine has asked for is done: its result, or the exception that has
+        ended it. Much may have happened meanwhile.
         """
 
     def start(self, now: Millis) -> Iterator[Effects]:

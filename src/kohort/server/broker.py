@@ -9,18 +9,22 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter, perf_counter_ns
 from typing import Self
 
 from kohort.config import BrokerConfig
 from kohort.config.listeners import advertised_address, listener_text
 from kohort.errors import Broken, KohortError
+from kohort.server import foreign
 from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
 from kohort.server.durability import Durable
+from kohort.server.errands import LIMIT_SECONDS, Outing
+from kohort.server.foreign import Foreign
 from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
@@ -75,6 +79,7 @@ class Broker:
         self.sockets = Sockets(self.config, self.surroundings.observe)
         self._clock = self.surroundings.clock()
         self._threads: list[Executor] = []
+        self._foreign: dict[Foreign, asyncio.TimerHandle] = {}
         self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
@@ -103,6 +108,7 @@ class Broker:
         self.stopped.clear()
         self._sync_threads = self._thread_pool(SYNC_THREADS, "kohort-sync")
         self._work_thread = self._thread_pool(1, "kohort-disk")
+        self._errand_thread = self._thread_pool(1, "kohort-errands")
         host, port = self.listen
         if not port and self.addresses:
             port = self.addresses[0][1]  # where clients of the last life look for it
@@ -228,6 +234,10 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
+        for one, timer in self._foreign.items():
+            timer.cancel()
+            one.end()
+        self._foreign.clear()
         for server in self._servers:
             server.close()
         self.sockets.drop_all()
@@ -293,6 +303,7 @@ class Broker:
             self.sockets.feed_starved()
         self._sync(cluster)
         self._begin_work(cluster)
+        self._begin_errands(cluster)
         self._arm(cluster, now)
         if cluster.loading and not self._load_scheduled:
             self._load_scheduled = True
@@ -394,6 +405,55 @@ class Broker:
     def _after_work(self, cluster: Cluster, work: Work) -> None:
         if cluster is self.cluster:
             cluster.end_work(work, self._clock())
+            self._turn()
+
+    def _begin_errands(self, cluster: Cluster) -> None:
+        while (outing := cluster.begin_errand()) is not None:
+            if outing.errand.foreign:
+                self._begin_foreign(cluster, outing)
+            else:
+                self._errand_thread.submit(self._run_errand, cluster, outing, 0.0)
+
+    def _begin_foreign(self, cluster: Cluster, outing: Outing) -> None:
+        """Foreign code has a thread and a limit of its own."""
+
+        def done(one: Foreign) -> None:
+            self._call_from_thread(self._after_foreign, cluster, one)
+
+        one = Foreign(outing, done)
+        assert self._loop is not None
+        limit = foreign.LIMIT_SECONDS
+        timer = self._loop.call_later(limit, self._foreign_is_late, cluster, one, limit)
+        self._foreign[one] = timer
+        one.start()
+
+    def _foreign_is_late(self, cluster: Cluster, one: Foreign, limit_seconds: float) -> None:
+        one.end()
+        one.outing.give_up(limit_seconds)
+        self._after_foreign(cluster, one)
+
+    def _after_foreign(self, cluster: Cluster, one: Foreign) -> None:
+        timer = self._foreign.pop(one, None)
+        if timer is not None:
+            timer.cancel()
+            self._after_errand(cluster, one.outing)
+
+    def _run_errand(self, cluster: Cluster, outing: Outing, spent_seconds: float) -> None:
+        """Do a part of an errand; the rest waits behind the others."""
+        began = perf_counter()
+        more = outing.step()
+        spent_seconds += perf_counter() - began
+        if more and spent_seconds <= LIMIT_SECONDS:
+            with suppress(RuntimeError):  # the broker stops, and nobody waits any more
+                self._errand_thread.submit(self._run_errand, cluster, outing, spent_seconds)
+            return
+        if more:
+            outing.give_up(LIMIT_SECONDS)
+        self._call_from_thread(self._after_errand, cluster, outing)
+
+    def _after_errand(self, cluster: Cluster, outing: Outing) -> None:
+        if cluster is self.cluster:
+            cluster.end_errand(outing)
             self._turn()
 
     def _call_from_thread(self, function: Callable[..., None], *arguments: object) -> None:

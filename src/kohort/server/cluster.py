@@ -2,14 +2,17 @@
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake_at` says when to
 come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
-`begin_work` and `end_work` do this for longer work on the disk. `broker.py` is the asyncio side;
+`begin_work` and `end_work` do this for longer work on the disk, `begin_errand` and `end_errand` for
+what machines want to know. `broker.py` is the asyncio side;
 tests with a clock of their own drive this class directly.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any
 
+from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
@@ -21,8 +24,9 @@ from kohort.server.budget import Budget
 from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
 from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
 from kohort.server.durability import Durability, Durable
+from kohort.server.errands import Outing
 from kohort.server.fetch_sessions import FetchSessions
-from kohort.server.hosted import HOSTED, AnyDriver, Driver, Hosted, NewMachine
+from kohort.server.hosted import HOSTED, AnyDriver, Driver, Given, Hosted, NewMachine
 from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import Logs
 from kohort.server.meters import Meters
@@ -49,9 +53,11 @@ class Cluster:
         new_uuid: Callable[[], bytes],
         observe: Observer,
         may: May = everyone_may,
+        foreign: Mapping[str, Assign] | None = None,
     ) -> None:
         self.config = config
         self.may = may
+        self.foreign = foreign or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs
         self.new_uuid = new_uuid
@@ -74,6 +80,8 @@ class Cluster:
         self._now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[AnyDriver] = []
+        self._errands: deque[Outing] = deque()
+        self._errands_out = 0
         self._note_synced_at = Millis(0)
         self._told: set[str] = set()  # of damage that somebody has come across
 
@@ -130,7 +138,8 @@ class Cluster:
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""
-        return bool(self._loading or self._submitted or self.durability.busy or self.table.busy)
+        under_way = self._loading or self._submitted or self._errands or self._errands_out
+        return bool(under_way or self.durability.busy or self.table.busy)
 
     @property
     def topics(self) -> Topics:
@@ -167,7 +176,15 @@ class Cluster:
         driver = PartitionDriver(
             partition.log,
             lambda: new_machine(
-                self.config, self.new_uuid, self.topics, limit_bytes, self.meters.tally
+                Given(
+                    self.config,
+                    self.new_uuid,
+                    self.topics,
+                    limit_bytes,
+                    self.may,
+                    self.foreign,
+                    self.meters.tally,
+                )
             ),
             self.observe,
             name=str(partition),
@@ -344,6 +361,8 @@ class Cluster:
             self._readable(one.partition)
         if driver.condition is Condition.LOADING and driver not in self._loading:
             self._loading.append(driver)
+        while driver.errands:
+            self._errands.append(Outing(driver, driver.errands.popleft()))
         self._wake_by(driver.wake_at())
 
     def _wake_by(self, at: Millis | None) -> None:
@@ -378,3 +397,21 @@ class Cluster:
         """Adopt the result, and answer the requests that wait for it."""
         self._now = now
         self.table.end(work, now)
+
+    def begin_errand(self) -> Outing | None:
+        """What a machine wants done beside the loop, for a thread to `step` until there is no more
+        of it; None when there is nothing. Give it back to `end_errand`.
+        """
+        if not self._errands:
+            return None
+        self._errands_out += 1
+        return self._errands.popleft()
+
+    def end_errand(self, outing: Outing) -> None:
+        """Its machine takes the outcome in the next turn."""
+        self._errands_out -= 1
+        if outing.failure is not None:
+            self.observe.error(outing.failure)
+        outing.driver.errand_done(outing.errand, outing.outcome)
+        if outing.driver in self._hosted:
+            self._submitted[outing.driver] = None

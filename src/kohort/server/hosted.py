@@ -5,14 +5,17 @@ HOSTED is the list. The cluster gives each partition of these topics a driver wh
 
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
+from kohort.assignors import Assign
 from kohort.config import BrokerConfig
+from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
 from kohort.runtime.driver import PartitionDriver
+from kohort.server.access import DESCRIBE, TOPIC, May
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.meters import Meters
 from kohort.server.partitions import Partition
@@ -21,20 +24,39 @@ from kohort.terms import Offset
 Driver = PartitionDriver[Shard]
 AnyDriver = PartitionDriver[Any]
 
-NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int], Tally], Any]
-"""Makes a `runtime.machine.Machine` that knows nothing yet. It is given the settings, a source of
-ids, the topics of now, what says how large a record may be at the time, and where it counts.
-"""
+
+class Given(NamedTuple):
+    """What a new machine is given: the settings, a source of ids, the topics of now, what says how
+    large a record may be at the time, who may do what, the assignors of others, and where it
+    counts.
+    """
+
+    config: BrokerConfig
+    new_uuid: Callable[[], bytes]
+    topics: Topics
+    limit_bytes: Callable[[], int]
+    may: May
+    foreign: Mapping[str, Assign]
+    tally: Tally
 
 
-def _new_shard(
-    config: BrokerConfig,
-    new_uuid: Callable[[], bytes],
-    topics: Topics,
-    limit_bytes: Callable[[], int],
-    tally: Tally,
-) -> Shard:
-    return Shard(config, new_uuid, topics, record_limit=limit_bytes, tally=tally)
+NewMachine = Callable[[Given], Any]
+"""Makes a `runtime.machine.Machine` that knows nothing yet."""
+
+
+def _new_shard(given: Given) -> Shard:
+    def sees(client: Client, topic: str) -> bool:
+        return given.may(client, DESCRIBE, TOPIC, topic)
+
+    return Shard(
+        given.config,
+        given.new_uuid,
+        given.topics,
+        given.foreign,
+        record_limit=given.limit_bytes,
+        sees=sees,
+        tally=given.tally,
+    )
 
 
 HOSTED: Mapping[str, NewMachine] = {

@@ -4,9 +4,10 @@ Folders that the catalog does not know become topics: the directory may be a cop
 or a part of one. They keep the id that `partition.metadata` names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from uuid import uuid4
 
+from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError, StorageError
 from kohort.runtime.observers import Observer
@@ -20,6 +21,7 @@ from kohort.server.catalog import (
 )
 from kohort.server.cluster import Cluster
 from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
+from kohort.server.plug_ins import foreign_assignors
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, Files
 from kohort.terms import TopicId, uuid_text
@@ -41,16 +43,19 @@ def open_cluster(
     files: Files | None = None,
     new_id: Callable[[], bytes] = new_uuid,
     may: May = everyone_may,
+    assignors: Callable[[Iterable[str]], Mapping[str, Assign]] = foreign_assignors,
 ) -> Cluster:
     """Open what exists and create what is missing; call `start` on it then. Without a `data_dir`
-    nothing is kept. The caller provides the disk, the ids, and the time of every later call.
+    nothing is kept. The caller provides the disk, the ids, and the time of every later call;
+    `assignors` finds those that the settings name and that are not of this house.
 
-    Raises StorageError when the directory cannot be used.
+    Raises StorageError when the directory cannot be used, KohortError when an assignor is missing.
     """
+    foreign = assignors(config.group_consumer_assignors)
     if data_dir is None:
         catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()), observe)
         create_offsets_topic(catalog, config, new_id)
-        return Cluster(config, catalog, MemoryLogs(), new_id, observe, may)
+        return Cluster(config, catalog, MemoryLogs(), new_id, observe, may, foreign)
     files = files or DiskFiles()
     directory = LogDirectory(data_dir, files, node_id=config.node_id, new_uuid=new_id)
     try:
@@ -65,7 +70,7 @@ def open_cluster(
         directory.close()
         raise
     logs = DirectoryLogs(directory, files, observe)
-    return Cluster(config, catalog, logs, new_id, observe, may)
+    return Cluster(config, catalog, logs, new_id, observe, may, foreign)
 
 
 def adopt_folders(

@@ -1,9 +1,10 @@
 """When a target is computed, by whom, and what of it is written."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.coordinator.consumers import beat, kinds, settled
+from tests.coordinator.consumers import Consumer, beat, kinds, settled
 from tests.coordinator.desk import Desk, topic_id, topics
 
 from kohort.assignors import AssignorError
@@ -163,3 +164,113 @@ def test_the_assignor_knows_whether_all_subscribe_alike(names: list[str], alike:
     beat(desk, "b", 0, names=names)
     beat(desk, "a", 2, names=["orders"], owned={})
     assert set(seen[-1]) == {alike}
+
+
+def all_to_the_last(members: Any, partitions: Any) -> Any:
+    last = list(members)[-1]
+    return {last: {topic: range(partitions[topic]) for topic in members[last].topics}}
+
+
+def foreign_desk(assign: Any, **settings: Any) -> Desk:
+    """A broker with an assignor that somebody else has written; its errands are held back."""
+    desk = Desk(**settings)
+    desk.shard.foreign = {"theirs": assign}
+    desk.shard.assignors["theirs"] = assign
+    desk.shard.consumer_settings = replace(
+        desk.shard.consumer_settings, assignors=("theirs", "uniform")
+    )
+    desk.errands_held = True
+    return desk
+
+
+def test_a_foreign_assignor_runs_beside_the_heartbeats() -> None:
+    """K848-048."""
+    desk = foreign_desk(all_to_the_last)
+    a, b = Consumer(desk, "a").join(), Consumer(desk, "b").join()
+    assert (a.owned, b.owned) == ({}, {})
+    assert desk.shard.groups.consumer("g").state == "Assigning"
+    assert len(desk.driver.errands) == 1
+
+    desk.run_errands()
+    for one in (a, b, a):
+        one.beat()  # the plan was made before b came
+    assert (a.owned, b.owned) == ({"orders": [0, 1, 2, 3]}, {})
+    desk.run_errands()
+    for one in (a, a, b):
+        one.beat()
+    assert (a.owned, b.owned) == ({}, {"orders": [0, 1, 2, 3]})
+    assert desk.shard.groups.consumer("g").state == "Stable"
+
+
+def test_a_foreign_plan_leaves_out_who_has_gone() -> None:
+    desk = foreign_desk(all_to_the_last)
+    a = Consumer(desk, "a").join()
+    desk.run_errands()
+    a.beat()
+    beat(desk, "b", 0)
+    beat(desk, "b", -1)
+    desk.run_errands()
+    assert list(desk.shard.groups.consumer("g").targets) == ["a"]
+    a.beat()
+    desk.run_errands()
+    assert a.beat().owned == {"orders": [0, 1, 2, 3]}
+
+
+def test_a_foreign_plan_of_an_epoch_that_is_served_changes_nothing() -> None:
+    desk = foreign_desk(all_to_the_last)
+    a = Consumer(desk, "a").join()
+    errand = desk.driver.errands[0]
+    desk.run_errands()
+    a.beat()
+    desk.written()
+    assert planning.finished(desk.shard, errand, {"a": {}}, desk.now).records == []
+    desk.shard.groups.remove("g")
+    assert planning.finished(desk.shard, errand, {"a": {}}, desk.now).records == []
+
+
+def raising(_members: Any, _partitions: Any) -> Any:
+    raise ZeroDivisionError("a bug")
+
+
+@pytest.mark.parametrize("assign", [raising, lambda *_: {"nobody": {}}, lambda *_: None])
+def test_a_foreign_assignor_that_fails_takes_down_its_groups_rebalance_alone(assign: Any) -> None:
+    """K848-048, K848-056: members keep what they have; who has nothing yet hears of it."""
+    desk = foreign_desk(all_to_the_last)
+    a = Consumer(desk, "a").join()
+    desk.run_errands()
+    a.beat()
+    desk.shard.foreign = {"theirs": assign}
+
+    answer = beat(desk, "b", 0)
+    assert (answer.error_code, answer.member_epoch) == (0, 2)
+    desk.run_errands()
+    answer = beat(desk, "b", 2)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "assignor theirs has no assignment for group g: " in answer.error_message
+    assert a.beat().owned == {"orders": [0, 1, 2, 3]}
+    assert any("members keep what they have" in line for line in desk.told_lines.lines)
+    other = Consumer(desk, "x", group_id="other", server_assignor="uniform").join()
+    assert other.owned == {"orders": [0, 1, 2, 3]}
+
+    desk.shard.foreign = {"theirs": all_to_the_last}
+    desk.wait(planning.AGAIN_MS)
+    b = Consumer(desk, "b")
+    b.epoch = 2
+    b.beat()
+    desk.run_errands()
+    for one in (a, a, b):
+        one.beat()
+    assert (a.owned, b.owned) == ({}, {"orders": [0, 1, 2, 3]})
+
+
+def test_a_restart_forgets_the_foreign_plan_and_asks_again() -> None:
+    desk = foreign_desk(all_to_the_last)
+    a = Consumer(desk, "a").join()
+    foreign, settings = desk.shard.foreign, desk.shard.consumer_settings
+    desk.restart()
+    desk.shard.foreign, desk.shard.consumer_settings = foreign, settings
+    desk.shard.groups.consumer("g").settings = settings
+    assert not desk.driver.errands
+    a.beat()
+    desk.run_errands()
+    assert a.beat().owned == {"orders": [0, 1, 2, 3]}

@@ -1,24 +1,20 @@
-"""What is not there yet is refused in words."""
+"""What is not there yet is refused in words, and the log has them too."""
 
-import pytest
-from tests.server.desk import Desk
+from tests.observer import Told
 
-from kohort.errors import ErrorCode
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.coordinator.effects import Client
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.apis import unsupported
 
-
-@pytest.fixture
-def desk():
-    desk = Desk()
-    desk.create()
-    return desk
+CLIENT = Client("app", "/127.0.0.1")
 
 
-def test_a_regular_expression_is_refused(desk):
-    asked = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="a.*"
+def test_the_log_tells_of_what_is_not_built_and_of_nothing_else():
+    told = Told()
+    for error in (unsupported.group_configs("g"), ApiError(ErrorCode.INVALID_REQUEST, "no")):
+        unsupported.warn_if_not_built(told, "AlterConfigs", CLIENT, error)
+    (line,) = told.warnings
+    assert line == (
+        "AlterConfigs of 'app' at /127.0.0.1 is refused: "
+        "group 'g': configurations of groups are not supported yet"
     )
-    answer = desk.ask(asked, 1)
-
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    assert "'a.*': server-side regular expressions are not supported yet" in answer.error_message

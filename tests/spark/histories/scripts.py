@@ -318,7 +318,7 @@ SCRIPTS = {
         Script("classic-subscriptions", _subscriptions("classic")),
         Script("consumer-stall", _stall("consumer")),
         Script("classic-stall", _stall("classic")),
-        Script("regex", _REGEX, "regular expressions are refused"),
+        Script("regex", _REGEX),
         Script("migration-up", _MIGRATION_UP, _MIGRATE),
         Script("migration-down", _MIGRATION_DOWN, _MIGRATE),
         Script("empty-migration", _EMPTY_MIGRATION),

@@ -5,7 +5,7 @@ Whatever ends it, the group goes on without the member at a new epoch.
 
 from collections.abc import Iterable
 
-from kohort.coordinator.consumer import metadata, static, timers
+from kohort.coordinator.consumer import expressions, metadata, static, timers
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, Member, MemberState
 from kohort.coordinator.consumer.records import (
@@ -120,6 +120,7 @@ def start(state: State, now: Millis) -> None:
     """
     for group in state.groups.all_consumer():
         group.metadata_stale = True
+        expressions.start(group)
         for member in group.members.values():
             timers.renew(state, group, member, now)
             timers.watch_revocation(state, group, member, now)

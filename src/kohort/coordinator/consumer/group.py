@@ -4,14 +4,15 @@ Only `replay` changes it. What follows from the members (state, votes, who holds
 kept up to date with them, so no question needs a walk over all of them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import tombstones
 from kohort.coordinator.consumer.target import NOTHING, Target
 from kohort.coordinator.deadlines import Session
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.group import Group
 from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.topics import Topics
@@ -27,12 +28,24 @@ FIRST_VERSION_OF_MEMBERS = 9  # version of OffsetCommit
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
+class FailedPlan(NamedTuple):
+    """What a foreign assignor has failed with, and when."""
+
+    epoch: int
+    at: Millis
+    why: Exception
+
+
 class ConsumerGroup(Group):
     """A group of the KIP-848 protocol.
 
     Its epochs: `group_epoch` counts the changes that ask for a new target; `target_epoch` is the
     one that `targets` was computed for, at `target_time` (0 in logs of brokers that did not write
     the time). `metadata_stale` says that the group's topics may have changed since `metadata_hash`.
+
+    `resolved` holds the topics of regular expressions, found among those of `looked_at`, by the
+    rights of `asked_by`; both are None after a restart. `expressions_stale` says that there may be
+    more to find.
     """
 
     __slots__ = (
@@ -40,10 +53,14 @@ class ConsumerGroup(Group):
         "_expressions",
         "_names",
         "_votes",
+        "asked_by",
+        "expressions_stale",
+        "failed_plan",
         "group_epoch",
         "held",
         "id",
         "instances",
+        "looked_at",
         "members",
         "metadata_hash",
         "metadata_stale",
@@ -68,7 +85,11 @@ class ConsumerGroup(Group):
         self.targets: dict[MemberId, Target] = {}
         self.members: dict[MemberId, Member] = {}
         self.instances: dict[str, MemberId] = {}
-        self.resolved: dict[str, tuple[str, ...]] = {}  # topics of regular expressions
+        self.resolved: dict[str, tuple[str, ...]] = {}
+        self.looked_at: Topics | None = None
+        self.asked_by: Client | None = None
+        self.expressions_stale = False
+        self.failed_plan: FailedPlan | None = None
         self.held: dict[TopicId, dict[int, MemberId]] = {}  # assigned or being revoked
         self._names: dict[str, int] = {}  # members by subscribed name
         self._expressions: dict[str, int] = {}  # members by subscribed expression
@@ -111,6 +132,7 @@ class ConsumerGroup(Group):
             and epoch == self.group_epoch
             and member.state is MemberState.STABLE
             and not self.metadata_stale
+            and not self.expressions_stale
             and member.classic is None
         )
 
@@ -126,10 +148,16 @@ class ConsumerGroup(Group):
             for expression in self._expressions
         )
 
-    def topic_names(self, leaving: Iterable[Member], joining: Iterable[Member]) -> Iterator[str]:
-        """All topics that would be subscribed to if these members were replaced by those. An
-        expression that has not been resolved yet names none.
+    def topic_names(
+        self,
+        leaving: Iterable[Member],
+        joining: Iterable[Member],
+        resolved: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> Iterator[str]:
+        """All topics that would be subscribed to if these members were replaced by those, and if
+        expressions were `resolved` so. One that has not been resolved yet names none.
         """
+        resolved = self.resolved if resolved is None else resolved
         names, expressions = dict(self._names), dict(self._expressions)
         for members, by in ((leaving, -1), (joining, 1)):
             for member in members:
@@ -137,7 +165,7 @@ class ConsumerGroup(Group):
                 if member.subscribed_regex:
                     _count(expressions, (member.subscribed_regex,), by)
         for expression in expressions:
-            names.update(dict.fromkeys(self.resolved.get(expression, ()), 1))
+            names.update(dict.fromkeys(resolved.get(expression, ()), 1))
         return iter(names)
 
     def names_of(self, member: Member) -> tuple[str, ...]:
@@ -145,6 +173,11 @@ class ConsumerGroup(Group):
         if not member.subscribed_regex:
             return member.subscribed_names
         return (*member.subscribed_names, *self.resolved.get(member.subscribed_regex, ()))
+
+    @property
+    def expressions(self) -> Collection[str]:
+        """The regular expressions that members subscribe by."""
+        return self._expressions.keys()
 
     def subscribers_of(self, expression: str) -> int:
         """How many members subscribe by this expression."""
@@ -236,6 +269,8 @@ class ConsumerGroup(Group):
             _count(self._names, member.subscribed_names, 1)
         if member.subscribed_regex:
             _count(self._expressions, (member.subscribed_regex,), 1)
+            if member.subscribed_regex not in self.resolved:
+                self.expressions_stale = True
         if member.server_assignor:
             _count(self._votes, (member.server_assignor,), 1)
         if member.instance_id is not None:

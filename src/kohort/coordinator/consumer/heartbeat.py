@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kohort.assignors.subscriptions import java_sorted
-from kohort.coordinator.consumer import fencing, metadata, planning, reconcile, static, timers
+from kohort.coordinator.consumer import (
+    expressions,
+    fencing,
+    metadata,
+    planning,
+    reconcile,
+    static,
+    timers,
+)
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member
 from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
@@ -63,6 +71,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     before = _member_of(group, request, owned)
     known = group.members.get(before.id)
     member = _described(before, request, call.client)
+    expressions.check(group, request.subscribed_topic_regex)
 
     if known is None or member != before:
         records.append(member_record(group.id, member))
@@ -72,13 +81,14 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         records.append(epoch_record(group.id, epoch, metadata_hash))
 
     planned = planning.plan(state, group, member, epoch, now)
+    errands = planning.asked(state, group, member, epoch, now)
     if planned is None:
         target_epoch, target = group.target_epoch, group.targets.get(member.id, NOTHING)
     else:
         target_epoch, target = planned.epoch, planned.of_member
         records += planned.records
 
-    subscribed = planning.topic_ids(group.names_of(member), state.topics)
+    subscribed = frozenset(planning.topic_ids(group.names_of(member), state.topics))
     goal = reconcile.Goal(target_epoch, target.partitions, subscribed)
     resubscribed = _subscription(before) != _subscription(member)
     moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)
@@ -96,7 +106,9 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         notes.append(Note(group.id, f"member {moved.id} joins", Cause.JOIN, moved.id))
     elif epoch > group.group_epoch:
         notes.append(_why(group, before, member))
-    return Effects(records, [Reply(call.token, _answer(group, request, before, moved))], notes)
+    errands += expressions.asked(state, group, before, member, call.client)
+    replies = [Reply(call.token, _answer(group, request, before, moved))]
+    return Effects(records, replies, notes, errands=errands)
 
 
 def _group_of(
@@ -140,6 +152,7 @@ def _succession(
     former = static.former_self(group, member_id, request.instance_id)
     if former is None:
         return None
+    expressions.check(group, request.subscribed_topic_regex)
     own = group.members.get(member_id)
     if own is not None:
         return Effects(fencing.remove(state, group, [own]), again=True)

@@ -1,18 +1,36 @@
-"""What every member of a group should have: computed for all, written where it has changed."""
+"""What every member of a group should have: computed for all, written where it has changed.
 
+The assignors of this house compute it in the heartbeat that needs it. Those of others are an
+errand: heartbeats go on meanwhile with the target that there is.
+"""
+
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from kohort.assignors import Assignment, AssignorError, Plan, Subscription
-from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.assignors import Assign, Assignment, AssignorError, Plan, Subscription, assign_by
+from kohort.coordinator.consumer.group import ConsumerGroup, FailedPlan
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import target_epoch_record, target_record
 from kohort.coordinator.consumer.target import NOTHING, Target
+from kohort.coordinator.effects import Effects, Errand, Note
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
 from kohort.records.codec import Record
-from kohort.terms import Millis, TopicId
+from kohort.terms import GroupId, MemberId, Millis, TopicId
+
+PLAN = "consumer plan"
+AGAIN_MS = 5000  # from the failure of a foreign assignor to its next attempt at the same epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an errand is about."""
+
+    group_id: GroupId
+    assignor: str
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +52,93 @@ def plan(
 
     Raises ApiError where the assignor has no plan.
     """
+    if not _is_due(group, epoch, now):
+        return None
+    name = _assignor(group, member)
+    if name in state.foreign:
+        return None
+    given = _given(state, group, member)
+    try:
+        assigned = state.assignors[name](given.members, given.partitions)
+    except AssignorError as error:
+        raise _no_plan(group, name, error) from error
+    records, targets = _changes(group, assigned, epoch, now)
+    return Computed(epoch, targets[member.id], tuple(records))
+
+
+def asked(
+    state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis
+) -> list[Errand]:
+    """What a heartbeat asks for that leaves the group at `epoch`: the plan of a foreign assignor.
+
+    Raises ApiError for a member without a target, if the assignor has failed a moment ago.
+    """
+    if not state.foreign or not _is_due(group, epoch, now):
+        return []
+    name = _assignor(group, member)
+    if name not in state.foreign:
+        return []
+    failed = group.failed_plan
+    if failed is not None and failed.epoch == epoch and 0 <= now - failed.at < AGAIN_MS:
+        if member.id not in group.targets:
+            raise _no_plan(group, name, failed.why)
+        return []
+    work = _working(state.foreign[name], _given(state, group, member))
+    return [Errand((PLAN, group.id), work, Wanted(group.id, name, epoch), foreign=True)]
+
+
+def finished(state: State, errand: Errand, outcome: Plan | Exception, now: Millis) -> Effects:
+    """Write the plan of a foreign assignor. Who has left meanwhile is left out of it, and who has
+    joined since then gets something by the next plan.
+    """
+    wanted: Wanted = errand.about
+    group = state.groups.consumer(wanted.group_id)
+    if group is None or wanted.epoch <= group.target_epoch:
+        return Effects()
+    if isinstance(outcome, Exception):
+        group.failed_plan = FailedPlan(wanted.epoch, now, outcome)
+        text = f"assignor {wanted.assignor} has failed, members keep what they have: {outcome}"
+        return Effects(notes=[Note(group.id, text)])
+    present = {member: given for member, given in outcome.items() if member in group.members}
+    records, _ = _changes(group, present, wanted.epoch, now)
+    return Effects(records)
+
+
+def _is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
     interval_ms = group.settings.assignment_interval_ms
     if epoch <= group.target_epoch:
-        return None
+        return False
     # A time ahead of the clock is none: the clock was set back, or the log is from elsewhere.
-    if group.target_time and 0 <= now - group.target_time < interval_ms:
-        return None
-    return _compute(state, group, member, epoch, now)
+    return not (group.target_time and 0 <= now - group.target_time < interval_ms)
 
 
-def _compute(
-    state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis
-) -> Computed:
+def _assignor(group: ConsumerGroup, member: Member) -> str:
     before = group.members.get(member.id)
-    name = group.assignor_with((before,) if before else (), (member,))
+    return group.assignor_with((before,) if before else (), (member,))
+
+
+def _no_plan(group: ConsumerGroup, name: str, error: Exception) -> ApiError:
+    return ApiError(
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        f"assignor {name} has no assignment for group {group.id}: {error}",
+    )
+
+
+def _working(assign: Assign, given: "_Given") -> Callable[[], Generator[None, None, Plan]]:
+    def work() -> Generator[None, None, Plan]:
+        yield from ()
+        return assign_by(assign, given.members, given.partitions)
+
+    return work
+
+
+def _changes(
+    group: ConsumerGroup, assigned: Plan, epoch: int, now: Millis
+) -> tuple[list[Record], dict[MemberId, Target]]:
+    """The records that publish a plan, and the target of each member."""
     records = []
     targets = {}
-    for member_id, assignment in _assign(state, group, member, name).items():
+    for member_id, assignment in assigned.items():
         known = group.targets.get(member_id)  # None is written even when there is nothing for it
         if known is not None and _is_as(known, assignment):
             targets[member_id] = known
@@ -58,7 +146,7 @@ def _compute(
         targets[member_id] = target = Target(assignment)
         records.append(target_record(group.id, member_id, target))
     records.append(target_epoch_record(group.id, epoch, now))
-    return Computed(epoch, targets[member.id], tuple(records))
+    return records, targets
 
 
 def _is_as(known: Target, assignment: Assignment) -> bool:
@@ -67,7 +155,15 @@ def _is_as(known: Target, assignment: Assignment) -> bool:
     return same and not known.metadata and not known.error
 
 
-def _assign(state: State, group: ConsumerGroup, member: Member, name: str) -> Plan:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What an assignor is given."""
+
+    members: dict[MemberId, Subscription]
+    partitions: dict[TopicId, int]
+
+
+def _given(state: State, group: ConsumerGroup, member: Member) -> _Given:
     topics_of: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
     subscriptions = {}
     members = {**group.members, member.id: member}
@@ -87,13 +183,7 @@ def _assign(state: State, group: ConsumerGroup, member: Member, name: str) -> Pl
     partitions = {
         topic: by_id[topic].partitions for topics in topics_of.values() for topic in topics
     }
-    try:
-        return state.assignors[name](subscriptions, partitions)
-    except AssignorError as error:
-        raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"assignor {name} has no assignment for group {group.id}: {error}",
-        ) from error
+    return _Given(subscriptions, partitions)
 
 
 def _existing(previous: Assignment, topics: Topics) -> Assignment:

@@ -14,7 +14,8 @@ Two owners are worse than none. That is why a partition counts as held while any
 in `assigned` or `revoking`.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from kohort.assignors import Assignment
@@ -35,7 +36,7 @@ class Goal:
 
     epoch: int
     target: Assignment
-    subscribed: Container[TopicId]
+    subscribed: AbstractSet[TopicId]  # a pattern may name thousands
 
 
 def step(

@@ -14,6 +14,7 @@ from kohort.records.schemas import (
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -84,6 +85,18 @@ def current_record(group_id: GroupId, member: Member) -> Record:
             assigned_partitions=_with_epochs(member.assigned),
             partitions_pending_revocation=_with_epochs(member.revoking),
         ),
+    )
+
+
+def regex_record(
+    group_id: GroupId, expression: str, topics: Collection[str], time: Millis
+) -> Record:
+    """The topics that an expression names. The version is that of the image which they were found
+    in. Ours have none; 0 makes any other broker look again.
+    """
+    return Record(
+        ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
+        ConsumerGroupRegularExpressionValue(topics=list(topics), version=0, timestamp=time),
     )
 
 

@@ -21,7 +21,6 @@ from kohort.server.access import (
     check,
     operations,
 )
-from kohort.server.apis import unsupported
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
 from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
@@ -51,8 +50,6 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
     driver = node.driver_for(call.client, READ, GroupId(request.group_id))
     for name in request.subscribed_topic_names or ():
         check(node.cluster.may, call.client, DESCRIBE, TOPIC, name)
-    if request.subscribed_topic_regex:
-        raise unsupported.regular_expression(request.subscribed_topic_regex)
     node.cluster.submit(driver, call)
 
 

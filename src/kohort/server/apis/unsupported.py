@@ -20,15 +20,6 @@ def warn_if_not_built(observe: Observer, request: str, client: Client, error: Ap
         observe.warning(f"{request} of {who} is refused: {error.message}")
 
 
-def regular_expression(pattern: str) -> NotBuiltError:
-    """A regular expression in a subscription, for the broker to resolve (KIP-848)."""
-    return NotBuiltError(
-        ErrorCode.INVALID_REQUEST,
-        f"SubscribedTopicRegex {pattern!r}: server-side regular expressions are not supported yet; "
-        "subscribe by name",
-    )
-
-
 def transactions(transactional_id: str) -> NotBuiltError:
     """KIP-98, except idempotent producers."""
     return NotBuiltError(

@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any, ClassVar
 
+from kohort import expressions
 from kohort.client.consumer.heartbeat import Profile
 from kohort.client.consumer.membership import Membership
 from kohort.client.consumer.pauses import Pauses
@@ -15,6 +16,7 @@ from kohort.terms import GroupId, MemberId
 GROUPS = 2
 TOPICS = ("home", "apples", "pears", "plums")
 VERSION = 1
+EXPRESSIONS = ("p.+s", "apples|plums", "(?i)P(ears|lums)", "no-such-topic.*")
 
 
 class Consumer(Member):
@@ -30,8 +32,10 @@ class Consumer(Member):
 
     def new_machine(self) -> Membership:
         random = self.random
+        names, regex = _subscription(random)
         profile = Profile(
-            names=_some_topics(random),
+            names=names,
+            regex=regex,
             rebalance_timeout_ms=REBALANCE_MS,
             server_assignor=random.choice([None, None, "range", "uniform"]),
         )
@@ -48,7 +52,11 @@ class Consumer(Member):
         return self.machine.epoch
 
     def topics(self) -> tuple[str, ...]:
-        return self.machine.profile.names
+        profile = self.machine.profile
+        if not profile.regex:
+            return profile.names
+        found = (one for one in TOPICS if expressions.matches(profile.regex, one))
+        return tuple(dict.fromkeys((*profile.names, *found)))
 
     def version_of(self, request: Any) -> int:
         del request
@@ -65,10 +73,20 @@ class Consumer(Member):
         return partition.topic_id, partition.partition
 
     def change(self, random: Random) -> None:
-        self.machine.want(self.machine.profile._replace(names=_some_topics(random)))
+        names, regex = _subscription(random)
+        self.machine.want(self.machine.profile._replace(names=names, regex=regex))
 
     def released(self, partitions: frozenset[Any]) -> list[Any]:
         return self.machine.released(partitions)
+
+
+def _subscription(random: Random) -> tuple[tuple[str, ...], str]:
+    """Topics by name, by an expression, or by both."""
+    chance = random.random()
+    if chance < 0.6:
+        return _some_topics(random), ""
+    expression = random.choice(EXPRESSIONS)
+    return (_some_topics(random) if chance < 0.8 else ()), expression
 
 
 def _some_topics(random: Random) -> tuple[str, ...]:

@@ -1,0 +1,210 @@
+"""Subscriptions by regular expression: when they are resolved, and what follows (KIP-848).
+
+Resolving is an errand: it is done beside the shard, for all expressions of a group at once. A group
+asks for it when an expression is new, when the cluster has a new topic, when its log has been read,
+and now and then. What comes back is written, and a group that reads other topics than before gets a
+new epoch. Until then an expression names what it named before, or nothing.
+
+Unlike Kafka, which lets ten seconds pass after a resolution, the next one may begin at once.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+
+from kohort import expressions
+from kohort.coordinator.consumer import metadata
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Member
+from kohort.coordinator.consumer.records import epoch_record, regex_record
+from kohort.coordinator.effects import Client, Effects, Errand, Note
+from kohort.coordinator.state import State
+from kohort.coordinator.topics import Topics
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import GroupId, Millis
+
+REFRESH = "consumer expressions"
+GROUPS_AT_ONCE = 100  # that ask for an errand in one step
+_OVERHEAD = 200  # bytes of a record beside its topics, the expression and the group id
+
+Resolved = dict[str, tuple[str, ...]]
+"""Topics by expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What an errand is about: it looks at `topics`, for what `client` may see of them."""
+
+    group_id: GroupId
+    topics: Topics
+    client: Client
+
+
+def check(group: ConsumerGroup, expression: str | None) -> None:
+    """Refuse an expression that is new to the group and cannot be read. Raises ApiError."""
+    if not expression or group.subscribers_of(expression):
+        return
+    missing = expressions.unavailable_or_none()
+    if missing is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"SubscribedTopicRegex {expression!r}: {missing}")
+    try:
+        expressions.check(expression)
+    except expressions.InvalidExpression as error:
+        raise ApiError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
+        ) from error
+
+
+def asked(
+    state: State, group: ConsumerGroup, before: Member, member: Member, client: Client
+) -> list[Errand]:
+    """What a heartbeat asks for, with `member` as it leaves it.
+
+    One that replaces an expression asks for nothing: the next one does. As with Kafka, the member
+    gives up the old topics before it hears of new ones.
+    """
+    expression = member.subscribed_regex
+    new = bool(expression) and expression not in group.resolved
+    if new and expression != before.subscribed_regex and before.subscribed_regex in group.resolved:
+        return []
+    if not new and not group.expressions_stale:
+        return []
+    group.asked_by = client
+    return _errands(state, group, (expression,) if new else ())
+
+
+def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iterator[Effects]:
+    """New topics: every group with an expression looks at them."""
+    after = state.topics.by_name
+    if not any(name in after and name not in before.by_name for name in changed):
+        return
+    errands: list[Errand] = []
+    for group in state.groups.all_consumer():
+        if group.expressions:
+            group.expressions_stale = True
+            errands += _errands(state, group)
+            if len(errands) >= GROUPS_AT_ONCE:
+                yield Effects(errands=errands)
+                errands = []
+    if errands:
+        yield Effects(errands=errands)
+
+
+def refresh(state: State, _now: Millis, group_id: GroupId) -> Effects:
+    """The topics were found long ago: look at all of them again."""
+    group = state.groups.consumer(group_id)
+    if group is None or not group.expressions:
+        return Effects()
+    group.looked_at = None
+    group.expressions_stale = True
+    return Effects(errands=_errands(state, group))
+
+
+def start(group: ConsumerGroup) -> None:
+    """The log has been read: there may be topics that it does not know of."""
+    group.looked_at = None
+    group.expressions_stale = bool(group.expressions)
+
+
+def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: Millis) -> Effects:
+    """Write what was found, and raise the epoch of a group that reads other topics by it."""
+    about: Resolution = errand.about
+    group = state.groups.consumer(about.group_id)
+    if group is None or not group.expressions:
+        return Effects()
+    group.expressions_stale = False
+    group.asked_by = about.client  # the group may have been made since
+    interval_ms = group.settings.regex_refresh_interval_ms
+    state.deadlines.set((REFRESH, group.id), Millis(now + interval_ms))
+    if isinstance(outcome, Exception):
+        text = f"its regular expressions cannot be resolved: {outcome}"
+        return Effects(notes=[Note(group.id, text)])
+    group.looked_at = about.topics
+    unseen = state.topics is not about.topics and any(
+        name not in about.topics.by_name for name in state.topics.by_name
+    )
+    group.expressions_stale = unseen or any(one not in outcome for one in group.expressions)
+    effects = _written(state, group, outcome, about.client, now)
+    effects.errands = _errands(state, group) if group.expressions_stale else []
+    return effects
+
+
+def _written(
+    state: State, group: ConsumerGroup, found: Resolved, client: Client, now: Millis
+) -> Effects:
+    effects = Effects()
+    resolved = dict(group.resolved)
+    changed = False
+    for expression, matching in found.items():
+        if not group.subscribers_of(expression):
+            continue
+        topics = tuple(name for name in matching if state.sees(client, name))
+        known = resolved.get(expression)
+        if known is not None and set(known) == set(topics):
+            continue
+        record = regex_record(group.id, expression, topics, now)
+        if _size(group.id, expression, topics) > state.record_limit():
+            text = (
+                f"the expression {expression[:100]!r} names {len(topics)} topics, more than a "
+                f"record of {state.record_limit()} bytes has room for"
+            )
+            effects.notes.append(Note(group.id, text))
+            continue
+        effects.records.append(record)
+        changed = changed or bool(known) or bool(topics)
+        resolved[expression] = topics
+    metadata_hash = metadata.hash_of(group.topic_names((), (), resolved), state.topics)
+    if changed or (effects.records and metadata_hash != group.metadata_hash):
+        effects.records.append(epoch_record(group.id, group.group_epoch + 1, metadata_hash))
+    return effects
+
+
+def _size(*texts: str | Iterable[str]) -> int:
+    """About the bytes of a record with these texts."""
+    size = _OVERHEAD
+    for one in texts:
+        for text in (one,) if isinstance(one, str) else one:
+            size += 2 + len(text.encode())
+    return size
+
+
+def _errands(state: State, group: ConsumerGroup, more: Iterable[str] = ()) -> list[Errand]:
+    """One that resolves every expression of a group. None where nobody has asked since the log was
+    read, as it is the one who asks whose rights count, and none where RE2 is missing.
+    """
+    client = group.asked_by
+    if client is None or expressions.unavailable_or_none() is not None:
+        return []
+    wanted = tuple(dict.fromkeys((*group.expressions, *more)))
+    work = _resolving(wanted, dict(group.resolved), state.topics, group.looked_at)
+    return [Errand((REFRESH, group.id), work, Resolution(group.id, state.topics, client))]
+
+
+def _resolving(
+    wanted: tuple[str, ...], known: Resolved, topics: Topics, looked_at: Topics | None
+) -> Callable[[], Generator[None, None, Resolved]]:
+    """Of what an expression is known to name, what still exists stays; beside that, only topics are
+    looked at that are not among those looked at before.
+    """
+
+    def work() -> Generator[None, None, Resolved]:
+        names = topics.by_name
+        before = None if looked_at is None else looked_at.by_name
+        new = names if before is None else [name for name in names if name not in before]
+        if before is None:
+            kept: Resolved = {}
+        else:
+            kept = {
+                expression: tuple(name for name in known[expression] if name in names)
+                for expression in wanted
+                if expression in known
+            }
+        found = yield from expressions.resolve(
+            {expression: new if expression in kept else names for expression in wanted}
+        )
+        return {
+            expression: tuple(sorted({*kept.get(expression, ()), *matching}))
+            for expression, matching in found.items()
+        }
+
+    return work

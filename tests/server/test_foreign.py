@@ -1,0 +1,140 @@
+"""Foreign code on threads: it ends, or it is given up, and the loop goes on either way."""
+
+import asyncio
+import re
+import threading
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.client.members import coordinator, soon
+from tests.client.scripted import asynchronous
+from tests.observer import Told
+from tests.server.installed import installed
+from tests.waiting import SOON_S, eventually
+
+from kohort import AdminClient, Broker, NewTopic
+from kohort.errors import ErrorCode
+from kohort.server import foreign
+from kohort.server.surroundings import Surroundings
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "assignors.md").read_text()
+LOOPS = """
+import time
+
+def loops(members, partitions):
+    while True:
+        try:
+            time.sleep(0.001)
+        except Exception:
+            pass
+
+def fails(members, partitions):
+    raise ZeroDivisionError("a bug of theirs")
+"""
+
+
+@asynccontextmanager
+async def serving(assignors):
+    """A broker with a topic of four partitions, and what it has told."""
+    told = Told()
+    config = {"group.consumer.assignors": assignors, "group.consumer.assignment.interval.ms": "0"}
+    async with Broker(config, surroundings=Surroundings(observe=told)) as broker:
+        async with AdminClient(broker.bootstrap, timeout=120) as admin:
+            await admin.create_topics([NewTopic("orders", 4, 1)])
+        yield broker, told
+
+
+class Member:
+    """A member of a group that says what it must."""
+
+    def __init__(self, bootstrap, group, member_id, assignor=None):
+        self.bootstrap, self.group, self.id, self.assignor = bootstrap, group, member_id, assignor
+        self.epoch = 0
+        self.owned = []
+
+    async def beat(self):
+        joins = self.epoch == 0
+        asked = ConsumerGroupHeartbeatRequest(
+            group_id=self.group,
+            member_id=self.id,
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=60_000 if joins else -1,
+            subscribed_topic_names=["orders"] if joins else None,
+            server_assignor=self.assignor if joins else None,
+            topic_partitions=[] if joins else None,
+        )
+        async with coordinator(self.bootstrap, self.group) as connection:
+            answer = await connection.ask(asked, deadline=soon())
+        if not answer.error_code:
+            self.epoch = answer.member_epoch
+            if answer.assignment is not None:
+                parts = answer.assignment.topic_partitions
+                self.owned = [index for one in parts for index in one.partitions]
+        return answer
+
+    async def until(self, done):
+        """Beat until something holds of the answer."""
+        end = soon()
+        while not done(answer := await self.beat()):
+            assert asyncio.get_running_loop().time() < end, answer
+            await asyncio.to_thread(time.sleep, 0.02)
+        return answer
+
+
+def no_foreign_thread_is_left():
+    return all(one.name != "kohort-foreign" for one in threading.enumerate())
+
+
+@asynchronous
+async def test_the_assignor_of_the_page_runs_as_it_stands(tmp_path, monkeypatch):
+    """K848-048."""
+    (source,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (name, place), *_ = re.findall(r'^(\w+) = "spread:(\w+)"$', PAGE, re.MULTILINE)
+    with installed(tmp_path, monkeypatch, "spread", source, **{name: place}):
+        async with serving("uniform,range,spread") as (broker, told):
+            first = Member(broker.bootstrap, "g", "a", "spread")
+            await first.until(lambda _: first.owned == [0, 1, 2, 3])
+            second = Member(broker.bootstrap, "g", "b", "spread")
+            async with asyncio.timeout(SOON_S):
+                while sorted(first.owned + second.owned) != [0, 1, 2, 3] or not second.owned:
+                    await second.beat()
+                    first.epoch = 0  # comes anew, with nothing
+                    await first.beat()
+            assert len(first.owned) == len(second.owned) == 2
+            answer = await Member(broker.bootstrap, "h", "c", "exotic").beat()
+            assert answer.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
+            assert "Supported assignors: uniform, range, spread." in answer.error_message
+    assert told.errors == []
+
+
+@pytest.mark.parametrize(("assignor", "why"), [("loops", "longer than 0.3 s"), ("fails", "a bug")])
+@asynchronous
+async def test_one_that_loops_or_fails_harms_its_group_alone(tmp_path, monkeypatch, assignor, why):
+    """K848-048, K848-056."""
+    monkeypatch.setattr(foreign, "LIMIT_SECONDS", 0.3)
+    with installed(tmp_path, monkeypatch, "theirs", LOOPS, loops="loops", fails="fails"):
+        async with serving("uniform,loops,fails") as (broker, told):
+            harmed = Member(broker.bootstrap, "harmed", "a", assignor)
+            assert not (await harmed.beat()).error_code
+            other = Member(broker.bootstrap, "other", "b")
+            await other.beat()
+            assert other.owned == [0, 1, 2, 3]
+
+            answer = await harmed.until(lambda answer: answer.error_code)
+            assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert why in answer.error_message
+            assert not (await other.beat()).error_code
+
+    assert [("a bug of theirs" in one) for one in told.errors] == [True] * (assignor == "fails")
+    await asyncio.to_thread(eventually, no_foreign_thread_is_left, "its thread has ended")
+
+
+@asynchronous
+async def test_a_broker_stops_while_one_runs(tmp_path, monkeypatch):
+    with installed(tmp_path, monkeypatch, "theirs", LOOPS, loops="loops"):
+        async with serving("loops") as (broker, _):
+            await Member(broker.bootstrap, "g", "a").beat()
+    await asyncio.to_thread(eventually, no_foreign_thread_is_left, "its thread has ended")
