@@ -32,7 +32,7 @@ def test_a_refusal_is_an_answer_and_changes_nothing() -> None:
     [reply] = effects.replies
     assert reply.token is token
     assert reply.response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert (len(shard.groups), shard.wake_at()) == (0, None)
+    assert (len(shard.groups), len(shard.deadlines)) == (0, 1)  # that of expiry
 
 
 def test_what_is_written_is_true_for_the_next_call_of_the_turn() -> None:

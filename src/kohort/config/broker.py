@@ -194,10 +194,13 @@ class BrokerConfig:
     offset_metadata_max_bytes: int = integer(4096, "The longest metadata of a committed offset.")
     offsets_load_buffer_size: int = integer(5_242_880, "Shown, and without effect.", least=1)
     offsets_retention_minutes: int = integer(
-        10_080, "Shown, and without effect yet: offsets do not expire.", least=1
+        10_080,
+        "How long the offsets of a group without members are kept, and those of topics that a "
+        "group does not subscribe to.",
+        least=1,
     )
     offsets_retention_check_interval_ms: int = long(
-        600_000, "Shown, and without effect yet.", least=1
+        600_000, "How often expired offsets are looked for.", least=1
     )
     offsets_commit_timeout_ms: int = integer(5000, "Shown, and without effect.", least=1)
     offsets_topic_num_partitions: int = integer(

@@ -1,6 +1,6 @@
 """What goes into a step of a state machine and what comes out of it: values, nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kohort.terms import GroupId
@@ -69,11 +69,12 @@ class Effects:
 
     Records are of the machine's own kind. Replay makes them true before the machine is asked
     anything else. `again` says that the call must be taken once more after that: the records make
-    the group which the call wants to join. `producer` is set for records inside a transaction. With
+    the group which the call wants to join. `follows` is a longer task that the step has begun: its
+    steps come in the next turns. `producer` is set for records inside a transaction. With
     a `marker` there are no records, and the producer's transaction ends.
     """
 
-    __slots__ = ("again", "marker", "notes", "producer", "records", "replies")
+    __slots__ = ("again", "follows", "marker", "notes", "producer", "records", "replies")
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Effects:
         notes: list[Note] | None = None,
         *,
         again: bool = False,
+        follows: "Iterator[Effects] | None" = None,
         producer: Producer | None = None,
         marker: Marker | None = None,
     ) -> None:
@@ -89,6 +91,7 @@ class Effects:
         self.replies: list[Reply] = [] if replies is None else replies
         self.notes: list[Note] = [] if notes is None else notes
         self.again = again
+        self.follows = follows
         self.producer = producer
         self.marker = marker
 

@@ -29,6 +29,21 @@ class ConsumerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpirySettings:
+    """How long offsets are kept that nobody needs, and how often they are looked for."""
+
+    retention_ms: int
+    check_interval_ms: int
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        return cls(
+            config.offsets_retention_minutes * 60_000,
+            config.offsets_retention_check_interval_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ClassicSettings:
     """The settings of every classic group of a broker: a group has none of its own."""
 

@@ -20,7 +20,7 @@ from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.effects import Call, Effects, Producer, Reply
 from kohort.coordinator.group import OtherGroup
-from kohort.coordinator.offsets import cleanup, commit, delete, fetch
+from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
@@ -71,6 +71,10 @@ class Shard(State):
         """When tick() has something to do; it may be asked too early, never too late."""
         return self.deadlines.wake_at()
 
+    def expire_offsets(self, now: Millis) -> None:
+        """Look for expired offsets in the next turn, and not only after the check interval."""
+        expiry.begin_now(self, now)
+
     def clock_jumped(self, by_ms: int) -> None:
         """The clock of the broker has jumped forward or back by this much."""
         self.deadlines.clock_jumped(by_ms)
@@ -101,6 +105,7 @@ class Shard(State):
         self.loading = False
         self.story.begin(self.groups)
         fencing.start(self, now)
+        expiry.await_next(self, now)
         yield from classic_heartbeat.start(self, now)
         yield from cleanup.of_former_topics(self, self.topics.by_name)
 
@@ -187,4 +192,5 @@ DEADLINES: dict[str, Callable[..., Effects]] = {
     timers.START: rebalance.start_delay_over,
     timers.JOIN: rebalance.joins_overdue,
     timers.SYNC: rebalance.syncs_overdue,
+    expiry.EXPIRY: expiry.begin,
 }

@@ -11,7 +11,7 @@ from kohort.config import BrokerConfig
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
-from kohort.coordinator.settings import ClassicSettings, ConsumerSettings
+from kohort.coordinator.settings import ClassicSettings, ConsumerSettings, ExpirySettings
 from kohort.coordinator.story import Story
 from kohort.coordinator.topics import Topics
 
@@ -41,6 +41,7 @@ class State:
         self.assignors = {name: assignors[name] for name in config.group_consumer_assignors}
         self.consumer_settings = ConsumerSettings.of(config)
         self.classic_settings = ClassicSettings.of(config)
+        self.expiry_settings = ExpirySettings.of(config)
         self.longest_metadata = config.offset_metadata_max_bytes
         self.groups = Groups()
         self.offsets = Offsets()

@@ -243,6 +243,8 @@ class PartitionDriver(Generic[M]):
                 self.machine.put_off(due)
                 steps = self.machine.tick(due)
             turn.take(effects, entries)
+            if effects.follows is not None:
+                self._chores.append(effects.follows)
 
     def _do_chores(self, turn: Turn) -> None:
         """Go on with the first of the long tasks, a slice in a turn."""

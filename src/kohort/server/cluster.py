@@ -187,6 +187,13 @@ class Cluster:
                 self._turn_next(driver)
                 self._loading.append(driver)
 
+    def expire_offsets(self, now: Millis) -> None:
+        """Look for expired offsets now, and not only after the check interval."""
+        for driver in self.drivers.values():
+            if driver.active:
+                driver.machine.expire_offsets(now)
+                self._turn_next(driver)
+
     def offsets_topic(self) -> Topic:
         return self.catalog.by_name[OFFSETS_TOPIC]
 

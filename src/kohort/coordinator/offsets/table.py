@@ -52,6 +52,20 @@ class TopicOffsets:
             if ABSENT < timestamp <= time:
                 yield partition
 
+    def expired(self, until: Millis, now: Millis) -> Iterator[int]:
+        """The partitions whose offset was committed at `until` or before. Where a commit has named
+        a time of its own, which versions 2 to 4 could, that is over at `now`.
+        """
+        expires = self.expires
+        for partition, timestamp in enumerate(self.timestamps):
+            if timestamp == ABSENT:
+                continue
+            if expires and partition in expires:
+                if expires[partition] <= now:
+                    yield partition
+            elif timestamp <= until:
+                yield partition
+
     def put(self, partition: int, value: OffsetCommitValue) -> None:
         """Set an offset, replacing any other."""
         timestamps = self.timestamps
