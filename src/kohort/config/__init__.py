@@ -1,6 +1,7 @@
 """Upstream's settings that have an effect here: frozen, bounded, documented."""
 
 from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig
+from kohort.config.group import GROUP_SETTINGS, GroupSetting
 from kohort.config.properties import read_properties
 from kohort.config.settings import ConfigError, Kind, Setting, Value, text_of
 from kohort.config.topic import TOPIC_SETTINGS, TopicConfig, TopicSetting, checked_topic_config
@@ -8,9 +9,11 @@ from kohort.config.topic import TOPIC_SETTINGS, TopicConfig, TopicSetting, check
 __all__ = [
     "ASSIGNOR_NAMES",
     "BROKER_SETTINGS",
+    "GROUP_SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
     "ConfigError",
+    "GroupSetting",
     "Kind",
     "Setting",
     "TopicConfig",

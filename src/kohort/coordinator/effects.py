@@ -1,6 +1,6 @@
 """What goes into a step of a state machine and what comes out of it: values, nothing else."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kohort.terms import GroupId
@@ -70,11 +70,21 @@ class Effects:
     Records are of the machine's own kind. Replay makes them true before the machine is asked
     anything else. `again` says that the call must be taken once more after that: the records make
     the group which the call wants to join. `follows` is a longer task that the step has begun: its
-    steps come in the next turns. `producer` is set for records inside a transaction. With
-    a `marker` there are no records, and the producer's transaction ends.
+    steps come in the next turns. A longer task may have `warnings`: lines for whoever runs the
+    broker. `producer` is set for records inside a transaction. With a `marker` there are no
+    records, and the producer's transaction ends.
     """
 
-    __slots__ = ("again", "follows", "marker", "notes", "producer", "records", "replies")
+    __slots__ = (
+        "again",
+        "follows",
+        "marker",
+        "notes",
+        "producer",
+        "records",
+        "replies",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -84,6 +94,7 @@ class Effects:
         *,
         again: bool = False,
         follows: "Iterator[Effects] | None" = None,
+        warnings: Sequence[str] = (),
         producer: Producer | None = None,
         marker: Marker | None = None,
     ) -> None:
@@ -92,6 +103,7 @@ class Effects:
         self.notes: list[Note] = [] if notes is None else notes
         self.again = again
         self.follows = follows
+        self.warnings = warnings
         self.producer = producer
         self.marker = marker
 

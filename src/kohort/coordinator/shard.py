@@ -10,7 +10,7 @@ before it asks the machine anything else, live as well as after a restart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kohort.coordinator import classic_protocol, queries
+from kohort.coordinator import classic_protocol, group_settings, queries
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
@@ -106,6 +106,7 @@ class Shard(State):
         self.story.begin(self.groups)
         fencing.start(self, now)
         expiry.await_next(self, now)
+        yield from group_settings.start(self)
         yield from classic_heartbeat.start(self, now)
         yield from cleanup.of_former_topics(self, self.topics.by_name)
 
@@ -169,6 +170,9 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     DescribeGroupsRequest: queries.describe_groups,
     ConsumerGroupDescribeRequest: queries.describe_consumer_groups,
     DeleteGroupsRequest: queries.delete_groups,
+    group_settings.DescribeGroupSettings: group_settings.describe,
+    group_settings.AlterGroupSettings: group_settings.alter,
+    group_settings.ListConfiguredGroups: group_settings.list_configured,
 }
 
 REPLAYS: dict[type, Replay] = {
@@ -183,6 +187,7 @@ REPLAYS: dict[type, Replay] = {
     schemas.ConsumerGroupTargetAssignmentMemberKey: _plain(consumer_replay.target),
     schemas.ConsumerGroupCurrentMemberAssignmentKey: _plain(consumer_replay.current),
     schemas.ConsumerGroupRegularExpressionKey: _plain(consumer_replay.regular_expression),
+    schemas.GroupSettingsKey: _plain(group_settings.replay),
 }
 
 DEADLINES: dict[str, Callable[..., Effects]] = {

@@ -14,6 +14,7 @@ from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import ClassicSettings, ConsumerSettings, ExpirySettings
 from kohort.coordinator.story import Story
 from kohort.coordinator.topics import Topics
+from kohort.terms import GroupId
 
 NO_TOPICS = Topics()
 
@@ -36,6 +37,7 @@ class State:
     ) -> None:
         """`record_limit` returns how many bytes a record may have at the moment."""
         self.record_limit = record_limit
+        self.broker = config
         self.new_uuid = new_uuid
         self.topics = topics
         self.assignors = {name: assignors[name] for name in config.group_consumer_assignors}
@@ -44,7 +46,13 @@ class State:
         self.expiry_settings = ExpirySettings.of(config)
         self.longest_metadata = config.offset_metadata_max_bytes
         self.groups = Groups()
+        self.group_settings: dict[GroupId, dict[str, str]] = {}  # texts by name
         self.offsets = Offsets()
         self.deadlines = Deadlines()
         self.loading = True
         self.story = Story()
+
+    def settings_of(self, group_id: GroupId) -> ConsumerSettings:
+        """The settings of a consumer group: its own over the broker's."""
+        own = self.group_settings.get(group_id)
+        return self.consumer_settings if own is None else ConsumerSettings.of(self.broker, own)

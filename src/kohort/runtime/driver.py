@@ -221,9 +221,14 @@ class PartitionDriver(Generic[M]):
         first = next(follows, None)
         if first is not None:
             turn.take(first, turn.encoded(first))
+            self._warn(first)
             self._chores.append(follows)
         self._write(turn, now)
         self.condition = Condition.ACTIVE
+
+    def _warn(self, step: Effects) -> None:
+        for line in step.warnings:
+            self._observe.warning(line)
 
     def _do_due(self, turn: Turn, due: Millis) -> None:
         """Meet deadlines. One that fails is reported and put off; the others are met."""
@@ -261,6 +266,7 @@ class PartitionDriver(Generic[M]):
             effects, entries = self._undone("a task", effects, error), []
             self._chores.popleft()
         turn.take(effects, entries)
+        self._warn(effects)
 
     def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
         """Take calls in their order. One that fails is refused, and changes nothing."""

@@ -21,6 +21,7 @@ from kohort.server.apis import (
     find_coordinator,
     groups,
     leader_epochs,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_commit,
@@ -33,6 +34,7 @@ from kohort.server.apis import (
 from kohort.server.apis.unsupported import warn_if_not_built
 from kohort.server.node import Node
 from kohort.terms import Millis
+from kohort.wire.messages.alter_configs import AlterConfigsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -52,6 +54,7 @@ from kohort.wire.messages.incremental_alter_configs import IncrementalAlterConfi
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.join_group import JoinGroupRequest
 from kohort.wire.messages.leave_group import LeaveGroupRequest
+from kohort.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.list_offsets import ListOffsetsRequest
 from kohort.wire.messages.metadata import MetadataRequest
@@ -130,6 +133,8 @@ ROUTES: dict[type[Any], Route] = {
     DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),
     CreatePartitionsRequest: here(create_partitions.create_partitions, waits=True),
     DescribeConfigsRequest: here(describe_configs.describe_configs),
+    ListConfigResourcesRequest: here(list_config_resources.list_config_resources),
+    AlterConfigsRequest: here(alter_configs.alter_configs, waits=True),
     IncrementalAlterConfigsRequest: here(alter_configs.incremental_alter_configs, waits=True),
     # records
     InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True),

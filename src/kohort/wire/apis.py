@@ -7,6 +7,7 @@ implemented.
 from typing import Any, NamedTuple
 
 from kohort.wire.messages import (
+    alter_configs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -26,6 +27,7 @@ from kohort.wire.messages import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -78,6 +80,7 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
         "2-4",
     ),
     (describe_configs.DescribeConfigsRequest, describe_configs.DescribeConfigsResponse, "1-4"),
+    (alter_configs.AlterConfigsRequest, alter_configs.AlterConfigsResponse, "0-2"),
     (create_partitions.CreatePartitionsRequest, create_partitions.CreatePartitionsResponse, "0-3"),
     (delete_groups.DeleteGroupsRequest, delete_groups.DeleteGroupsResponse, "0-2"),
     (
@@ -95,6 +98,11 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     (
         consumer_group_describe.ConsumerGroupDescribeRequest,
         consumer_group_describe.ConsumerGroupDescribeResponse,
+        "0-1",
+    ),
+    (
+        list_config_resources.ListConfigResourcesRequest,
+        list_config_resources.ListConfigResourcesResponse,
         "0-1",
     ),
     (

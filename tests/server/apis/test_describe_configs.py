@@ -77,7 +77,6 @@ def test_everything_about_a_broker(desk):
         (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (TOPIC, "x" * 250, ErrorCode.INVALID_TOPIC_EXCEPTION),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
-        (GROUP, "g", ErrorCode.INVALID_REQUEST),
         (8, "1", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],

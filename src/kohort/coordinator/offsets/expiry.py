@@ -8,6 +8,7 @@ pass: whatever is committed meanwhile is younger.
 from collections.abc import Iterator
 from itertools import islice
 
+from kohort.coordinator import group_settings
 from kohort.coordinator.effects import Effects, Note
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets.records import tombstone
@@ -88,7 +89,7 @@ def _ended(
         and (expired or ends_bare_groups)
         and not state.offsets.open_partitions(group_id)
     ):
-        expired += group.tombstones()
+        expired += [*group_settings.ended(state, group_id), *group.tombstones()]
     return expired, False
 
 
