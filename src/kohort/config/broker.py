@@ -83,6 +83,14 @@ class BrokerConfig:
         least=1,
     )
 
+    authorizer_class_name: str = string(
+        "", "With any text, rules (ACLs) can be made and are kept. They are not enforced yet."
+    )
+    super_users: str = string("", "Shown, and without effect yet: no rules are enforced.")
+    allow_everyone_if_no_acl_found: bool = boolean(
+        False, "Shown, and without effect yet: no rules are enforced."
+    )
+
     auto_create_topics_enable: bool = boolean(
         True, "Whether a request that names a topic creates it."
     )
@@ -300,7 +308,7 @@ class BrokerConfig:
                 raise unknown_setting(name, BROKER_SETTINGS)
         given = frozenset(texts).difference(ignored)
         config = cls(given=given, ignored=tuple(ignored), **values)  # type: ignore[arg-type]
-        _cross_checked(config)
+        check_consistent(config)
         return config
 
     def value(self, name: str) -> Value:
@@ -384,7 +392,7 @@ _BOUNDED = (
 )
 
 
-def _cross_checked(config: BrokerConfig) -> None:
+def check_consistent(config: BrokerConfig) -> None:
     """Raises ConfigError for settings that contradict one another."""
     for name in _BOUNDED:
         least = name.replace("group.consumer.", "group.consumer.min.")

@@ -7,9 +7,10 @@ other settings of its own clamps them when they are used.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kohort.config import ConfigError
+from kohort.config import BrokerConfig, ConfigError
 from kohort.config.group import GROUP_SETTINGS, check_together, checked_group_config
 from kohort.coordinator.effects import Call, Effects, Note, answered
+from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
@@ -114,6 +115,14 @@ def replay(state: State, key: GroupSettingsKey, value: GroupSettingsValue | None
     group = state.groups.consumer(group_id)
     if group is not None:
         group.settings = state.settings_of(group_id)
+
+
+def reconfigure(state: State, config: BrokerConfig) -> None:
+    """The broker's settings have changed: groups that do not set their own follow them."""
+    state.broker = config
+    state.consumer_settings = ConsumerSettings.of(config)
+    for group in state.groups.all_consumer():
+        group.settings = state.settings_of(group.id)
 
 
 def start(state: State) -> Iterator[Effects]:

@@ -10,6 +10,7 @@ before it asks the machine anything else, live as well as after a restart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kohort.config import BrokerConfig
 from kohort.coordinator import classic_protocol, group_settings, queries
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
@@ -70,6 +71,10 @@ class Shard(State):
     def wake_at(self) -> Millis | None:
         """When tick() has something to do; it may be asked too early, never too late."""
         return self.deadlines.wake_at()
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Settings of the broker have changed that groups follow."""
+        group_settings.reconfigure(self, config)
 
     def expire_offsets(self, now: Millis) -> None:
         """Look for expired offsets in the next turn, and not only after the check interval."""

@@ -1,5 +1,5 @@
-"""IncrementalAlterConfigs and the older AlterConfigs: change settings of topics and groups, each
-resource as a whole or not at all.
+"""IncrementalAlterConfigs and the older AlterConfigs: change settings of topics, brokers and
+groups, each resource as a whole or not at all.
 
 AlterConfigs takes back whatever it does not name; apart from that it sets, as the other one may.
 """
@@ -11,11 +11,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kohort.config import (
+    BROKER_SETTINGS,
+    DYNAMIC_NAMES,
     TOPIC_SETTINGS,
     BrokerConfig,
     ConfigError,
     Kind,
+    checked_dynamic_config,
     checked_topic_config,
+    text_of,
+    with_dynamic,
 )
 from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings
@@ -189,18 +194,18 @@ def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -
 
 
 def _change_catalog(node: Node, call: Call[Any], changes: dict[int, _Change]) -> None:
-    def judge(draft: Draft) -> dict[int, Topic | ApiError]:
-        judged: dict[int, Topic | ApiError] = {}
+    def judge(draft: Draft) -> dict[int, Outcome]:
+        judged: dict[int, Outcome] = {}
         for at, change in changes.items():
+            judged[at] = None
             try:
-                judged[at] = topic = _altered(node, call.client, draft, change)
-                draft.put(topic)
+                _alter(node, call.client, draft, change)
             except ApiError as error:
                 judged[at] = error
         return judged
 
-    def answer(judged: dict[int, Topic | ApiError]) -> dict[int, Outcome]:
-        return {at: one if isinstance(one, ApiError) else None for at, one in judged.items()}
+    def answer(judged: dict[int, Outcome]) -> dict[int, Outcome]:
+        return judged
 
     change_topics(node, call, judge, answer, validate_only=call.request.validate_only)
 
@@ -210,22 +215,71 @@ def _check_once(change: _Change) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{change.name!r} is named twice")
 
 
+_BROKER_LISTS = frozenset(name for name in DYNAMIC_NAMES if BROKER_SETTINGS[name].kind is Kind.LIST)
 _TOPIC_LISTS = frozenset(
     name for name, row in TOPIC_SETTINGS.items() if row.setting.kind is Kind.LIST
 )
 
 
-def _altered(node: Node, client: Client, draft: Draft, change: _Change) -> Topic:
-    """The topic with its settings changed. Raises ApiError."""
+def _alter(node: Node, client: Client, draft: Draft, change: _Change) -> None:
+    """Change the settings of a topic or a broker in the draft. Raises ApiError."""
     _check_once(change)
     check_resource(node.cluster.may, client, ALTER_CONFIGS, change.kind, change.name)
     if change.kind == Resource.BROKER:
+        _alter_broker(node, draft, change)
+    elif change.kind == Resource.TOPIC:
+        draft.put(_altered(node, draft, change))
+    else:
+        raise refused_resource(change.kind)
+
+
+def _alter_broker(node: Node, draft: Draft, change: _Change) -> None:
+    """The nodes of a process share their settings: the first one has some of its own, and the empty
+    name means all of them.
+    """
+    _check_operations(change.configs, _BROKER_LISTS)
+    if change.name not in ("", str(node.cluster.placement.node_ids[0])):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"broker {change.name!r}: settings of brokers are read at their start only",
+            f"broker is {change.name!r}, expected {node.cluster.placement.node_ids[0]}, or an"
+            " empty name for all",
         )
-    if change.kind != Resource.TOPIC:
-        raise refused_resource(change.kind)
+    fixed = [one.name for one in change.configs if one.name not in DYNAMIC_NAMES]
+    if fixed:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: {', '.join(sorted(fixed))}",
+        )
+    before = draft.broker_configs.get(change.name, {})
+    after = {} if change.replaces else dict(before)
+    default = draft.broker_configs.get("", {})
+    try:
+        for config in change.configs:
+            text = _changed_text(
+                config,
+                checked_dynamic_config,
+                after.get(config.name)
+                or default.get(config.name)
+                or text_of(node.cluster.base_config.value(config.name)),
+            )
+            if text is None:
+                after.pop(config.name, None)
+            else:
+                after[config.name] = text
+        layers = {**draft.broker_configs, change.name: after}
+        with_dynamic(
+            node.cluster.base_config,
+            layers.get("", {}),
+            layers.get(str(node.cluster.placement.node_ids[0]), {}),
+        )
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    if after != before:
+        draft.configure_broker(change.name, after)
+
+
+def _altered(node: Node, draft: Draft, change: _Change) -> Topic:
+    """The topic with its settings changed. Raises ApiError."""
     _check_operations(change.configs, _TOPIC_LISTS)
     if not change.name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -296,18 +350,27 @@ def _check_operations(changes: Sequence[AlterableConfig], lists: frozenset[str])
 
 def _changed(broker: BrokerConfig, topic: Topic, config: AlterableConfig) -> str | None:
     """The new text of a setting, or None when it follows the broker again. Raises ApiError."""
-    name = config.name
+    row = TOPIC_SETTINGS.get(config.name)
+    old = None if row is None else topic_value(row, topic, broker)
+    try:
+        return _changed_text(config, checked_topic_config, old)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _changed_text(
+    config: AlterableConfig, checked: Callable[[str, str], str], old: str | None
+) -> str | None:
+    """The new text of a setting that has the text `old` now; None when nothing of its own is left.
+    Raises ConfigError.
+    """
     if config.config_operation == _Operation.DELETE:
         return None
     assert config.value is not None
-    try:
-        if config.config_operation == _Operation.SET:
-            return checked_topic_config(name, config.value)
-        old = _entries(topic_value(TOPIC_SETTINGS[name], topic, broker))
-        given = _entries(config.value)
-        return checked_topic_config(name, ",".join(_COMBINE[config.config_operation](old, given)))
-    except ConfigError as error:
-        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    if config.config_operation == _Operation.SET:
+        return checked(config.name, config.value)
+    combined = _COMBINE[config.config_operation](_entries(old), _entries(config.value))
+    return checked(config.name, ",".join(combined))
 
 
 _COMBINE: dict[int, Callable[[Sequence[str], Sequence[str]], list[str]]] = {

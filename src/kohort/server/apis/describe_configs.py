@@ -5,6 +5,7 @@ from itertools import dropwhile
 
 from kohort.config import (
     BROKER_SETTINGS,
+    DYNAMIC_NAMES,
     TOPIC_SETTINGS,
     BrokerConfig,
     Setting,
@@ -64,7 +65,7 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
         CreatableTopicConfigs(
             name=name,
             value=topic_value(row, topic, broker),
-            config_source=_topic_source(row, topic, broker),
+            config_source=_topic_source(node, row, topic, broker),
         )
         for name, row in TOPIC_SETTINGS.items()
     ]
@@ -148,18 +149,23 @@ def _described(
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return [
-                _topic_config(TOPIC_SETTINGS[key], topic, node.cluster.config, request)
+                _topic_config(node, TOPIC_SETTINGS[key], topic, node.cluster.config, request)
                 for key in _TOPIC_NAMES
                 if not wanted or key in wanted
             ]
         case Resource.BROKER:
-            if not name:  # the defaults of all brokers: none can be set
-                return []
+            if not name:  # what is set for all brokers
+                changed = node.cluster.catalog.broker_configs.get("", {})
+                return [
+                    _broker_config(node, BROKER_SETTINGS[key], _in_force(node), request)
+                    for key in _BROKER_NAMES
+                    if key in changed and (not wanted or key in wanted)
+                ]
             if name != str(node.id):
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"broker is {name!r}, expected {node.id}")
             config = _in_force(node)
             return [
-                _broker_config(BROKER_SETTINGS[key], config, request)
+                _broker_config(node, BROKER_SETTINGS[key], config, request)
                 for key in _BROKER_NAMES
                 if not wanted or key in wanted
             ]
@@ -181,9 +187,13 @@ def _in_force(node: Node) -> BrokerConfig:
     return replace(config, listeners=listeners, advertised_listeners=advertised, given=given)
 
 
-def _topic_source(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> Source:
+def _topic_source(node: Node, row: TopicSetting, topic: Topic, broker: BrokerConfig) -> Source:
     if row.setting.name in topic.configs:
         return Source.TOPIC
+    for synonym in row.synonyms:
+        changed = _changed_source(node, synonym.name)
+        if changed is not None:
+            return changed
     if row.setting.name in _CLUSTER_DEFAULTS:
         return Source.CLUSTER_DEFAULT
     given = any(synonym.name in broker.given for synonym in row.synonyms)
@@ -191,7 +201,11 @@ def _topic_source(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> Sour
 
 
 def _topic_config(
-    row: TopicSetting, topic: Topic, broker: BrokerConfig, request: DescribeConfigsRequest
+    node: Node,
+    row: TopicSetting,
+    topic: Topic,
+    broker: BrokerConfig,
+    request: DescribeConfigsRequest,
 ) -> DescribeConfigsResourceResult:
     name = row.setting.name
     synonyms: list[DescribeConfigsSynonym] = []
@@ -200,12 +214,12 @@ def _topic_config(
         if own is not None:
             synonyms.append(DescribeConfigsSynonym(name=name, value=own, source=Source.TOPIC))
         if row.synonyms:
-            synonyms += _broker_synonyms(row.synonyms[0].name, broker)
+            synonyms += _broker_synonyms(node, row.synonyms[0].name, broker)
     return DescribeConfigsResourceResult(
         name=name,
         value=topic_value(row, topic, broker),
         read_only=False,
-        config_source=_topic_source(row, topic, broker),
+        config_source=_topic_source(node, row, topic, broker),
         is_sensitive=False,
         synonyms=synonyms,
         config_type=row.setting.kind,
@@ -213,14 +227,26 @@ def _topic_config(
     )
 
 
-def _broker_synonyms(name: str, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
+def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
     """The sources of a broker's setting: values of the cluster and of the file, then defaults, also
     of settings with the same meaning. As upstream does, it starts at the setting's own name.
     """
     names = _TOGETHER.get(name, (name,))
     sources = ((Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (Source.FILE, broker.given))
+    configured = node.cluster.catalog.broker_configs
+    layers = (
+        (Source.BROKER, configured.get(str(node.cluster.base_config.node_id), {})),
+        (Source.CLUSTER_DEFAULT, configured.get("", {})),
+    )
     found = [
-        DescribeConfigsSynonym(name=one, value=text_of(broker.value(one)), source=source)
+        DescribeConfigsSynonym(name=one, value=texts[one], source=source)
+        for source, texts in layers
+        for one in names
+        if one in texts
+    ]
+    file = node.cluster.base_config if found else broker
+    found += [
+        DescribeConfigsSynonym(name=one, value=text_of(file.value(one)), source=source)
         for source, those in sources
         for one in names
         if one in those
@@ -233,22 +259,33 @@ def _broker_synonyms(name: str, broker: BrokerConfig) -> list[DescribeConfigsSyn
     return list(dropwhile(lambda one: one.name != name, found))
 
 
-def _broker_source(name: str, broker: BrokerConfig) -> Source:
+def _changed_source(node: Node, name: str) -> Source | None:
+    """Where the value comes from when it was changed while the broker ran."""
+    configured = node.cluster.catalog.broker_configs
+    if name in configured.get(str(node.cluster.base_config.node_id), {}):
+        return Source.BROKER
+    return Source.CLUSTER_DEFAULT if name in configured.get("", {}) else None
+
+
+def _broker_source(node: Node, name: str, broker: BrokerConfig) -> Source:
+    changed = _changed_source(node, name)
+    if changed is not None:
+        return changed
     if name in _CLUSTER_DEFAULTS:
         return Source.CLUSTER_DEFAULT
     return Source.FILE if name in broker.given else Source.DEFAULT
 
 
 def _broker_config(
-    setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
+    node: Node, setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=text_of(broker.value(setting.name)),
-        read_only=True,
-        config_source=_broker_source(setting.name, broker),
+        read_only=setting.name not in DYNAMIC_NAMES,
+        config_source=_broker_source(node, setting.name, broker),
         is_sensitive=False,
-        synonyms=_broker_synonyms(setting.name, broker) if request.include_synonyms else [],
+        synonyms=_broker_synonyms(node, setting.name, broker) if request.include_synonyms else [],
         config_type=setting.kind,
         documentation=setting.doc if request.include_documentation else None,
     )

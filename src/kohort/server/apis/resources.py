@@ -21,6 +21,7 @@ class Source(IntEnum):
     """Where a value comes from, as DescribeConfigs numbers it."""
 
     TOPIC = 1
+    BROKER = 2
     CLUSTER_DEFAULT = 3
     FILE = 4
     DEFAULT = 5
