@@ -20,6 +20,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     211: 0.375,
     245: 3.0,
     316: 1.0,
+    880: 1.0,
 }
 
 

@@ -20,6 +20,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from traceback import format_exception
 
+from kohort.sim.disk import Crashed
 from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
@@ -130,7 +131,7 @@ def _simulated(seed: int, minutes: float, plant: str | None) -> Outcome:
     """
     try:
         return simulate(seed, minutes, plant=plant)
-    except Exception as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
+    except (Exception, Crashed) as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
         sys.stderr.write("".join(format_exception(error)))
         text = f"raised: {type(error).__name__}: {error}"
         return Outcome(seed, text, "none", 0.0, 0, 0)
