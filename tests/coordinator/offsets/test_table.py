@@ -38,6 +38,21 @@ def test_an_offset_expires_by_its_own_time_or_by_its_age():
     assert list(table.expired(Millis(ABSENT), Millis(5))) == [2, 3]
 
 
+def test_it_is_known_at_a_glance_that_nothing_has_expired():
+    table = TopicOffsets(topic_id("orders"))
+    assert not table.may_have_expired(Millis(5))
+    for partition, committed in enumerate((7, 3, 9)):
+        one = OffsetCommitValue(offset=0, metadata="", commit_timestamp=committed)
+        table.put(partition, one)
+    assert [table.may_have_expired(Millis(until)) for until in (2, 3)] == [False, True]
+    table.put(1, OffsetCommitValue(offset=0, metadata="", commit_timestamp=8))
+    assert table.may_have_expired(Millis(3)), "it does not know better until it has looked"
+    assert list(table.expired(Millis(3), Millis(9))) == []
+    assert [table.may_have_expired(Millis(until)) for until in (6, 7)] == [False, True]
+    table.put(0, OffsetCommitValue(offset=0, metadata="", commit_timestamp=9, expire_timestamp=20))
+    assert table.may_have_expired(Millis(0))
+
+
 def test_an_impossible_partition_is_broken_and_takes_no_memory():
     table = TopicOffsets(topic_id("orders"))
     with pytest.raises(Broken, match="partition 2147483647"):

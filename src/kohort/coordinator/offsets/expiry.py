@@ -22,8 +22,9 @@ from kohort.terms import GroupId, GroupState, Millis
 EXPIRY = "offset expiry"
 _ASKED_FOR = "asked for"
 SLICE_RECORDS = 2000
-SLICE_OFFSETS = 50_000  # looked at
+SLICE_OFFSETS = 10_000  # looked at
 _COST_OF_A_GROUP = 20  # as many offsets could be looked at in its time
+_COST_OF_A_GLANCE = 4
 
 
 def await_next(state: State, now: Millis) -> None:
@@ -52,7 +53,8 @@ def _pass(state: State, now: Millis, *, ends_bare_groups: bool) -> Iterator[Effe
     notes: list[Note] = []
     looked_at = 0
     for group_id in dict.fromkeys([*state.groups.by_id, *state.offsets.committed]):
-        more = True
+        more = _worth_looking(state, group_id, now)
+        looked_at += _COST_OF_A_GLANCE
         while more:
             ended, more = _ended(state, group_id, now, ends_bare_groups=ends_bare_groups)
             records += ended
@@ -61,11 +63,29 @@ def _pass(state: State, now: Millis, *, ends_bare_groups: bool) -> Iterator[Effe
             )
             if ended:
                 notes.append(_told(group_id, ended))
-            if more or len(records) >= SLICE_RECORDS or looked_at >= SLICE_OFFSETS:
+            if more:
                 yield Effects(records, notes=notes)
                 records, notes, looked_at = [], [], 0
+        if len(records) >= SLICE_RECORDS or looked_at >= SLICE_OFFSETS:
+            yield Effects(records, notes=notes)
+            records, notes, looked_at = [], [], 0
     if records:
         yield Effects(records, notes=notes)
+
+
+def _worth_looking(state: State, group_id: GroupId, now: Millis) -> bool:
+    """Whether a group may have something that has expired: of nearly all it is known at a glance
+    that they have not.
+    """
+    tables = state.offsets.of(group_id)
+    if not tables:
+        return True
+    until = Millis(now - state.expiry_settings.retention_ms)
+    group = state.groups.get(group_id)
+    since = None if group is None else group.idle_since
+    if since is not None and since <= until:
+        return True
+    return any(table.may_have_expired(until) for table in tables.values())
 
 
 def _ended(
