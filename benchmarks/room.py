@@ -37,7 +37,7 @@ SETTINGS = {
     "offsets.topic.segment.bytes": 1 << 20,
     "log.cleaner.backoff.ms": 1000,
     "log.cleaner.delete.retention.ms": 0,
-    "log.cleaner.min.cleanable.ratio": 0.01,
+    "log.cleaner.min.cleanable.ratio": 0,
 }
 
 
