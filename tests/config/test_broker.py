@@ -7,6 +7,7 @@ import pytest
 import kohort
 from kohort.config import (
     BROKER_SETTINGS,
+    GROUP_SETTINGS,
     TOPIC_SETTINGS,
     BrokerConfig,
     ConfigError,
@@ -73,8 +74,13 @@ RENAMED = {  # what TopicConfig calls some settings of a topic
 
 
 def followers(name):
-    """The attributes of TopicConfig that follow a setting of the broker."""
-    return [
+    """The attributes of TopicConfig and ConsumerSettings that follow a setting of the broker."""
+    groups = [
+        group.removeprefix("consumer.").replace(".", "_")
+        for group, row in GROUP_SETTINGS.items()
+        if row.broker_name == name
+    ]
+    return groups + [
         RENAMED.get(topic, topic.replace(".", "_"))
         for topic, row in TOPIC_SETTINGS.items()
         if name in [synonym.name for synonym in row.synonyms]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.config.broker import BROKER_SETTINGS
+from kohort.config import BROKER_SETTINGS, BrokerConfig
 from kohort.config.ignored import IGNORED_NAMES, means_nothing_here
 
 
@@ -13,11 +13,17 @@ def test_known_and_useless(name):
     assert means_nothing_here(name)
 
 
-@pytest.mark.parametrize("name", ["super.users", "allow.everyone.if.no.acl.found"])
-def test_settings_of_an_authorizer(name):
-    """They stand beside `authorizer.class.name`, and a file with one must start a broker here."""
-    assert means_nothing_here("authorizer.class.name")
-    assert means_nothing_here(name)
+def test_settings_of_an_authorizer():
+    """A file with one must start a broker here, and its reader learns what does not count yet."""
+    config = BrokerConfig.of(
+        {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:admin;User:CN=broker,O=here",
+            "allow.everyone.if.no.acl.found": "true",
+        }
+    )
+    assert config.super_users == "User:admin;User:CN=broker,O=here"
+    assert config.without_effect() == ["super.users", "allow.everyone.if.no.acl.found"]
 
 
 @pytest.mark.parametrize("name", ["num.partitons", "group.consumer.sessions", "nonsense"])

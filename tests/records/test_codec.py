@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kohort.errors import WireError
 from kohort.records import codec
 from kohort.records.codec import (
+    OWN_RECORDS,
     RECORDS,
     Record,
     decode,
@@ -29,6 +30,8 @@ from kohort.records.schemas import (
 )
 from kohort.wire import codec as wire
 from kohort.wire.schema import Primitive, fields_of
+
+ROWS = (RECORDS | OWN_RECORDS).values()
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -68,13 +71,13 @@ def of_class(cls):
     return st.builds(cls, **{field.name: of_field(field) for field in fields_of(cls)})
 
 
-@pytest.mark.parametrize("row", RECORDS.values(), ids=lambda row: row.key.__name__)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key.__name__)
 def test_the_names_are_of_one_record(row):
     assert row.key.__name__.removesuffix("Key") == row.value.__name__.removesuffix("Value")
     assert row.written in row.value.versions
 
 
-@pytest.mark.parametrize("row", RECORDS.values(), ids=lambda row: row.key.__name__)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key.__name__)
 @given(data=st.data())
 def test_what_is_written_is_read(row, data):
     key = data.draw(of_class(row.key))
@@ -87,7 +90,7 @@ def test_what_is_written_is_read(row, data):
         assert read.value == value
 
 
-@pytest.mark.parametrize("row", RECORDS.values(), ids=lambda row: row.key.__name__)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key.__name__)
 @given(data=st.data())
 def test_every_version_is_read(row, data):
     key = encode_key(row.key())
@@ -97,7 +100,7 @@ def test_every_version_is_read(row, data):
         assert encode_value(decode(key, written).value, version) == written
 
 
-@pytest.mark.parametrize("row", RECORDS.values(), ids=lambda row: row.key.__name__)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key.__name__)
 @given(noise=st.binary(max_size=60))
 def test_hostile_bytes_are_refused_or_read(row, noise):
     number = row.number.to_bytes(2, "big")

@@ -5,10 +5,14 @@ from tests.replay.player import Story
 from tests.replay.test_golden_scenarios import SETTINGS
 from tests.world import World
 
-OFF = {"group.coordinator.rebalance.protocols": "classic", "log.index.size.max.bytes": "8192"}
+OFF = {
+    "group.coordinator.rebalance.protocols": "classic",
+    "log.index.size.max.bytes": "8192",
+    "group.consumer.session.timeout.ms": "1800000",
+    "group.consumer.max.session.timeout.ms": "1800000",
+}
 DIFFERENCES = {
     "protocol_off/find": "the internal topic is there from the start",
-    "protocol_off/describe-configs": "configs of groups",
 }
 
 

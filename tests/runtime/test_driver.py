@@ -232,6 +232,17 @@ def test_what_follows_from_a_change_of_topics_lets_others_in_between() -> None:
     assert desk.driver.wake_at() is None
 
 
+def test_a_deadline_may_begin_a_longer_task() -> None:
+    desk = Desk()
+    steps = [Effects([Add("a", 1)]), Effects([Add("a", 1)])]
+    desk.machine.due = [Effects([Add("b", 1)], follows=iter(steps))]
+    desk.turn()
+    assert desk.machine.counts == {"a": 1, "b": 1}
+    assert desk.ask() == {"a": 2, "b": 1}
+    desk.turn()
+    assert (desk.machine.counts["a"], desk.driver.wake_at()) == (2, None)
+
+
 def test_a_task_that_fails_ends_alone() -> None:
     desk = Desk()
     desk.machine.chores = [ZeroDivisionError("a bug"), Effects([Add("a", 1)])]

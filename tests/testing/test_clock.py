@@ -60,7 +60,7 @@ def test_what_falls_due_on_the_way_happens_in_its_order():
         join(client, "a")
         broker.clock.advance(10)
         join(client, "b")
-        broker.clock.advance(HOUR)
+        broker.clock.advance(60)
         ended = [line for line in broker.log().splitlines() if "is over" in line]
         assert ["group a" in line for line in ended] == [True, False]
         for name in "ab":
@@ -93,6 +93,29 @@ def test_retention_goes_at_once():
         assert broker.read("t") == []
         broker.produce("t", "new")
         assert [(one.offset, one.text) for one in broker.read("t")] == [(1, "new")]
+
+
+def test_offsets_expire_at_once():
+    """K229-21. A retention is over where the clock has gone past it, whenever a broker looks."""
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t", partitions=2)
+        broker.groups["g"].commit("t", 5)
+        broker.clock.advance(7 * 24 * HOUR - 60)
+        broker.groups["g"].commit("t", 6, partition=1)
+        broker.clock.advance(61)
+        assert broker.groups["g"].committed() == {("t", 1): 6}
+        broker.clock.advance(7 * 24 * HOUR)
+        assert "g" not in broker.groups
+
+
+def test_an_advance_leaves_a_group_that_is_empty_until_a_broker_looks():
+    with Broker(in_memory=True, clock="manual") as broker, Talk(broker.bootstrap) as client:
+        broker.create_topic("t")
+        join(client, "g")
+        broker.clock.advance(46)
+        assert broker.groups["g"].state == "Empty"
+        broker.clock.advance(600)
+        assert "g" not in broker.groups
 
 
 def test_a_join_that_waits_for_others_is_answered():

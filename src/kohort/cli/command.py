@@ -84,6 +84,14 @@ def complain(text: str) -> None:
     sys.stderr.write(f"kohort: {printable(text)}\n")
 
 
+def pair(text: str) -> tuple[str, str]:
+    """The type of an argument NAME=VALUE."""
+    key, found, value = text.partition("=")
+    if not found or not key.strip():
+        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
+    return key.strip(), value
+
+
 def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:
     """A line for each failure, and the exit code that follows from them."""
     for name, error in outcomes.failed.items():

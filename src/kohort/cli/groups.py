@@ -1,4 +1,4 @@
-"""`kohort groups`: list, describe and delete consumer groups of any cluster."""
+"""`kohort groups`: list, describe, configure and delete consumer groups of any cluster."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping
@@ -19,6 +19,7 @@ from kohort.cli.command import (
     words,
 )
 from kohort.cli.describe import DescribeGroups
+from kohort.cli.group_configs import ConfigureGroups
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupState, GroupType
@@ -213,4 +214,5 @@ COMMANDS: dict[str, Command] = {
     "list": ListGroups(),
     "describe": DescribeGroups(),
     "delete": DeleteGroups(),
+    "config": ConfigureGroups(),
 }

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.asking import AdminCommand, add_yes
-from kohort.cli.command import OK, Command, complain_of, error_fields, name
+from kohort.cli.command import OK, Command, complain_of, error_fields, name, pair
 from kohort.cli.render import Output, runs
 from kohort.terms import uuid_text
 
@@ -46,7 +46,7 @@ class CreateTopics(AdminCommand):
         parser.add_argument(
             "--config",
             action="append",
-            type=_pair,
+            type=pair,
             default=[],
             metavar="NAME=VALUE",
             help="a setting of the topic, such as retention.ms=60000; may be repeated",
@@ -252,13 +252,6 @@ def _positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= 10_000):
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
     return int(text)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found or not name.strip():
-        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
-    return name.strip(), value
 
 
 COMMANDS: dict[str, Command] = {

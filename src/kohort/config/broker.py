@@ -83,6 +83,14 @@ class BrokerConfig:
         least=1,
     )
 
+    authorizer_class_name: str = string(
+        "", "With any text, rules (ACLs) can be made and are kept. They are not enforced yet."
+    )
+    super_users: str = string("", "Shown, and without effect yet: no rules are enforced.")
+    allow_everyone_if_no_acl_found: bool = boolean(
+        False, "Shown, and without effect yet: no rules are enforced."
+    )
+
     auto_create_topics_enable: bool = boolean(
         True, "Whether a request that names a topic creates it."
     )
@@ -194,10 +202,13 @@ class BrokerConfig:
     offset_metadata_max_bytes: int = integer(4096, "The longest metadata of a committed offset.")
     offsets_load_buffer_size: int = integer(5_242_880, "Shown, and without effect.", least=1)
     offsets_retention_minutes: int = integer(
-        10_080, "Shown, and without effect yet: offsets do not expire.", least=1
+        10_080,
+        "How long the offsets of a group without members are kept, and those of topics that a "
+        "group does not subscribe to.",
+        least=1,
     )
     offsets_retention_check_interval_ms: int = long(
-        600_000, "Shown, and without effect yet.", least=1
+        600_000, "How often expired offsets are looked for.", least=1
     )
     offsets_commit_timeout_ms: int = integer(5000, "Shown, and without effect.", least=1)
     offsets_topic_num_partitions: int = integer(
@@ -302,7 +313,7 @@ class BrokerConfig:
                 raise unknown_setting(name, BROKER_SETTINGS)
         given = frozenset(texts).difference(ignored)
         config = cls(given=given, ignored=tuple(ignored), **values)  # type: ignore[arg-type]
-        _cross_checked(config)
+        check_consistent(config)
         return config
 
     def value(self, name: str) -> Value:
@@ -382,7 +393,7 @@ _BOUNDED = (
 )
 
 
-def _cross_checked(config: BrokerConfig) -> None:
+def check_consistent(config: BrokerConfig) -> None:
     """Raises ConfigError for settings that contradict one another."""
     for name in _BOUNDED:
         least = name.replace("group.consumer.", "group.consumer.min.")

@@ -5,9 +5,8 @@ have no effect.
 """
 
 _NAMES = """
-allow.everyone.if.no.acl.found
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.include.jmx.reporter
+alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
 auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
 broker.id.generation.enable broker.rack broker.session.timeout.ms client.quota.callback.class
 config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
@@ -35,7 +34,7 @@ producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers server.max.startup.time.ms
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
-socket.receive.buffer.bytes socket.send.buffer.bytes super.users telemetry.max.bytes
+socket.receive.buffer.bytes socket.send.buffer.bytes telemetry.max.bytes
 transactional.id.expiration.ms unstable.api.versions.enable unstable.feature.versions.enable
 """
 

@@ -1,6 +1,6 @@
 """What goes into a step of a state machine and what comes out of it: values, nothing else."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kohort.records.causes import Cause
@@ -100,12 +100,24 @@ class Effects:
 
     Records are of the machine's own kind. Replay makes them true before the machine is asked
     anything else. `again` says that the call must be taken once more after that: the records make
-    the group which the call wants to join. `producer` is set for records inside a transaction. With
-    a `marker` there are no records, and the producer's transaction ends. The `errands` begin once
-    the records are in the log.
+    the group which the call wants to join. `follows` is a longer task that the step has begun: its
+    steps come in the next turns. A longer task may have `warnings`: lines for whoever runs the
+    broker. `producer` is set for records inside a transaction. With a `marker` there are no
+    records, and the producer's transaction ends. The `errands` begin once the records are in the
+    log.
     """
 
-    __slots__ = ("again", "errands", "marker", "notes", "producer", "records", "replies")
+    __slots__ = (
+        "again",
+        "errands",
+        "follows",
+        "marker",
+        "notes",
+        "producer",
+        "records",
+        "replies",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -114,6 +126,8 @@ class Effects:
         notes: list[Note] | None = None,
         *,
         again: bool = False,
+        follows: "Iterator[Effects] | None" = None,
+        warnings: Sequence[str] = (),
         producer: Producer | None = None,
         marker: Marker | None = None,
         errands: list[Errand] | None = None,
@@ -122,6 +136,8 @@ class Effects:
         self.replies: list[Reply] = [] if replies is None else replies
         self.notes: list[Note] = [] if notes is None else notes
         self.again = again
+        self.follows = follows
+        self.warnings = warnings
         self.producer = producer
         self.marker = marker
         self.errands: list[Errand] = [] if errands is None else errands

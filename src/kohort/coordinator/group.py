@@ -5,7 +5,7 @@ from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
-from kohort.terms import GroupId, GroupState, GroupType
+from kohort.terms import GroupId, GroupState, GroupType, Millis
 from kohort.wire.messages import consumer_group_describe
 from kohort.wire.messages import describe_groups as classic_describe
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
@@ -39,6 +39,20 @@ class Group:
     def subscribes_to(self, topic: str) -> bool:
         """Whether a member may be reading the topic, so that its offsets must stay."""
         raise NotImplementedError
+
+    @property
+    def lets_offsets_expire(self) -> bool:
+        """Whether offsets may expire while the group is as it is now (KIP-211). Those of topics
+        that it subscribes to never do.
+        """
+        return False
+
+    @property
+    def idle_since(self) -> Millis | None:
+        """Since when there has been no member, where the retention of all offsets counts from that.
+        None where it counts from each commit.
+        """
+        return None
 
     def check_delete(self) -> None:
         """Raise ApiError where the group may not be deleted."""

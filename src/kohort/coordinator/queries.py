@@ -4,6 +4,7 @@ Each group is answered by itself. The driver holds the answers back until everyt
 is durable.
 """
 
+from kohort.coordinator import group_settings
 from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets import delete as offsets
@@ -92,7 +93,11 @@ def delete_groups(state: State, call: Call[DeleteGroupsRequest], _now: Millis) -
         try:
             group = _known(state, name)
             group.check_delete()
-            records += [*offsets.of_group_deleted(state, group.id), *group.tombstones()]
+            records += [
+                *offsets.of_group_deleted(state, group.id),
+                *group_settings.ended(state, group.id),
+                *group.tombstones(),
+            ]
             notes.append(Note(group.id, "an administrator deletes it", Cause.DELETED))
         except ApiError as error:
             code = error.code

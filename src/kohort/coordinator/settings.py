@@ -1,9 +1,14 @@
 """The settings of groups, as values: a group never asks the broker's configuration itself."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from kohort.config import BrokerConfig
+from kohort.config.group import ASSIGNMENT, HEARTBEAT, SESSION, in_force
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +23,33 @@ class ConsumerSettings:
     assignors: tuple[str, ...]  # the default first
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> Self:
-        """The settings of a group that has none of its own."""
+    def of(cls, config: BrokerConfig, overrides: Mapping[str, str] = NOTHING) -> Self:
+        """The settings of a group that has set these of its own. Members always have the time for
+        a heartbeat within their session.
+        """
+        session_timeout_ms = in_force(SESSION, overrides, config)
         return cls(
-            config.group_consumer_session_timeout_ms,
-            config.group_consumer_heartbeat_interval_ms,
-            config.group_consumer_assignment_interval_ms,
+            session_timeout_ms,
+            max(min(in_force(HEARTBEAT, overrides, config), session_timeout_ms - 1), 1),
+            in_force(ASSIGNMENT, overrides, config),
             config.group_consumer_regex_refresh_interval_ms,
             config.group_consumer_max_size,
             config.group_consumer_assignors,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirySettings:
+    """How long offsets are kept that nobody needs, and how often they are looked for."""
+
+    retention_ms: int
+    check_interval_ms: int
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        return cls(
+            config.offsets_retention_minutes * 60_000,
+            config.offsets_retention_check_interval_ms,
         )
 
 

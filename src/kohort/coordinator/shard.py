@@ -10,7 +10,8 @@ before it asks the machine anything else, live as well as after a restart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kohort.coordinator import classic_protocol, foreign, queries
+from kohort.config import BrokerConfig
+from kohort.coordinator import classic_protocol, foreign, group_settings, queries
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
@@ -19,7 +20,7 @@ from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
-from kohort.coordinator.offsets import cleanup, commit, delete, fetch
+from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
@@ -71,6 +72,14 @@ class Shard(State):
         """When tick() has something to do; it may be asked too early, never too late."""
         return self.deadlines.wake_at()
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Settings of the broker have changed that groups follow."""
+        group_settings.reconfigure(self, config)
+
+    def expire_offsets(self, now: Millis) -> None:
+        """Look for expired offsets in the next turn, and not only after the check interval."""
+        expiry.begin_now(self, now)
+
     def clock_jumped(self, by_ms: int) -> None:
         """The clock of the broker has jumped forward or back by this much."""
         self.deadlines.clock_jumped(by_ms)
@@ -108,6 +117,8 @@ class Shard(State):
         self.loading = False
         self.story.begin(self.groups)
         fencing.start(self, now)
+        expiry.await_next(self, now)
+        yield from group_settings.start(self)
         yield from classic_heartbeat.start(self, now)
         yield from cleanup.of_former_topics(self, self.topics.by_name)
 
@@ -164,6 +175,9 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     DescribeGroupsRequest: queries.describe_groups,
     ConsumerGroupDescribeRequest: queries.describe_consumer_groups,
     DeleteGroupsRequest: queries.delete_groups,
+    group_settings.DescribeGroupSettings: group_settings.describe,
+    group_settings.AlterGroupSettings: group_settings.alter,
+    group_settings.ListConfiguredGroups: group_settings.list_configured,
 }
 
 REPLAYS: dict[type, Replay] = {
@@ -178,6 +192,7 @@ REPLAYS: dict[type, Replay] = {
     schemas.ConsumerGroupTargetAssignmentMemberKey: _plain(consumer_replay.target),
     schemas.ConsumerGroupCurrentMemberAssignmentKey: _plain(consumer_replay.current),
     schemas.ConsumerGroupRegularExpressionKey: _plain(consumer_replay.regular_expression),
+    schemas.GroupSettingsKey: _plain(group_settings.replay),
 }
 
 DEADLINES: dict[str, Callable[..., Effects]] = {
@@ -188,6 +203,7 @@ DEADLINES: dict[str, Callable[..., Effects]] = {
     timers.START: rebalance.start_delay_over,
     timers.JOIN: rebalance.joins_overdue,
     timers.SYNC: rebalance.syncs_overdue,
+    expiry.EXPIRY: expiry.begin,
 }
 
 ERRANDS: dict[str, Callable[..., Effects]] = {

@@ -13,10 +13,11 @@ from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.effects import Client
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
-from kohort.coordinator.settings import ClassicSettings, ConsumerSettings
+from kohort.coordinator.settings import ClassicSettings, ConsumerSettings, ExpirySettings
 from kohort.coordinator.story import Story
 from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
+from kohort.terms import GroupId
 
 NO_TOPICS = Topics()
 
@@ -45,6 +46,7 @@ class State:
         """
         self.sees = sees
         self.record_limit = record_limit
+        self.broker = config
         self.new_uuid = new_uuid
         self.topics = topics
         self.foreign = foreign or {}
@@ -52,11 +54,18 @@ class State:
         self.assignors = {name: every[name] for name in config.group_consumer_assignors}
         self.consumer_settings = ConsumerSettings.of(config)
         self.classic_settings = ClassicSettings.of(config)
+        self.expiry_settings = ExpirySettings.of(config)
         self.longest_metadata = config.offset_metadata_max_bytes
         self.groups = Groups()
+        self.group_settings: dict[GroupId, dict[str, str]] = {}  # texts by name
         self.offsets = Offsets()
         self.deadlines = Deadlines()
         self.loading = True
         self.tally = tally or Tally()
         self.story = Story(self.tally)
         self.causes = Causes()
+
+    def settings_of(self, group_id: GroupId) -> ConsumerSettings:
+        """The settings of a consumer group: its own over the broker's."""
+        own = self.group_settings.get(group_id)
+        return self.consumer_settings if own is None else ConsumerSettings.of(self.broker, own)

@@ -7,6 +7,7 @@ unusual one takes the general path, and a test compares the two.
 """
 
 import struct
+from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple, cast
@@ -31,6 +32,8 @@ from kohort.records.schemas import (
     ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
+    GroupSettingsKey,
+    GroupSettingsValue,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
@@ -50,6 +53,7 @@ Key = (
     | ConsumerGroupTargetAssignmentMemberKey
     | ConsumerGroupCurrentMemberAssignmentKey
     | ConsumerGroupRegularExpressionKey
+    | GroupSettingsKey
 )
 Value = (
     LegacyOffsetCommitValue
@@ -62,6 +66,7 @@ Value = (
     | ConsumerGroupTargetAssignmentMemberValue
     | ConsumerGroupCurrentMemberAssignmentValue
     | ConsumerGroupRegularExpressionValue
+    | GroupSettingsValue
 )
 
 
@@ -116,7 +121,11 @@ RECORDS = {
         RecordType(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
     )
 }
-BY_KEY = {row.key: row for row in RECORDS.values()}
+OWN_RECORDS = {20000: RecordType(20000, GroupSettingsKey, GroupSettingsValue)}
+"""Types that only Kohort writes. Other brokers skip them when they load."""
+
+_ROWS = RECORDS | OWN_RECORDS
+BY_KEY = {row.key: row for row in _ROWS.values()}
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -133,7 +142,7 @@ def written_version(value: Value) -> int:
     return _BY_VALUE[type(value)].written
 
 
-_BY_VALUE = {row.value: row for row in RECORDS.values()}
+_BY_VALUE = {row.value: row for row in _ROWS.values()}
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -207,9 +216,21 @@ def decode(key: bytes, value: bytes | None) -> Record | Unknown:
     (kind,) = _INT16.unpack_from(key)
     row = RECORDS.get(kind)
     if row is None:
-        return Unknown(kind, key, value)
+        return _own_or_unknown(kind, key, value)
     decoded = codec.decode(row.key, 0, key, 2)
     return Record(decoded, None if value is None else decode_value(row, value))
+
+
+def _own_or_unknown(kind: int, key: bytes, value: bytes | None) -> Record | Unknown:
+    """Somebody else may use the numbers of our own types; such a record is unknown, as upstream
+    takes it.
+    """
+    row = OWN_RECORDS.get(kind)
+    if row is not None:
+        with suppress(WireError):
+            decoded = codec.decode(row.key, 0, key, 2)
+            return Record(decoded, None if value is None else decode_value(row, value))
+    return Unknown(kind, key, value)
 
 
 def decode_value(row: RecordType, value: bytes) -> Any:

@@ -211,3 +211,22 @@ class ConsumerGroupRegularExpressionValue:
     topics: list[String]
     version: Int64
     timestamp: Int64
+
+
+# 20000: settings of one group, of our own; other brokers skip the type
+
+
+@struct
+class GroupSetting:
+    name: String
+    value: String
+
+
+@record()
+class GroupSettingsKey:
+    group_id: String
+
+
+@record(versions="0", flexible="0+")
+class GroupSettingsValue:
+    settings: list[GroupSetting]

@@ -245,12 +245,17 @@ class PartitionDriver(Generic[M]):
         first = next(follows, None)
         if first is not None:
             turn.take(first, turn.encoded(first))
+            self._warn(first)
             self._chores.append(follows)
         self._write(turn, now)
         self.condition = Condition.ACTIVE
         self._send_out(turn.steps)
         if turn.steps:
             self._tell((), turn)
+
+    def _warn(self, step: Effects) -> None:
+        for line in step.warnings:
+            self._observe.warning(line)
 
     def _do_due(self, turn: Turn, due: Millis) -> None:
         """Meet deadlines. One that fails is reported and put off; the others are met."""
@@ -270,6 +275,8 @@ class PartitionDriver(Generic[M]):
                 self.machine.put_off(due)
                 steps = self.machine.tick(due)
             turn.take(effects, entries)
+            if effects.follows is not None:
+                self._chores.append(effects.follows)
 
     def _do_chores(self, turn: Turn) -> None:
         """Go on with the first of the long tasks, a slice in a turn."""
@@ -286,6 +293,7 @@ class PartitionDriver(Generic[M]):
             effects, entries = self._undone("a task", effects, error), []
             self._chores.popleft()
         turn.take(effects, entries)
+        self._warn(effects)
 
     def _take_outcomes(self, turn: Turn, now: Millis) -> None:
         """Give the machine what its errands have brought. One that fails here is reported."""

@@ -1,4 +1,5 @@
-"""The topics of the cluster, in one small file that is always replaced as a whole.
+"""The topics of the cluster, with the settings and rules that were set while it ran, in one small
+file that is always replaced as a whole.
 
 A change is on the disk before it can be seen. A topic that is being deleted is remembered until its
 logs are gone, so that a crash cannot bring old records back under a new topic of that name.
@@ -10,6 +11,7 @@ give producer ids out again and take all settings away.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
@@ -67,6 +69,18 @@ class Topic(msgspec.Struct, frozen=True):
         return self.replicas(partition, nodes)[0]
 
 
+class Acl(msgspec.Struct, frozen=True, order=True):
+    """A rule: who may, or may not, do what from where with which things. Numbers are upstream's."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
 class Copy(NamedTuple):
     """One of the texts that a store has kept, or why it cannot be read."""
 
@@ -121,28 +135,56 @@ class _Content(msgspec.Struct, omit_defaults=True):
     next_producer_id: int = 0
     topics: list[_Entry] = msgspec.field(default_factory=list)
     deleting: list[_Entry] = msgspec.field(default_factory=list)
+    broker_configs: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    acls: list[Acl] = msgspec.field(default_factory=list)
 
 
 class Draft:
-    """The topics as they will be: a copy, for judging and making changes.
+    """The topics as they will be: a copy, for judging and making changes. So are the settings of
+    brokers, by id and "" for all of them, and the rules.
 
     `Catalog.save` writes it down, and `Catalog.become` then makes it count.
     """
 
     def __init__(
-        self, topics: Mapping[str, Topic], deleting: Sequence[Topic], reserved_producer_id: int
+        self,
+        topics: Mapping[str, Topic],
+        deleting: Sequence[Topic],
+        reserved_producer_id: int,
+        broker_configs: Mapping[str, dict[str, str]] = MappingProxyType({}),
+        acls: Sequence[Acl] = (),
     ) -> None:
         self.by_name = dict(topics)
         self.by_id = {topic.topic_id: topic for topic in topics.values()}
         self.deleting = list(deleting)
         self.reserved_producer_id = reserved_producer_id
+        self.broker_configs = dict(broker_configs)
+        self.acls = tuple(acls)
         self.changed = False
         self.partitions = sum(topic.partitions for topic in self.by_name.values())
         self._plain_names = {_plain(name): name for name in topics}
 
     def scratch(self) -> "Draft":
         """Another draft of the same topics, to try changes in."""
-        return Draft(self.by_name, self.deleting, self.reserved_producer_id)
+        return Draft(
+            self.by_name,
+            self.deleting,
+            self.reserved_producer_id,
+            self.broker_configs,
+            self.acls,
+        )
+
+    def configure_broker(self, name: str, texts: dict[str, str]) -> None:
+        """Set all that is set for a broker, or for all of them (the empty name)."""
+        self.broker_configs.pop(name, None)
+        if texts:
+            self.broker_configs[name] = texts
+        self.changed = True
+
+    def set_acls(self, acls: Sequence[Acl]) -> None:
+        """Replace the rules."""
+        self.acls = tuple(acls)
+        self.changed = True
 
     def put(self, topic: Topic) -> None:
         """Add a topic whose name has been checked with `refuse_name`, or replace one: more
@@ -206,6 +248,8 @@ class Catalog:
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[TopicId, Topic] = {}
         self.deleting: list[Topic] = []
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        self.acls: tuple[Acl, ...] = ()
         self._image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
@@ -228,7 +272,7 @@ class Catalog:
     def draft(self) -> Draft:
         """A copy of what counts now, for making changes. There must be one at a time."""
         reserved = max(self._reserved_producer_id, self._next_producer_id)
-        return Draft(self.by_name, self.deleting, reserved)
+        return Draft(self.by_name, self.deleting, reserved, self.broker_configs, self.acls)
 
     def save(self, draft: Draft) -> None:
         """Make a draft durable. Raises StorageError: the old state then still stands."""
@@ -238,6 +282,8 @@ class Catalog:
             next_producer_id=draft.reserved_producer_id,
             topics=[_entry(topic) for topic in draft.by_name.values()],
             deleting=[_entry(topic) for topic in draft.deleting],
+            broker_configs=draft.broker_configs,
+            acls=list(draft.acls),
         )
         content.checksum = _checksum(content)
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
@@ -247,6 +293,8 @@ class Catalog:
         self.by_name = draft.by_name
         self.by_id = draft.by_id
         self.deleting = draft.deleting
+        self.broker_configs = draft.broker_configs
+        self.acls = draft.acls
         self._reserved_producer_id = draft.reserved_producer_id
         self._image = None
 
@@ -308,7 +356,8 @@ class Catalog:
         content, topics, deleting = _decoded(copy)
         self.cluster_id = content.cluster_id
         self._next_producer_id = content.next_producer_id
-        self.become(Draft(topics, deleting, content.next_producer_id))
+        reserved = content.next_producer_id
+        self.become(Draft(topics, deleting, reserved, content.broker_configs, content.acls))
 
 
 def saved_topics(copies: Sequence[Copy]) -> dict[str, TopicId]:

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from kohort.assignors import Assign
-from kohort.config import BrokerConfig
+from kohort.config import BrokerConfig, ConfigError, with_dynamic
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, KohortError
@@ -42,6 +42,16 @@ START_LOGS = 1000  # opened before the first request is answered; the rest while
 ANYTHING = 1 << 62  # bytes: as much as any fetch waits for
 
 
+def dynamic_config(base: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> BrokerConfig:
+    """The settings of the file, and over them those that were set for all brokers and for this
+    one. Settings that contradict those of a changed file are left aside.
+    """
+    try:
+        return with_dynamic(base, configured.get("", {}), configured.get(str(base.node_id), {}))
+    except ConfigError:
+        return base
+
+
 class Cluster:
     """The broker without its sockets. Call `start`, then `turn` whenever something arrives."""
 
@@ -55,7 +65,9 @@ class Cluster:
         may: May = everyone_may,
         foreign: Mapping[str, Assign] | None = None,
     ) -> None:
-        self.config = config
+        self.base_config = config  # of the file
+        self._configured = catalog.broker_configs
+        self.config = config = dynamic_config(config, catalog.broker_configs)
         self.may = may
         self.foreign = foreign or {}  # assignors of others
         self.catalog = catalog
@@ -89,6 +101,11 @@ class Cluster:
         """Open the logs, those of groups first, and begin to load the shards."""
         self.placement = Placement(self.catalog, brokers)
         self._now = now
+        if self.config.authorizer_class_name:
+            self.observe.warning(
+                "authorizer.class.name is set: rules are kept, and not enforced yet;"
+                " everybody may do everything"
+            )
         self.table.open_missing()
         for _ in range(START_LOGS // OPEN_SLICE_LOGS):
             work = self.begin_work()
@@ -163,9 +180,20 @@ class Cluster:
 
     def topics_changed(self, now: Millis) -> None:
         """The catalog has changed: tell every machine."""
+        if self._configured != self.catalog.broker_configs:
+            self._configured = self.catalog.broker_configs
+            self._reconfigure(dynamic_config(self.base_config, self._configured))
         for driver in self._hosted:
             driver.topics_changed(self.topics, now)
             self._submitted[driver] = None
+
+    def _reconfigure(self, config: BrokerConfig) -> None:
+        """Settings of the broker have been changed: they count from now on."""
+        self.config = config
+        self.table.reconfigure(config)
+        self._housekeeping.config = config
+        for driver in self.drivers.values():
+            driver.machine.reconfigure(config)
 
     def _host(self, partition: Partition, new_machine: NewMachine, now: Millis) -> None:
         """Give a partition its driver, and begin to load that."""
@@ -211,6 +239,13 @@ class Cluster:
                 driver.resign(f"node {leader} does not coordinate {driver.name} any more")
                 self._turn_next(driver)
                 self._loading.append(driver)
+
+    def expire_offsets(self, now: Millis) -> None:
+        """Look for expired offsets now, and not only after the check interval."""
+        for driver in self.drivers.values():
+            if driver.active:
+                driver.machine.expire_offsets(now)
+                self._turn_next(driver)
 
     def offsets_topic(self) -> Topic:
         return self.catalog.by_name[OFFSETS_TOPIC]

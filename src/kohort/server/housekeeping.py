@@ -30,7 +30,7 @@ class Housekeeping:
     """Does what is due. It cleans one log at a time, and looks at the logs in turn."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, observe: Observer) -> None:
-        self._config = config
+        self.config = config
         self._logs = logs
         self._observe = observe
         self._retain_at: Millis | None = None  # nothing has been done yet
@@ -42,14 +42,14 @@ class Housekeeping:
     def step(self, kept: Callable[[], Iterable[KeptLog]], now: Millis) -> bool:
         """Do a slice of what is due; true while there is more to do at once."""
         if self._retain_at is None:
-            self._retain_at = Millis(now + self._config.log_initial_task_delay_ms)
+            self._retain_at = Millis(now + self.config.log_initial_task_delay_ms)
         if now >= self._retain_at:
-            self._retain_at = Millis(now + self._config.log_retention_check_interval_ms)
+            self._retain_at = Millis(now + self.config.log_retention_check_interval_ms)
             for one in kept():
                 self._retain(one, now)
         if self._cleaning is None and not self._to_clean and now >= self._clean_at:
-            self._clean_at = Millis(now + self._config.log_cleaner_backoff_ms)
-            if self._config.log_cleaner_enable:
+            self._clean_at = Millis(now + self.config.log_cleaner_backoff_ms)
+            if self.config.log_cleaner_enable:
                 self._to_clean = [
                     one for one in kept() if one.config.compacted and one.log not in self._damaged
                 ]
@@ -90,7 +90,7 @@ class Housekeeping:
                 return
             one = self._to_clean.pop(0)
             rules = CleaningRules(
-                now, one.config.delete_retention_ms, self._config.producer_id_expiration_ms
+                now, one.config.delete_retention_ms, self.config.producer_id_expiration_ms
             )
             try:
                 begun = self._logs.clean(one.log, one.config, rules)

@@ -26,7 +26,9 @@ Cleaning = Generator[int, None, None]
 
 
 class Logs(Protocol):
-    """Opens the log of a partition, and removes it."""
+    """Opens the log of a partition, and removes it. `place` names the directory."""
+
+    place: str
 
     def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log: ...
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
@@ -51,6 +53,8 @@ class Logs(Protocol):
 
 class MemoryLogs:
     """Logs that end with the process."""
+
+    place = "memory"
 
     def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log:
         del topic, index, config
@@ -80,6 +84,7 @@ class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
     def __init__(self, directory: LogDirectory, files: Files, observe: Observer) -> None:
+        self.place = directory.path
         self._directory = directory
         self._files = files
         self._observe = observe

@@ -36,7 +36,13 @@ class Node:
             raise ApiError(
                 ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
             )
-        shard = placement.shard_of(group_id)
+        return self.driver_anywhere(group_id)
+
+    def driver_anywhere(self, group_id: GroupId) -> Driver:
+        """The shard of a group, whichever node coordinates it: its settings may be asked of any.
+        Raises ApiError where it is not open.
+        """
+        shard = self.cluster.placement.shard_of(group_id)
         driver = self.cluster.drivers.get(shard)
         if driver is None:
             raise ApiError(

@@ -91,6 +91,12 @@ class PartitionTable:
         self._left_alone.clear()
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Adopt changed settings of the broker: topics that do not set their own follow them."""
+        self._config = config
+        for partition in self.open.values():
+            partition.reconfigure(partition.topic, config)
+
     def note_synced(self) -> None:
         """Have the ends of the durable logs written down."""
         self._note_synced = True

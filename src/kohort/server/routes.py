@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
 from kohort.server.apis import (
+    acls,
     alter_configs,
     api_versions,
     create_partitions,
@@ -17,10 +18,12 @@ from kohort.server.apis import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_log_dirs,
     fetch,
     find_coordinator,
     groups,
     leader_epochs,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_commit,
@@ -28,23 +31,32 @@ from kohort.server.apis import (
     offset_fetch,
     produce,
     producer_ids,
+    replicas,
     topic_partitions,
+    update_features,
 )
 from kohort.server.apis.unsupported import warn_if_not_built
 from kohort.server.node import Node
 from kohort.terms import Millis
+from kohort.wire.messages.alter_configs import AlterConfigsRequest
+from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.create_acls import CreateAclsRequest
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest
 from kohort.wire.messages.create_topics import CreateTopicsRequest
+from kohort.wire.messages.delete_acls import DeleteAclsRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.delete_records import DeleteRecordsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest
+from kohort.wire.messages.describe_acls import DescribeAclsRequest
 from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kohort.wire.messages.elect_leaders import ElectLeadersRequest
 from kohort.wire.messages.fetch import FetchRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -52,8 +64,10 @@ from kohort.wire.messages.incremental_alter_configs import IncrementalAlterConfi
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.join_group import JoinGroupRequest
 from kohort.wire.messages.leave_group import LeaveGroupRequest
+from kohort.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.list_offsets import ListOffsetsRequest
+from kohort.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest
@@ -61,6 +75,7 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.wire.messages.produce import ProduceRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.update_features import UpdateFeaturesRequest
 
 Handle = Callable[[Node, Call[Any], Millis], None]
 
@@ -125,11 +140,22 @@ ROUTES: dict[type[Any], Route] = {
     DescribeClusterRequest: here(describe_cluster.describe_cluster),
     DescribeTopicPartitionsRequest: here(topic_partitions.describe_topic_partitions),
     FindCoordinatorRequest: here(find_coordinator.find_coordinator),
+    UpdateFeaturesRequest: here(update_features.update_features),
+    ElectLeadersRequest: here(replicas.elect_leaders),
+    AlterPartitionReassignmentsRequest: here(replicas.alter_partition_reassignments),
+    ListPartitionReassignmentsRequest: here(replicas.list_partition_reassignments),
+    DescribeLogDirsRequest: here(describe_log_dirs.describe_log_dirs),
+    # rules
+    DescribeAclsRequest: here(acls.describe_acls),
+    CreateAclsRequest: here(acls.create_acls, waits=True),
+    DeleteAclsRequest: here(acls.delete_acls, waits=True),
     # topics and their settings
     CreateTopicsRequest: here(create_topics.create_topics, waits=True),
     DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),
     CreatePartitionsRequest: here(create_partitions.create_partitions, waits=True),
     DescribeConfigsRequest: here(describe_configs.describe_configs),
+    ListConfigResourcesRequest: here(list_config_resources.list_config_resources),
+    AlterConfigsRequest: here(alter_configs.alter_configs, waits=True),
     IncrementalAlterConfigsRequest: here(alter_configs.incremental_alter_configs, waits=True),
     # records
     InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True),

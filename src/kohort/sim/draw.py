@@ -101,6 +101,9 @@ def draw(
         "log.flush.offset.checkpoint.interval.ms": random.choice(["2000", "60000"]),
         "queued.max.request.bytes": random.choice(["100000", "67108864"]),
         "queued.max.response.bytes": random.choice(["100000", "67108864"]),
+        "offsets.retention.check.interval.ms": stream(seed, "expiry").choice(
+            ["1000", "5000", "600000"]
+        ),
     }
     return Draw(
         seed,

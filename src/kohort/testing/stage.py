@@ -99,6 +99,10 @@ class Stage:
         self._clock.forward(max(end - self._clock(), 0))
         self._broker.time_moved()
         await self._settle()
+        if self._broker.cluster is not None:
+            self._broker.cluster.expire_offsets(self._clock())
+            self._broker.schedule_turn()
+            await self._settle()
         while self._housekeep():
             await self._settle()
         await self._settle()

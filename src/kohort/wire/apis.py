@@ -7,18 +7,25 @@ implemented.
 from typing import Any, NamedTuple
 
 from kohort.wire.messages import (
+    alter_configs,
+    alter_partition_reassignments,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_log_dirs,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -26,8 +33,10 @@ from kohort.wire.messages import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -35,6 +44,7 @@ from kohort.wire.messages import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    update_features,
 )
 from kohort.wire.schema import Versions
 
@@ -77,15 +87,32 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
         offset_for_leader_epoch.OffsetForLeaderEpochResponse,
         "2-4",
     ),
+    (describe_acls.DescribeAclsRequest, describe_acls.DescribeAclsResponse, "1-3"),
+    (create_acls.CreateAclsRequest, create_acls.CreateAclsResponse, "1-3"),
+    (delete_acls.DeleteAclsRequest, delete_acls.DeleteAclsResponse, "1-3"),
     (describe_configs.DescribeConfigsRequest, describe_configs.DescribeConfigsResponse, "1-4"),
+    (alter_configs.AlterConfigsRequest, alter_configs.AlterConfigsResponse, "0-2"),
+    (describe_log_dirs.DescribeLogDirsRequest, describe_log_dirs.DescribeLogDirsResponse, "1-5"),
     (create_partitions.CreatePartitionsRequest, create_partitions.CreatePartitionsResponse, "0-3"),
     (delete_groups.DeleteGroupsRequest, delete_groups.DeleteGroupsResponse, "0-2"),
+    (elect_leaders.ElectLeadersRequest, elect_leaders.ElectLeadersResponse, "0-2"),
     (
         incremental_alter_configs.IncrementalAlterConfigsRequest,
         incremental_alter_configs.IncrementalAlterConfigsResponse,
         "0-1",
     ),
+    (
+        alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+        alter_partition_reassignments.AlterPartitionReassignmentsResponse,
+        "0-1",
+    ),
+    (
+        list_partition_reassignments.ListPartitionReassignmentsRequest,
+        list_partition_reassignments.ListPartitionReassignmentsResponse,
+        "0",
+    ),
     (offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse, "0"),
+    (update_features.UpdateFeaturesRequest, update_features.UpdateFeaturesResponse, "0-2"),
     (describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse, "0-2"),
     (
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
@@ -95,6 +122,11 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     (
         consumer_group_describe.ConsumerGroupDescribeRequest,
         consumer_group_describe.ConsumerGroupDescribeResponse,
+        "0-1",
+    ),
+    (
+        list_config_resources.ListConfigResourcesRequest,
+        list_config_resources.ListConfigResourcesResponse,
         "0-1",
     ),
     (

@@ -5,6 +5,7 @@ from tests.server.apis.asking import value
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
+from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -117,12 +118,57 @@ def test_changes_may_be_tried(desk):
     [
         (TOPIC, "nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (BROKER, "1", ErrorCode.INVALID_REQUEST),
-        (GROUP, "g", ErrorCode.INVALID_REQUEST),
+        (GROUP, "g", ErrorCode.INVALID_CONFIG),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_resources_that_cannot_be_changed(desk, kind, name, code):
     assert alter(desk, ("retention.ms", SET, "9"), kind=kind, name=name) == code
+
+
+def replace(desk, *changes, kind=TOPIC, name="orders", validate_only=False, version=2):
+    """AlterConfigs: the resource has these settings then, and no others of its own."""
+    resource = replacing.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[replacing.AlterableConfig(name=key, value=text) for key, text in changes],
+    )
+    request = replacing.AlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    return desk.ask(request, version).responses[0].error_code
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_older_request_replaces_all_settings_of_a_topic(desk, version):
+    assert value(desk, "retention.bytes") == ("77", 1)
+    assert replace(desk, ("retention.ms", "9"), validate_only=True, version=version) == 0
+    assert value(desk, "retention.ms") == ("5000", 4)
+    assert replace(desk, ("retention.ms", "9"), version=version) == 0
+    assert value(desk, "retention.ms") == ("9", 1)
+    assert value(desk, "retention.bytes") == ("-1", 5)
+    assert replace(desk, ("retention.ms", None)) == ErrorCode.INVALID_REQUEST
+    assert replace(desk, ("retention.ms", "soon")) == ErrorCode.INVALID_CONFIG
+    assert replace(desk, ("retention.ms", "1"), ("retention.ms", "2")) == ErrorCode.INVALID_REQUEST
+    assert replace(desk, ("retention.ms", "9"), name="nothing") == 3
+    assert value(desk, "retention.ms") == ("9", 1)
+
+
+def test_the_older_request_leaves_the_topic_of_groups_compacted(desk):
+    name = "__consumer_offsets"
+    assert replace(desk, ("segment.bytes", "2000000"), name=name) == 0
+    assert desk.cluster.catalog.by_name[name].configs == {
+        "cleanup.policy": "compact",
+        "segment.bytes": "2000000",
+    }
+    assert replace(desk, ("cleanup.policy", "compact"), name=name) == 0
+    assert replace(desk, ("cleanup.policy", "delete"), name=name) == ErrorCode.POLICY_VIOLATION
+
+
+def test_nothing_may_be_changed_at_all(desk):
+    assert (
+        desk.ask(IncrementalAlterConfigsRequest(resources=[], validate_only=False), 1) is not None
+    )
+    assert desk.ask(replacing.AlterConfigsRequest(resources=[], validate_only=False), 2) is not None
 
 
 def test_a_resource_is_named_once(desk):

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from kohort.client.admin import groups, offsets, topics
+from kohort.client.admin import configs, groups, offsets, topics
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
+    GroupConfig,
     GroupDescription,
     GroupOffsets,
     Listings,
@@ -150,6 +151,30 @@ class AdminClient:
         """
         return await groups.delete_groups(
             self._cluster, _several(group_ids), deadline=self._deadline()
+        )
+
+    async def describe_group_configs(
+        self, group_ids: str | Iterable[str]
+    ) -> Outcomes[str, dict[str, GroupConfig]]:
+        """The settings of groups by name, whether they exist or not (KIP-848)."""
+        return await configs.describe_group_configs(
+            self._cluster, _several(group_ids), deadline=self._deadline()
+        )
+
+    async def alter_group_configs(
+        self,
+        changes: Mapping[str, Mapping[str, str | None]],
+        *,
+        validate_only: bool = False,
+    ) -> Outcomes[str, None]:
+        """Change settings of groups: per group all that is named, or nothing (KIP-339, KIP-848).
+
+        Args:
+            changes: group id -> name -> the new value, or None to take the setting back.
+            validate_only: only check whether it could be done.
+        """
+        return await configs.alter_group_configs(
+            self._cluster, changes, validate_only=validate_only, deadline=self._deadline()
         )
 
     async def list_group_offsets(

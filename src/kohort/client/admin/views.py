@@ -244,3 +244,11 @@ class TopicDescription:
     topic_id: bytes | None
     internal: bool
     partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """A setting of a group. `own` says that it was set for this group; else the broker's holds."""
+
+    value: str | None
+    own: bool

@@ -116,6 +116,19 @@ class ClassicGroup(Group):
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.topics
 
+    @property
+    def lets_offsets_expire(self) -> bool:
+        """Not while members may be reading, unless it is known what."""
+        if self.state is GroupState.EMPTY:
+            return True
+        return self.state is GroupState.STABLE and self.topics is not None
+
+    @property
+    def idle_since(self) -> Millis | None:
+        if self.state is not GroupState.EMPTY or not self.protocol_type:
+            return None
+        return self.state_timestamp if self.state_timestamp >= 0 else None
+
     def check_identity(self, member_id: MemberId, instance_id: str | None) -> ClassicMember:
         """The member with that id. An instance id given with it (KIP-345) must be the member's own.
 

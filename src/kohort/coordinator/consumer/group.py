@@ -141,6 +141,10 @@ class ConsumerGroup(Group):
             topic in self.resolved.get(expression, ()) for expression in self._expressions
         )
 
+    @property
+    def lets_offsets_expire(self) -> bool:
+        return True
+
     def reads_any(self, topics: AbstractSet[str]) -> bool:
         """Whether any member reads any of these topics."""
         return not topics.isdisjoint(self._names) or any(

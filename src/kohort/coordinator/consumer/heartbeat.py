@@ -123,11 +123,11 @@ def _group_of(
         return known, []
     joins = request.member_epoch == JOINING
     if known is None and joins:
-        return ConsumerGroup(group_id, state.consumer_settings), []
+        return ConsumerGroup(group_id, state.settings_of(group_id)), []
     if known is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
     if joins and known.type is GroupType.CLASSIC and known.state is GroupState.EMPTY:
-        return ConsumerGroup(group_id, state.consumer_settings), known.tombstones()
+        return ConsumerGroup(group_id, state.settings_of(group_id)), known.tombstones()
     raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 

@@ -204,7 +204,7 @@ def _made(state: State, name: str) -> ConsumerGroup:
             f"classic group {group_id} has {len(known.members)} members, "
             "expected none when it becomes a consumer group",
         )
-    group = ConsumerGroup(group_id, state.consumer_settings)
+    group = ConsumerGroup(group_id, state.settings_of(group_id))
     state.groups.add(group)
     return group
 

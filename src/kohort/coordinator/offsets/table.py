@@ -11,6 +11,7 @@ from kohort.errors import Broken
 from kohort.records.schemas import OffsetCommitValue
 from kohort.terms import Millis, TopicId
 
+NEVER = (1 << 63) - 1  # later than every time
 ABSENT = -(1 << 63)  # in `timestamps`: nothing is committed. Offsets themselves may be any number
 _MOST_PARTITIONS = 1 << 24  # an index beyond is no partition of any cluster, and would cost memory
 
@@ -34,6 +35,7 @@ class TopicOffsets:
         "leader_epochs",
         "metadata",
         "offsets",
+        "oldest",
         "timestamps",
         "topic_id",
     )
@@ -43,6 +45,7 @@ class TopicOffsets:
         self.topic_id = topic_id
         self.among = among or OffsetCount()
         self.count = 0
+        self.oldest = NEVER  # no commit is older; none may be as old any more
         self.offsets = array("q")
         self.leader_epochs = array("i")
         self.timestamps = array("q")
@@ -64,6 +67,27 @@ class TopicOffsets:
             if ABSENT < timestamp <= time:
                 yield partition
 
+    def may_have_expired(self, until: Millis) -> bool:
+        """Whether it is worth while to ask for `expired`; nearly always it is not."""
+        return self.oldest <= until or bool(self.expires)
+
+    def expired(self, until: Millis, now: Millis) -> Iterator[int]:
+        """The partitions whose offset was committed at `until` or before. Where a commit has named
+        a time of its own, which versions 2 to 4 could, that is over at `now`.
+        """
+        expires = self.expires
+        oldest = NEVER
+        for partition, timestamp in enumerate(self.timestamps):
+            if timestamp == ABSENT:
+                continue
+            oldest = min(oldest, timestamp)
+            if expires and partition in expires:
+                if expires[partition] <= now:
+                    yield partition
+            elif timestamp <= until:
+                yield partition
+        self.oldest = oldest
+
     def put(self, partition: int, value: OffsetCommitValue) -> None:
         """Set an offset, replacing any other."""
         timestamps = self.timestamps
@@ -75,6 +99,8 @@ class TopicOffsets:
         self.offsets[partition] = value.offset
         self.leader_epochs[partition] = value.leader_epoch
         timestamps[partition] = value.commit_timestamp
+        if value.commit_timestamp < self.oldest:  # noqa: PLR1730  (every commit comes here)
+            self.oldest = value.commit_timestamp
         if value.metadata:
             self.metadata[partition] = value.metadata
         elif self.metadata:

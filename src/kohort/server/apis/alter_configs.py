@@ -1,19 +1,32 @@
-"""IncrementalAlterConfigs: change settings of topics, each resource as a whole or not at all."""
+"""IncrementalAlterConfigs and the older AlterConfigs: change settings of topics, brokers and
+groups, each resource as a whole or not at all.
+
+AlterConfigs takes back whatever it does not name; apart from that it sets, as the other one may.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
+from typing import Any, NamedTuple
 
 from kohort.config import (
+    BROKER_SETTINGS,
+    DYNAMIC_NAMES,
     TOPIC_SETTINGS,
     BrokerConfig,
     ConfigError,
     Kind,
+    checked_dynamic_config,
     checked_topic_config,
+    text_of,
+    with_dynamic,
 )
 from kohort.coordinator.effects import Call, Client
+from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER_CONFIGS
+from kohort.server.apis import group_configs
 from kohort.server.apis.judging import change_topics
 from kohort.server.apis.resources import (
     Resource,
@@ -23,7 +36,9 @@ from kohort.server.apis.resources import (
 )
 from kohort.server.catalog import Draft, Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.terms import NO_TOPIC_ID, Millis
+from kohort.server.tokens import Gather, Mapped
+from kohort.terms import NO_TOPIC_ID, GroupId, Millis
+from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -35,6 +50,9 @@ from kohort.wire.messages.incremental_alter_configs import (
 # Another policy would remove records that nothing supersedes.
 _KEEPS_GROUPS = frozenset({"cleanup.policy"})
 
+Outcome = ApiError | None
+"""Why a resource was refused, if it was."""
+
 
 class _Operation(IntEnum):
     SET = 0
@@ -43,85 +61,232 @@ class _Operation(IntEnum):
     SUBTRACT = 3
 
 
+class _Change(NamedTuple):
+    """What a client asks of one resource; `times` is how often the request names it."""
+
+    kind: int
+    name: str
+    configs: list[AlterableConfig]
+    replaces: bool
+    times: int
+
+
 def incremental_alter_configs(
     node: Node, call: Call[IncrementalAlterConfigsRequest], _now: Millis
 ) -> None:
     """Change or refuse each resource by itself."""
     request = call.request
+    resources = request.resources
 
-    def judge(draft: Draft) -> dict[int, Topic | ApiError]:
-        return dict(enumerate(_judged(node, call.client, draft, request.resources)))
-
-    def answer(judged: dict[int, Topic | ApiError]) -> IncrementalAlterConfigsResponse:
-        responses = [_told(request.resources[at], outcome) for at, outcome in judged.items()]
+    def answer(outcomes: list[Outcome]) -> IncrementalAlterConfigsResponse:
+        responses = [
+            AlterConfigsResourceResponse(
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, error in zip(resources, outcomes, strict=True)
+        ]
         return IncrementalAlterConfigsResponse(responses=responses)
 
-    change_topics(node, call, judge, answer, validate_only=request.validate_only)
+    _change(node, call, _changes(resources, replaces=False), answer)
 
 
-def _judged(
-    node: Node, client: Client, draft: Draft, resources: Sequence[AlterConfigsResource]
-) -> Iterator[Topic | ApiError]:
+def alter_configs(node: Node, call: Call[replacing.AlterConfigsRequest], _now: Millis) -> None:
+    """Replace the settings of each resource, or refuse it."""
+    resources = call.request.resources
+    setting = [
+        AlterConfigsResource(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=[
+                AlterableConfig(name=one.name, config_operation=_Operation.SET, value=one.value)
+                for one in resource.configs
+            ],
+        )
+        for resource in resources
+    ]
+
+    def answer(outcomes: list[Outcome]) -> replacing.AlterConfigsResponse:
+        responses = [
+            replacing.AlterConfigsResourceResponse(
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, error in zip(resources, outcomes, strict=True)
+        ]
+        return replacing.AlterConfigsResponse(responses=responses)
+
+    _change(node, call, _changes(setting, replaces=True), answer)
+
+
+def _changes(resources: Sequence[AlterConfigsResource], *, replaces: bool) -> list[_Change]:
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
-    for resource in resources:
+    return [
+        _Change(
+            one.resource_type,
+            one.resource_name,
+            one.configs,
+            replaces,
+            counts[one.resource_type, one.resource_name],
+        )
+        for one in resources
+    ]
+
+
+def _change(
+    node: Node,
+    call: Call[Any],
+    changes: list[_Change],
+    answer: Callable[[list[Outcome]], Any],
+) -> None:
+    """Groups are changed by their shards, everything else with the catalog. The answer waits for
+    all of them.
+    """
+    groups = [at for at, one in enumerate(changes) if one.kind == Resource.GROUP]
+    others = [at for at, one in enumerate(changes) if one.kind != Resource.GROUP]
+
+    def merge(parts: list[dict[int, Outcome]]) -> Any:
+        outcomes: dict[int, Outcome] = {}
+        for part in parts:
+            outcomes |= part
+        return answer([outcomes[at] for at in range(len(changes))])
+
+    if not changes:
+        call.token.answer(answer([]))
+        return
+    gather = Gather(call.token, len(groups) + bool(others), merge)
+    for index, at in enumerate(groups):
+        token = Mapped(gather.part(index), partial(_outcome, at))
         try:
-            count = counts[resource.resource_type, resource.resource_name]
-            topic = _altered(node, client, draft, resource, count)
-            draft.put(topic)
-            yield topic
+            _change_group(node, call, changes[at], token)
         except ApiError as error:
-            yield error
+            token.answer(GroupSettings(error=error))
+    if others:
+        part = Call(gather.part(len(groups)), call.request, call.version, call.client)
+        _change_catalog(node, part, {at: changes[at] for at in others})
 
 
-def _told(
-    resource: AlterConfigsResource, outcome: Topic | ApiError
-) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=outcome.code if isinstance(outcome, ApiError) else 0,
-        error_message=outcome.message if isinstance(outcome, ApiError) else None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+def _outcome(at: int, said: GroupSettings) -> dict[int, Outcome]:
+    return {at: said.error}
+
+
+def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -> None:
+    """Raises ApiError for what is refused before the shard is asked."""
+    _check_once(change)
+    check_resource(node.cluster.may, call.client, ALTER_CONFIGS, change.kind, change.name)
+    _check_operations(change.configs, frozenset())
+    if not change.name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    message = AlterGroupSettings(
+        GroupId(change.name),
+        [
+            (one.name, None if one.config_operation == _Operation.DELETE else one.value)
+            for one in change.configs
+        ],
+        replaces=change.replaces,
+        validate_only=call.request.validate_only,
     )
+    group_configs.ask(node, call, message, token)
 
 
-def _altered(
-    node: Node, client: Client, draft: Draft, resource: AlterConfigsResource, count: int
-) -> Topic:
-    """The topic with its settings changed; `count` is how often it was named. Raises ApiError."""
-    if count > 1:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{resource.resource_name!r} is named twice")
-    check_resource(
-        node.cluster.may,
-        client,
-        ALTER_CONFIGS,
-        resource.resource_type,
-        resource.resource_name,
-    )
-    if resource.resource_type == Resource.BROKER:
+def _change_catalog(node: Node, call: Call[Any], changes: dict[int, _Change]) -> None:
+    def judge(draft: Draft) -> dict[int, Outcome]:
+        judged: dict[int, Outcome] = {}
+        for at, change in changes.items():
+            judged[at] = None
+            try:
+                _alter(node, call.client, draft, change)
+            except ApiError as error:
+                judged[at] = error
+        return judged
+
+    def answer(judged: dict[int, Outcome]) -> dict[int, Outcome]:
+        return judged
+
+    change_topics(node, call, judge, answer, validate_only=call.request.validate_only)
+
+
+def _check_once(change: _Change) -> None:
+    if change.times > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{change.name!r} is named twice")
+
+
+_BROKER_LISTS = frozenset(name for name in DYNAMIC_NAMES if BROKER_SETTINGS[name].kind is Kind.LIST)
+_TOPIC_LISTS = frozenset(
+    name for name, row in TOPIC_SETTINGS.items() if row.setting.kind is Kind.LIST
+)
+
+
+def _alter(node: Node, client: Client, draft: Draft, change: _Change) -> None:
+    """Change the settings of a topic or a broker in the draft. Raises ApiError."""
+    _check_once(change)
+    check_resource(node.cluster.may, client, ALTER_CONFIGS, change.kind, change.name)
+    if change.kind == Resource.BROKER:
+        _alter_broker(node, draft, change)
+    elif change.kind == Resource.TOPIC:
+        draft.put(_altered(node, draft, change))
+    else:
+        raise refused_resource(change.kind)
+
+
+def _alter_broker(node: Node, draft: Draft, change: _Change) -> None:
+    """The nodes of a process share their settings: the first one has some of its own, and the empty
+    name means all of them.
+    """
+    _check_operations(change.configs, _BROKER_LISTS)
+    if change.name not in ("", str(node.cluster.placement.node_ids[0])):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"broker {resource.resource_name!r}: settings of brokers are read at their start only",
+            f"broker is {change.name!r}, expected {node.cluster.placement.node_ids[0]}, or an"
+            " empty name for all",
         )
-    if resource.resource_type != Resource.TOPIC:
-        raise refused_resource(resource.resource_type, resource.resource_name)
-    _check_operations(resource.configs)
-    if not resource.resource_name:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    check_topic_name(resource.resource_name)
-    topic = draft.by_name.get(resource.resource_name)
-    known = topic or _nobody(resource.resource_name)  # values are judged before it is looked for
-    configs = dict(known.configs)
-    for config in resource.configs:
-        value = _changed(node.cluster.config, known, config)
-        if known.is_internal and config.name in _KEEPS_GROUPS:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION,
-                f"{config.name} of {known.name} cannot be changed: it would lose groups",
+    fixed = [one.name for one in change.configs if one.name not in DYNAMIC_NAMES]
+    if fixed:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: {', '.join(sorted(fixed))}",
+        )
+    before = draft.broker_configs.get(change.name, {})
+    after = {} if change.replaces else dict(before)
+    default = draft.broker_configs.get("", {})
+    try:
+        for config in change.configs:
+            text = _changed_text(
+                config,
+                checked_dynamic_config,
+                after.get(config.name)
+                or default.get(config.name)
+                or text_of(node.cluster.base_config.value(config.name)),
             )
-        if value is None:
-            configs.pop(config.name, None)
-        else:
-            configs[config.name] = value
+            if text is None:
+                after.pop(config.name, None)
+            else:
+                after[config.name] = text
+        layers = {**draft.broker_configs, change.name: after}
+        with_dynamic(
+            node.cluster.base_config,
+            layers.get("", {}),
+            layers.get(str(node.cluster.placement.node_ids[0]), {}),
+        )
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    if after != before:
+        draft.configure_broker(change.name, after)
+
+
+def _altered(node: Node, draft: Draft, change: _Change) -> Topic:
+    """The topic with its settings changed. Raises ApiError."""
+    _check_operations(change.configs, _TOPIC_LISTS)
+    if not change.name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    check_topic_name(change.name)
+    topic = draft.by_name.get(change.name)
+    known = topic or _nobody(change.name)  # values are judged before it is looked for
+    configs = _changed_configs(node.cluster.config, known, change)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return Topic(
@@ -134,12 +299,32 @@ def _altered(
     )
 
 
+def _changed_configs(broker: BrokerConfig, known: Topic, change: _Change) -> dict[str, str]:
+    keeps = _KEEPS_GROUPS if known.is_internal else frozenset()
+    if change.replaces:
+        configs = {name: text for name, text in known.configs.items() if name in keeps}
+    else:
+        configs = dict(known.configs)
+    for config in change.configs:
+        value = _changed(broker, known, config)
+        if config.name in keeps and not (change.replaces and configs.get(config.name) == value):
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{config.name} of {known.name} cannot be changed: it would lose groups",
+            )
+        if value is None:
+            configs.pop(config.name, None)
+        else:
+            configs[config.name] = value
+    return configs
+
+
 def _nobody(name: str) -> Topic:
     return Topic(name=name, topic_id=NO_TOPIC_ID, partitions=0, replication_factor=0)
 
 
-def _check_operations(changes: Sequence[AlterableConfig]) -> None:
-    """Raises ApiError for operations that no topic allows."""
+def _check_operations(changes: Sequence[AlterableConfig], lists: frozenset[str]) -> None:
+    """Raises ApiError for operations that nothing allows. Only `lists` can be added to."""
     names = [config.name for config in changes]
     if len(set(names)) < len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -155,9 +340,7 @@ def _check_operations(changes: Sequence[AlterableConfig]) -> None:
                 f"operation on {config.name} is {config.config_operation}, expected 0 to 3",
             )
     for config in changes:
-        row = TOPIC_SETTINGS.get(config.name)
-        is_list = row is not None and row.setting.kind is Kind.LIST
-        if config.config_operation in _COMBINE and not is_list:
+        if config.config_operation in _COMBINE and config.name not in lists:
             word = _Operation(config.config_operation).name
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
@@ -167,18 +350,27 @@ def _check_operations(changes: Sequence[AlterableConfig]) -> None:
 
 def _changed(broker: BrokerConfig, topic: Topic, config: AlterableConfig) -> str | None:
     """The new text of a setting, or None when it follows the broker again. Raises ApiError."""
-    name = config.name
+    row = TOPIC_SETTINGS.get(config.name)
+    old = None if row is None else topic_value(row, topic, broker)
+    try:
+        return _changed_text(config, checked_topic_config, old)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _changed_text(
+    config: AlterableConfig, checked: Callable[[str, str], str], old: str | None
+) -> str | None:
+    """The new text of a setting that has the text `old` now; None when nothing of its own is left.
+    Raises ConfigError.
+    """
     if config.config_operation == _Operation.DELETE:
         return None
     assert config.value is not None
-    try:
-        if config.config_operation == _Operation.SET:
-            return checked_topic_config(name, config.value)
-        old = _entries(topic_value(TOPIC_SETTINGS[name], topic, broker))
-        given = _entries(config.value)
-        return checked_topic_config(name, ",".join(_COMBINE[config.config_operation](old, given)))
-    except ConfigError as error:
-        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    if config.config_operation == _Operation.SET:
+        return checked(config.name, config.value)
+    combined = _COMBINE[config.config_operation](_entries(old), _entries(config.value))
+    return checked(config.name, ",".join(combined))
 
 
 _COMBINE: dict[int, Callable[[Sequence[str], Sequence[str]], list[str]]] = {

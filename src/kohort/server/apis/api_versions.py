@@ -19,6 +19,14 @@ from kohort.wire.messages.produce import ProduceRequest
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
+GROUP_VERSION = "group.version"
+
+
+def group_version(node: Node) -> int:
+    """The level of the feature: 1 when the protocol of KIP-848 is switched on."""
+    return int("consumer" in node.cluster.config.group_coordinator_rebalance_protocols)
+
+
 def api_versions(node: Node, call: Call[ApiVersionsRequest], _now: Millis) -> ApiVersionsResponse:
     """Tell what is served. A client that names its software must use the characters of KIP-511."""
     request = call.request
@@ -43,11 +51,14 @@ def api_versions(node: Node, call: Call[ApiVersionsRequest], _now: Millis) -> Ap
     ]
     supported = []
     if call.version >= 4:  # only v4 can say that a feature starts at 0
-        supported.append(SupportedFeatureKey(name="group.version", min_version=0, max_version=1))
+        supported.append(SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1))
     finalized = []
-    if "consumer" in node.cluster.config.group_coordinator_rebalance_protocols:
+    level = group_version(node)
+    if level:
         finalized.append(
-            FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1)
+            FinalizedFeatureKey(
+                name=GROUP_VERSION, max_version_level=level, min_version_level=level
+            )
         )
     return ApiVersionsResponse(
         error_code=0,

@@ -1,11 +1,11 @@
-"""DescribeConfigs: the settings of topics and brokers, and where each comes from."""
+"""DescribeConfigs: the settings of topics, brokers and groups, and where each comes from."""
 
 from dataclasses import replace
-from enum import IntEnum
 from itertools import dropwhile
 
 from kohort.config import (
     BROKER_SETTINGS,
+    DYNAMIC_NAMES,
     TOPIC_SETTINGS,
     BrokerConfig,
     Setting,
@@ -14,18 +14,22 @@ from kohort.config import (
 )
 from kohort.config.listeners import listener_text, listening_address
 from kohort.coordinator.effects import Call, Client
+from kohort.coordinator.group_settings import DescribeGroupSettings, GroupSettings
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
 from kohort.server.access import DESCRIBE_CONFIGS
+from kohort.server.apis import group_configs
 from kohort.server.apis.resources import (
     Resource,
+    Source,
     check_resource,
     refused_resource,
     topic_value,
 )
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.terms import Millis
+from kohort.server.tokens import Gather
+from kohort.terms import GroupId, Millis
 from kohort.wire.messages.create_topics import CreatableTopicConfigs
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -35,16 +39,6 @@ from kohort.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-
-
-class _Source(IntEnum):
-    """Where a value comes from, as DescribeConfigs numbers it."""
-
-    TOPIC = 1
-    CLUSTER_DEFAULT = 3
-    FILE = 4
-    DEFAULT = 5
-
 
 # Upstream keeps this one as a default of the whole cluster, because of the eligible leader
 # replicas of KIP-966, and shows it as such.
@@ -71,7 +65,7 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
         CreatableTopicConfigs(
             name=name,
             value=topic_value(row, topic, broker),
-            config_source=_topic_source(row, topic, broker),
+            config_source=_topic_source(node, row, topic, broker),
         )
         for name, row in TOPIC_SETTINGS.items()
     ]
@@ -79,34 +73,64 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
 
 def describe_configs(
     node: Node, call: Call[DescribeConfigsRequest], _now: Millis
-) -> DescribeConfigsResponse:
-    """Describe each resource by itself. Unknown names are left out, as upstream does."""
+) -> DescribeConfigsResponse | None:
+    """Describe each resource by itself. Unknown names are left out, as upstream does. The settings
+    of groups are asked of their shards first; None says that they are.
+    """
     request = call.request
-    results = []
-    for resource in request.resources:
+    results: list[DescribeConfigsResult] = []
+    groups: list[int] = []  # places in `results`
+    for at, resource in enumerate(request.resources):
+        result = _result(resource, [])
         try:
-            configs = _described(node, call.client, resource, request)
+            if resource.resource_type == Resource.GROUP:
+                _check_group(node, call.client, resource.resource_name)
+                groups.append(at)
+            else:
+                result.configs = _described(node, call.client, resource, request)
         except ApiError as error:
-            results.append(
-                DescribeConfigsResult(
-                    error_code=error.code,
-                    error_message=error.message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                    configs=[],
-                )
-            )
-        else:
-            results.append(
-                DescribeConfigsResult(
-                    error_code=0,
-                    error_message="",
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                    configs=configs,
-                )
-            )
-    return DescribeConfigsResponse(results=results)
+            result = _result(resource, [], error)
+        results.append(result)
+    if not groups:
+        return DescribeConfigsResponse(results=results)
+
+    def merge(parts: list[GroupSettings]) -> DescribeConfigsResponse:
+        for at, part in zip(groups, parts, strict=True):
+            resource = request.resources[at]
+            wanted = resource.configuration_keys
+            configs = group_configs.described(part.texts, node.cluster.config, request, wanted)
+            results[at] = _result(resource, [] if part.error else configs, part.error)
+        return DescribeConfigsResponse(results=results)
+
+    gather = Gather(call.token, len(groups), merge)
+    for index, at in enumerate(groups):
+        question = DescribeGroupSettings(GroupId(request.resources[at].resource_name))
+        token = gather.part(index)
+        try:
+            group_configs.ask(node, call, question, token)
+        except ApiError as error:
+            token.answer(question.refused(error))
+    return None
+
+
+def _result(
+    resource: DescribeConfigsResource,
+    configs: list[DescribeConfigsResourceResult],
+    error: ApiError | None = None,
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=0 if error is None else error.code,
+        error_message="" if error is None else error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=configs,
+    )
+
+
+def _check_group(node: Node, client: Client, name: str) -> None:
+    check_resource(node.cluster.may, client, DESCRIBE_CONFIGS, Resource.GROUP, name)
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
 
 
 def _described(
@@ -125,23 +149,28 @@ def _described(
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return [
-                _topic_config(TOPIC_SETTINGS[key], topic, node.cluster.config, request)
+                _topic_config(node, TOPIC_SETTINGS[key], topic, node.cluster.config, request)
                 for key in _TOPIC_NAMES
                 if not wanted or key in wanted
             ]
         case Resource.BROKER:
-            if not name:  # the defaults of all brokers: none can be set
-                return []
+            if not name:  # what is set for all brokers
+                changed = node.cluster.catalog.broker_configs.get("", {})
+                return [
+                    _broker_config(node, BROKER_SETTINGS[key], _in_force(node), request)
+                    for key in _BROKER_NAMES
+                    if key in changed and (not wanted or key in wanted)
+                ]
             if name != str(node.id):
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"broker is {name!r}, expected {node.id}")
             config = _in_force(node)
             return [
-                _broker_config(BROKER_SETTINGS[key], config, request)
+                _broker_config(node, BROKER_SETTINGS[key], config, request)
                 for key in _BROKER_NAMES
                 if not wanted or key in wanted
             ]
         case _:
-            raise refused_resource(resource.resource_type, name)
+            raise refused_resource(resource.resource_type)
 
 
 def _in_force(node: Node) -> BrokerConfig:
@@ -158,31 +187,39 @@ def _in_force(node: Node) -> BrokerConfig:
     return replace(config, listeners=listeners, advertised_listeners=advertised, given=given)
 
 
-def _topic_source(row: TopicSetting, topic: Topic, broker: BrokerConfig) -> _Source:
+def _topic_source(node: Node, row: TopicSetting, topic: Topic, broker: BrokerConfig) -> Source:
     if row.setting.name in topic.configs:
-        return _Source.TOPIC
+        return Source.TOPIC
+    for synonym in row.synonyms:
+        changed = _changed_source(node, synonym.name)
+        if changed is not None:
+            return changed
     if row.setting.name in _CLUSTER_DEFAULTS:
-        return _Source.CLUSTER_DEFAULT
+        return Source.CLUSTER_DEFAULT
     given = any(synonym.name in broker.given for synonym in row.synonyms)
-    return _Source.FILE if given else _Source.DEFAULT
+    return Source.FILE if given else Source.DEFAULT
 
 
 def _topic_config(
-    row: TopicSetting, topic: Topic, broker: BrokerConfig, request: DescribeConfigsRequest
+    node: Node,
+    row: TopicSetting,
+    topic: Topic,
+    broker: BrokerConfig,
+    request: DescribeConfigsRequest,
 ) -> DescribeConfigsResourceResult:
     name = row.setting.name
     synonyms: list[DescribeConfigsSynonym] = []
     if request.include_synonyms:
         own = topic.configs.get(name)
         if own is not None:
-            synonyms.append(DescribeConfigsSynonym(name=name, value=own, source=_Source.TOPIC))
+            synonyms.append(DescribeConfigsSynonym(name=name, value=own, source=Source.TOPIC))
         if row.synonyms:
-            synonyms += _broker_synonyms(row.synonyms[0].name, broker)
+            synonyms += _broker_synonyms(node, row.synonyms[0].name, broker)
     return DescribeConfigsResourceResult(
         name=name,
         value=topic_value(row, topic, broker),
         read_only=False,
-        config_source=_topic_source(row, topic, broker),
+        config_source=_topic_source(node, row, topic, broker),
         is_sensitive=False,
         synonyms=synonyms,
         config_type=row.setting.kind,
@@ -190,42 +227,65 @@ def _topic_config(
     )
 
 
-def _broker_synonyms(name: str, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
+def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
     """The sources of a broker's setting: values of the cluster and of the file, then defaults, also
     of settings with the same meaning. As upstream does, it starts at the setting's own name.
     """
     names = _TOGETHER.get(name, (name,))
-    sources = ((_Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (_Source.FILE, broker.given))
+    sources = ((Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (Source.FILE, broker.given))
+    configured = node.cluster.catalog.broker_configs
+    layers = (
+        (Source.BROKER, configured.get(str(node.cluster.base_config.node_id), {})),
+        (Source.CLUSTER_DEFAULT, configured.get("", {})),
+    )
     found = [
-        DescribeConfigsSynonym(name=one, value=text_of(broker.value(one)), source=source)
+        DescribeConfigsSynonym(name=one, value=texts[one], source=source)
+        for source, texts in layers
+        for one in names
+        if one in texts
+    ]
+    file = node.cluster.base_config if found else broker
+    found += [
+        DescribeConfigsSynonym(name=one, value=text_of(file.value(one)), source=source)
         for source, those in sources
         for one in names
         if one in those
     ]
     found += [
-        DescribeConfigsSynonym(name=one, value=text_of(default), source=_Source.DEFAULT)
+        DescribeConfigsSynonym(name=one, value=text_of(default), source=Source.DEFAULT)
         for one in names
         if (default := BROKER_SETTINGS[one].default) is not None
     ]
     return list(dropwhile(lambda one: one.name != name, found))
 
 
-def _broker_source(name: str, broker: BrokerConfig) -> _Source:
+def _changed_source(node: Node, name: str) -> Source | None:
+    """Where the value comes from when it was changed while the broker ran."""
+    configured = node.cluster.catalog.broker_configs
+    if name in configured.get(str(node.cluster.base_config.node_id), {}):
+        return Source.BROKER
+    return Source.CLUSTER_DEFAULT if name in configured.get("", {}) else None
+
+
+def _broker_source(node: Node, name: str, broker: BrokerConfig) -> Source:
+    changed = _changed_source(node, name)
+    if changed is not None:
+        return changed
     if name in _CLUSTER_DEFAULTS:
-        return _Source.CLUSTER_DEFAULT
-    return _Source.FILE if name in broker.given else _Source.DEFAULT
+        return Source.CLUSTER_DEFAULT
+    return Source.FILE if name in broker.given else Source.DEFAULT
 
 
 def _broker_config(
-    setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
+    node: Node, setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=text_of(broker.value(setting.name)),
-        read_only=True,
-        config_source=_broker_source(setting.name, broker),
+        read_only=setting.name not in DYNAMIC_NAMES,
+        config_source=_broker_source(node, setting.name, broker),
         is_sensitive=False,
-        synonyms=_broker_synonyms(setting.name, broker) if request.include_synonyms else [],
+        synonyms=_broker_synonyms(node, setting.name, broker) if request.include_synonyms else [],
         config_type=setting.kind,
         documentation=setting.doc if request.include_documentation else None,
     )

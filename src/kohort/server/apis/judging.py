@@ -16,18 +16,19 @@ from kohort.wire.messages.create_topics import CreatableTopic
 
 Asked = TypeVar("Asked", CreatableTopic, CreatePartitionsTopic)
 Named = TypeVar("Named", bound=Hashable)
+Done = TypeVar("Done")
 
 
 def change_topics(
     node: Node,
     call: Call[Any],
-    judge: Callable[[Draft], dict[Named, Topic | ApiError]],
-    answer: Callable[[dict[Named, Topic | ApiError]], Any],
+    judge: Callable[[Draft], dict[Named, Done | ApiError]],
+    answer: Callable[[dict[Named, Done | ApiError]], Any],
     *,
     validate_only: bool = False,
 ) -> None:
-    """Judge topics and change them in the draft of the catalog's next write; answer when it is
-    durable. With `validate_only` nothing is changed.
+    """Judge topics, or whatever else is in the catalog, and change them in the draft of its next
+    write; answer when that is durable. With `validate_only` nothing is changed.
     """
 
     def change(draft: Draft) -> Finish:
@@ -40,7 +41,7 @@ def change_topics(
         def finish(error: StorageError | None) -> None:
             if error is not None and not validate_only:
                 refused = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-                passed = [key for key, one in judged.items() if isinstance(one, Topic)]
+                passed = [key for key, one in judged.items() if not isinstance(one, ApiError)]
                 judged.update(dict.fromkeys(passed, refused))
             call.token.answer(answer(judged))
 

@@ -6,7 +6,6 @@ from kohort.config import BrokerConfig, TopicSetting, text_of
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, May, Operation, check
-from kohort.server.apis import unsupported
 from kohort.server.catalog import Topic
 
 
@@ -16,6 +15,17 @@ class Resource(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
+
+
+class Source(IntEnum):
+    """Where a value comes from, as DescribeConfigs numbers it."""
+
+    TOPIC = 1
+    BROKER = 2
+    CLUSTER_DEFAULT = 3
+    FILE = 4
+    DEFAULT = 5
+    GROUP = 8
 
 
 def check_resource(
@@ -31,15 +41,11 @@ def check_resource(
             check(may, client, operation, CLUSTER, CLUSTER_NAME)
 
 
-def refused_resource(resource_type: int, name: str) -> ApiError:
-    if resource_type == Resource.GROUP:
-        if not name:
-            return ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return unsupported.group_configs(name)
+def refused_resource(resource_type: int) -> ApiError:
     if resource_type in [kind.value for kind in Resource]:
         return ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"resource type is {resource_type}, expected 2 (topic) or 4 (broker)",
+            f"resource type is {resource_type}, expected 2 (topic), 4 (broker) or 32 (group)",
         )
     return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 

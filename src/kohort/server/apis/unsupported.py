@@ -28,14 +28,6 @@ def transactions(transactional_id: str) -> NotBuiltError:
     )
 
 
-def group_configs(name: str) -> NotBuiltError:
-    """KIP-848 and KIP-932 let some settings be changed for one group."""
-    return NotBuiltError(
-        ErrorCode.INVALID_REQUEST,
-        f"group {name!r}: configurations of groups are not supported yet",
-    )
-
-
 def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
     """Refuse a transactional id; an empty one is an error of its own. Raises ApiError where the
     client may not use this id.

@@ -48,8 +48,10 @@ class Committer(Actor):
             await self.pause(1000)
         self.caller.hang_up()
 
-    async def commit(self) -> None:
-        """One commit for some partitions; a commit that gets no answer is not repeated."""
+    async def commit(self, retention_ms: int = -1) -> bool:
+        """One commit for some partitions, perhaps with a retention of its own. One that gets no
+        answer is not repeated; whether there was one.
+        """
         self.next += 1
         offset = self.next
         some = [one for one in range(len(self.acknowledged)) if self.random.random() < 0.7] or [0]
@@ -58,6 +60,7 @@ class Committer(Actor):
         request = OffsetCommitRequest(
             group_id=self.group,
             member_id="",
+            retention_time_ms=retention_ms,
             topics=[
                 OffsetCommitRequestTopic(
                     name=TOPIC,
@@ -72,16 +75,21 @@ class Committer(Actor):
                 )
             ],
         )
-        answer = await self.ask_coordinator(self.group, request, self.random.randint(2, 9))
+        newest = 9 if retention_ms == -1 else 4
+        answer = await self.ask_coordinator(self.group, request, self.random.randint(2, newest))
         if answer is None:
             for partition in some:
                 self.tell(CommitLost(self.group, partition, offset, self.stage.loop.now))
-            return
+            return False
         for place in answer.topics[0].partitions:
             self.coordinator_moved(self.group, place.error_code)
             if not place.error_code:
                 index = place.partition_index
                 self.acknowledged[index] = max(self.acknowledged[index], offset)
+        return True
+
+    def saw(self, partition: int, offset: int) -> None:
+        """A look has found this; -1 for nothing."""
 
     async def look(self) -> bool:
         """Ask how far the group has come; whether there was an answer."""
@@ -104,4 +112,5 @@ class Committer(Actor):
                 self.tell(
                     CommitRead(self.group, index, place.committed_offset, floors[index], sent)
                 )
+                self.saw(index, place.committed_offset)
         return True

@@ -44,10 +44,11 @@ class Remover(Committer):
         """A deletion has got no answer."""
         self.doubt_until = self.stage.loop.now + DOUBT_US
 
-    async def commit(self) -> None:
-        await super().commit()
+    async def commit(self, retention_ms: int = -1) -> bool:
+        answered = await super().commit(retention_ms)
         if self.stage.loop.now < self.doubt_until:
             self.acknowledged = [-1 for _ in self.acknowledged]
+        return answered
 
     async def delete_group(self) -> None:
         partitions = range(len(self.acknowledged))

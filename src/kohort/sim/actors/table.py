@@ -7,6 +7,7 @@ from kohort.sim.actors.classic_member import ClassicMember
 from kohort.sim.actors.committer import Committer
 from kohort.sim.actors.consumer import Consumer
 from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
+from kohort.sim.actors.forgetter import Forgetter
 from kohort.sim.actors.hostile import Hostile
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
@@ -26,6 +27,7 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (ClassicMember, 5),
     (ConsumerDouble, 2),
     (ClassicDouble, 2),
+    (Forgetter, 2),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}

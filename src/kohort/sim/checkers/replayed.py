@@ -88,6 +88,8 @@ def walked(shard: Shard) -> Counts:
 
 def differences(live: Shard, replayed: Shard) -> Iterator[str]:
     """What a shard would not know any more, or otherwise, after a restart."""
+    if live.group_settings != replayed.group_settings:
+        yield f"settings are {live.group_settings}, replayed {replayed.group_settings}"
     moving, empty = set(_moving(live)), set(_empty(live))
     now, then = known(live), known(replayed)
     for group in sorted(now.keys() | then.keys()):
@@ -192,6 +194,7 @@ def consumer(group: ConsumerGroup) -> dict[str, Any]:
         "held": group.held,
         "state": group.state,
         "assignor": group.assignor,
+        "settings": group.settings,
         "names": sorted(group.topic_names((), ())),
     }
 

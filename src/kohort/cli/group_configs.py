@@ -1,0 +1,91 @@
+"""`kohort groups config`: show and change the settings of groups."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, ClassVar
+
+from kohort.cli.asking import AdminCommand
+from kohort.cli.command import complain_of, error_fields, name, pair
+from kohort.cli.render import Output
+from kohort.errors import ApiError
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AdminClient, GroupConfig, Outcomes
+
+
+class ConfigureGroups(AdminCommand):
+    """`kohort groups config`."""
+
+    help: ClassVar[str] = "show the settings of groups, and change them"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort groups config billing",
+        "kohort groups config billing --set consumer.session.timeout.ms=60000",
+        "kohort groups config billing --unset consumer.session.timeout.ms",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("groups", nargs="+", metavar="GROUP", type=name, help="a group id")
+        parser.add_argument(
+            "--set",
+            action="append",
+            type=pair,
+            default=[],
+            metavar="NAME=VALUE",
+            help="set this for the groups, in place of the broker's setting; may be repeated",
+        )
+        parser.add_argument(
+            "--unset",
+            action="append",
+            type=name,
+            default=[],
+            metavar="NAME",
+            help="let the broker's setting hold again; may be repeated",
+        )
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, dict[str, GroupConfig]]":
+        """What holds after the changes. A group that could not be changed is its error."""
+        from kohort.client.admin import Outcomes
+
+        ids = list(dict.fromkeys(args.groups))
+        changes = {**dict(args.set), **dict.fromkeys(args.unset)}
+        refused: dict[str, ApiError] = {}
+        if changes:
+            output.doing = f"changing the settings of {len(ids)} groups"
+            changed = await admin.alter_group_configs(dict.fromkeys(ids, changes))
+            refused = {
+                group_id: one for group_id, one in changed.items() if isinstance(one, ApiError)
+            }
+        output.doing = f"reading the settings of {len(ids)} groups"
+        left = [group_id for group_id in ids if group_id not in refused]
+        found = dict((await admin.describe_group_configs(left)).items()) if left else {}
+        return Outcomes({group_id: refused.get(group_id) or found[group_id] for group_id in ids})
+
+    def show(
+        self, answer: "Outcomes[str, dict[str, GroupConfig]]", _args: Namespace, output: Output
+    ) -> int:
+        if output.as_json:
+            groups = [
+                {"group_id": group_id, **error_fields(one)}
+                if isinstance(one, ApiError)
+                else {
+                    "group_id": group_id,
+                    "configs": {
+                        key: {"value": config.value, "own": config.own}
+                        for key, config in one.items()
+                    },
+                }
+                for group_id, one in answer.items()
+            ]
+            output.json({"groups": groups})
+        else:
+            output.table(
+                ("GROUP", "SETTING", "VALUE", "SET FOR"),
+                (
+                    (group_id, key, config.value or "", "group" if config.own else "broker")
+                    for group_id, one in answer.items()
+                    if not isinstance(one, ApiError)
+                    for key, config in one.items()
+                ),
+            )
+        return complain_of("group", answer)

@@ -1,0 +1,266 @@
+"""DescribeAcls, CreateAcls, DeleteAcls: rules are kept with the catalog (KIP-140, KIP-290).
+
+Without `authorizer.class.name` there are no rules, and all three are refused, as upstream does.
+With it rules are kept and told. They do not count yet: the broker says so at its start.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, Operation, check
+from kohort.server.apis.judging import change_topics
+from kohort.server.catalog import Acl, Draft
+from kohort.server.node import Node
+from kohort.terms import Millis
+from kohort.wire.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from kohort.wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from kohort.wire.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+
+RULES_MAX = 100_000
+_ANY, _MATCH = 1, 2
+_LITERAL, _PREFIXED = 3, 4
+_ALL_OPERATIONS = 2
+_WILDCARD = "*"
+_CLUSTER = 4
+# Of each type of resource the operations that rules can be about: upstream's AclEntry.
+_OPERATIONS: dict[int, frozenset[int]] = {
+    2: frozenset({3, 4, 5, 6, 7, 8, 10, 11}),
+    3: frozenset({3, 6, 8, 10, 11}),
+    4: frozenset({5, 7, 8, 9, 10, 11, 12}),
+    5: frozenset({4, 8, 15}),
+    6: frozenset({8}),
+    7: frozenset({13, 14}),
+}
+_PERMISSIONS = (2, 3)  # deny, allow
+
+
+def describe_acls(
+    node: Node, call: Call[DescribeAclsRequest], _now: Millis
+) -> DescribeAclsResponse:
+    _check_allowed(node, call, DESCRIBE)
+    request = call.request
+    wanted = _Filter(
+        request.resource_type_filter,
+        request.resource_name_filter,
+        request.pattern_type_filter,
+        request.principal_filter,
+        request.host_filter,
+        request.operation,
+        request.permission_type,
+    )
+    by_pattern: dict[tuple[int, str, int], list[AclDescription]] = {}
+    for acl in wanted.matching(node.cluster.catalog.acls):
+        by_pattern.setdefault((acl.resource_type, acl.resource_name, acl.pattern_type), []).append(
+            AclDescription(
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+        )
+    return DescribeAclsResponse(
+        error_message=None,
+        resources=[
+            DescribeAclsResource(
+                resource_type=kind, resource_name=name, pattern_type=pattern, acls=acls
+            )
+            for (kind, name, pattern), acls in by_pattern.items()
+        ],
+    )
+
+
+def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None:
+    """Add rules, or refuse each by itself. A rule that is there already stays, once."""
+    _check_allowed(node, call, ALTER)
+
+    def judge(draft: Draft) -> dict[int, Acl | ApiError]:
+        judged: dict[int, Acl | ApiError] = {}
+        known = dict.fromkeys(draft.acls)
+        for at, creation in enumerate(call.request.creations):
+            try:
+                judged[at] = acl = _checked(creation)
+                known[acl] = None
+            except ApiError as error:
+                judged[at] = error
+        if len(known) > RULES_MAX:
+            full = ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"there would be {len(known)} rules, at most {RULES_MAX}",
+            )
+            return dict.fromkeys(judged, full)
+        if len(known) > len(draft.acls):
+            draft.set_acls(sorted(known))
+        return judged
+
+    def answer(judged: dict[int, Acl | ApiError]) -> CreateAclsResponse:
+        return CreateAclsResponse(
+            results=[
+                AclCreationResult(error_code=one.code, error_message=one.message)
+                if isinstance(one, ApiError)
+                else AclCreationResult(error_message=None)
+                for one in judged.values()
+            ]
+        )
+
+    change_topics(node, call, judge, answer)
+
+
+def delete_acls(node: Node, call: Call[DeleteAclsRequest], _now: Millis) -> None:
+    """Take rules away. Each filter names the rules that it has found."""
+    _check_allowed(node, call, ALTER)
+    Found = list[Acl] | ApiError  # noqa: N806  (a type)
+
+    def judge(draft: Draft) -> "dict[int, Found]":
+        judged: dict[int, Found] = {}
+        left = dict.fromkeys(draft.acls)
+        for at, one in enumerate(call.request.filters):
+            try:
+                judged[at] = found = list(_deletion(one).matching(draft.acls))
+            except ApiError as error:
+                judged[at] = error
+                continue
+            for acl in found:
+                left.pop(acl, None)
+        if len(left) < len(draft.acls):
+            draft.set_acls(list(left))
+        return judged
+
+    def answer(judged: "dict[int, Found]") -> DeleteAclsResponse:
+        return DeleteAclsResponse(filter_results=[_deleted(one) for one in judged.values()])
+
+    change_topics(node, call, judge, answer)
+
+
+class _Filter:
+    """What rules are asked for; None and ANY match everything. Raises ApiError."""
+
+    def __init__(
+        self,
+        kind: int,
+        name: str | None,
+        pattern: int,
+        principal: str | None,
+        host: str | None,
+        operation: int,
+        permission: int,
+    ) -> None:
+        if 0 in (kind, pattern, operation, permission):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The AclBindingFilter has unknown elements")
+        self._kind, self._name, self._pattern = kind, name, pattern
+        self._principal, self._host = principal, host
+        self._operation, self._permission = operation, permission
+
+    def matching(self, acls: Iterable[Acl]) -> Iterable[Acl]:
+        return [acl for acl in acls if self._matches(acl)]
+
+    def _matches(self, acl: Acl) -> bool:
+        return (
+            self._kind in (_ANY, acl.resource_type)
+            and self._principal in (None, acl.principal)
+            and self._host in (None, acl.host)
+            and self._operation in (_ANY, acl.operation)
+            and self._permission in (_ANY, acl.permission_type)
+            and self._names(acl)
+        )
+
+    def _names(self, acl: Acl) -> bool:
+        """MATCH finds every rule that counts for a name: by its name, its prefix, or for all."""
+        if self._pattern not in (_ANY, _MATCH, acl.pattern_type):
+            return False
+        if self._name is None or self._name == acl.resource_name:
+            return True
+        if self._pattern != _MATCH:
+            return False
+        if acl.pattern_type == _PREFIXED:
+            return self._name.startswith(acl.resource_name)
+        return acl.resource_name == _WILDCARD
+
+
+def _deletion(one: DeleteAclsFilter) -> _Filter:
+    return _Filter(
+        one.resource_type_filter,
+        one.resource_name_filter,
+        one.pattern_type_filter,
+        one.principal_filter,
+        one.host_filter,
+        one.operation,
+        one.permission_type,
+    )
+
+
+def _deleted(found: list[Acl] | ApiError) -> DeleteAclsFilterResult:
+    if isinstance(found, ApiError):
+        return DeleteAclsFilterResult(error_code=found.code, error_message=found.message)
+    return DeleteAclsFilterResult(
+        error_message=None,
+        matching_acls=[
+            DeleteAclsMatchingAcl(
+                error_message=None,
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+            for acl in found
+        ],
+    )
+
+
+def _checked(creation: AclCreation) -> Acl:
+    """The rule. Raises ApiError INVALID_REQUEST where it makes no sense."""
+    kind, operation = creation.resource_type, creation.operation
+    reason = ""
+    if kind not in _OPERATIONS:
+        reason = f"resource type is {kind}, expected one of {sorted(_OPERATIONS)}"
+    elif creation.resource_pattern_type not in (_LITERAL, _PREFIXED):
+        reason = f"pattern type is {creation.resource_pattern_type}, expected 3 or 4"
+    elif creation.permission_type not in _PERMISSIONS:
+        reason = f"permission type is {creation.permission_type}, expected 2 (deny) or 3 (allow)"
+    elif operation != _ALL_OPERATIONS and operation not in _OPERATIONS[kind]:
+        reason = f"operation {operation} is none of resource type {kind}"
+    elif not creation.resource_name:
+        reason = "the name of the resource is empty"
+    elif kind == _CLUSTER and creation.resource_name != CLUSTER_NAME:
+        reason = f"the only name for the cluster is {CLUSTER_NAME}"
+    elif ":" not in creation.principal or creation.principal.startswith(":"):
+        reason = f"principal is {creation.principal!r}, expected type:name"
+    elif not creation.host:
+        reason = "the host is empty"
+    if reason:
+        raise ApiError(ErrorCode.INVALID_REQUEST, reason)
+    return Acl(
+        kind,
+        creation.resource_name,
+        creation.resource_pattern_type,
+        creation.principal,
+        creation.host,
+        operation,
+        creation.permission_type,
+    )
+
+
+def _check_allowed(node: Node, call: Call[Any], operation: Operation) -> None:
+    check(node.cluster.may, call.client, operation, CLUSTER, CLUSTER_NAME)
+    if not node.cluster.config.authorizer_class_name:
+        raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")

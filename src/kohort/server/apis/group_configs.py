@@ -1,0 +1,107 @@
+"""Settings of groups: any node is asked, and the shard of the group answers.
+
+The shard keeps what is set; what it is called, where else it comes from and how it is shown is
+said here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kohort.config import BROKER_SETTINGS, GROUP_SETTINGS, BrokerConfig, GroupSetting, text_of
+from kohort.coordinator.effects import Call
+from kohort.coordinator.group_settings import (
+    AlterGroupSettings,
+    DescribeGroupSettings,
+    ListConfiguredGroups,
+)
+from kohort.java import hash_order, text_hash
+from kohort.runtime.driver import Condition
+from kohort.server.apis.resources import Source
+from kohort.server.node import Node
+from kohort.server.tokens import Token
+from kohort.terms import GroupId
+from kohort.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsSynonym,
+)
+
+_NAMES = tuple(hash_order(GROUP_SETTINGS, text_hash))
+
+
+def ask(
+    node: Node,
+    call: Call[Any],
+    message: AlterGroupSettings | DescribeGroupSettings,
+    token: Token,
+) -> None:
+    """Pass a question on; the token gets GroupSettings. Raises ApiError where the shard of the
+    group is not open.
+    """
+    driver = node.driver_anywhere(GroupId(message.group_id))
+    node.cluster.submit(driver, Call(token, message, call.version, call.client))
+
+
+def shards_asked(node: Node) -> int:
+    """How many tokens `ask_all` wants."""
+    return sum(one.condition is not Condition.FAILED for one in node.cluster.drivers.values())
+
+
+def ask_all(node: Node, call: Call[Any], tokens: Sequence[Token]) -> None:
+    """Ask every shard of the cluster which groups have settings. Those of a shard that has failed
+    are left out, as in ListGroups.
+    """
+    drivers = [
+        driver
+        for _, driver in sorted(node.cluster.drivers.items())
+        if driver.condition is not Condition.FAILED
+    ]
+    for driver, token in zip(drivers, tokens, strict=True):
+        question = Call(token, ListConfiguredGroups(), call.version, call.client)
+        node.cluster.submit(driver, question)
+
+
+def described(
+    texts: Mapping[str, str], broker: BrokerConfig, request: DescribeConfigsRequest, wanted: object
+) -> list[DescribeConfigsResourceResult]:
+    """The settings of a group that has set these texts, in upstream's order."""
+    keys = wanted if isinstance(wanted, list) and wanted else _NAMES
+    return [
+        _config(GROUP_SETTINGS[name], texts.get(name), broker, request)
+        for name in _NAMES
+        if name in keys
+    ]
+
+
+def _config(
+    row: GroupSetting, own: str | None, broker: BrokerConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    name = row.setting.name
+    behind = _synonyms(row, broker)
+    synonyms = []
+    if request.include_synonyms:
+        if own is not None:
+            synonyms.append(DescribeConfigsSynonym(name=name, value=own, source=Source.GROUP))
+        synonyms += behind
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=text_of(row.followed(broker)) if own is None else own,
+        read_only=False,
+        config_source=behind[0].source if own is None else Source.GROUP,
+        is_sensitive=False,
+        synonyms=synonyms,
+        config_type=row.setting.kind,
+        documentation=row.setting.doc if request.include_documentation else None,
+    )
+
+
+def _synonyms(row: GroupSetting, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
+    """Where the value comes from that a group without its own has, the strongest source first."""
+    name = row.broker_name
+    found = []
+    if name in BROKER_SETTINGS and name in broker.given:
+        value = text_of(broker.value(name))
+        found.append(DescribeConfigsSynonym(name=name, value=value, source=Source.FILE))
+    default = row.setting.default
+    found.append(DescribeConfigsSynonym(name=name, value=text_of(default), source=Source.DEFAULT))
+    return found

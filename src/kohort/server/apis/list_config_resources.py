@@ -1,0 +1,69 @@
+"""ListConfigResources: the names of what may have settings (KIP-1142).
+
+Topics and brokers are all there; groups are those that have settings of their own.
+"""
+
+from kohort.coordinator.effects import Call
+from kohort.coordinator.group_settings import ConfiguredGroups
+from kohort.errors import ApiError, ErrorCode
+from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, check
+from kohort.server.apis import group_configs
+from kohort.server.apis.resources import Resource
+from kohort.server.node import Node
+from kohort.server.tokens import Gather
+from kohort.terms import Millis
+from kohort.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+
+def list_config_resources(
+    node: Node, call: Call[ListConfigResourcesRequest], _now: Millis
+) -> ListConfigResourcesResponse | None:
+    """None when shards are asked for groups first. There are no resources of client metrics, which
+    is all that v0 asks for.
+    """
+    check(node.cluster.may, call.client, DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME)
+    known = [kind.value for kind in Resource]
+    wanted = call.request.resource_types or known
+    if call.version == 0:
+        wanted = [Resource.CLIENT_METRICS]
+    for kind in wanted:
+        if kind not in known:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}")
+    if Resource.GROUP not in wanted:
+        return _answer(node, wanted, [])
+    shards = group_configs.shards_asked(node)
+    if not shards:
+        return _answer(node, wanted, [])
+    gather = Gather(call.token, shards, lambda parts: _answer(node, wanted, parts))
+    group_configs.ask_all(node, call, [gather.part(index) for index in range(shards)])
+    return None
+
+
+def _answer(
+    node: Node, wanted: list[int], parts: list[ConfiguredGroups]
+) -> ListConfigResourcesResponse:
+    for part in parts:
+        # A shard that fails now, after it was asked, answers NOT_COORDINATOR.
+        if part.error is not None and part.error.code != ErrorCode.NOT_COORDINATOR:
+            return ListConfigResourcesResponse(error_code=part.error.code)
+    cluster = node.cluster
+    brokers = [str(one.id) for one in cluster.placement.brokers]
+    names: dict[int, list[str]] = {
+        Resource.GROUP: [group_id for part in parts for group_id in part.group_ids],
+        Resource.CLIENT_METRICS: [],
+        Resource.BROKER_LOGGER: brokers,
+        Resource.BROKER: brokers,
+        Resource.TOPIC: list(cluster.catalog.by_name),
+    }
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in names
+            if kind in wanted
+            for name in names[kind]
+        ]
+    )

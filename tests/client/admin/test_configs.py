@@ -1,0 +1,39 @@
+"""Settings of groups by the admin client."""
+
+from tests.client.scripted import asynchronous
+
+from kohort.client.admin import AdminClient, GroupConfig
+from kohort.errors import ErrorCode
+from kohort.testing.broker import Broker
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+def test_settings_of_groups_are_changed_and_told():
+    """K848-182."""
+
+    @asynchronous
+    async def talk(bootstrap):
+        async with AdminClient(bootstrap) as admin:
+            changed = await admin.alter_group_configs(
+                {
+                    "g": {SESSION: "50000", HEARTBEAT: "7000"},
+                    "h": {HEARTBEAT: "often"},
+                }
+            )
+            assert changed["g"] is None
+            assert changed.failed["h"].code is ErrorCode.INVALID_CONFIG
+            assert HEARTBEAT in changed.failed["h"].message
+
+            tried = await admin.alter_group_configs({"g": {SESSION: "60000"}}, validate_only=True)
+            assert tried["g"] is None
+            (await admin.alter_group_configs({"g": {SESSION: None}})).all()
+            told = await admin.describe_group_configs(["g", "h", ""])
+            assert told["g"][HEARTBEAT] == GroupConfig("7000", own=True)
+            assert told["g"][SESSION] == GroupConfig("45000", own=False)
+            assert not any(one.own for one in told["h"].values())
+            assert told.failed[""].code is ErrorCode.INVALID_REQUEST
+            assert list(told["g"]) == sorted(told["g"])
+
+    with Broker(in_memory=True) as broker:
+        talk(broker.bootstrap)

@@ -1,0 +1,111 @@
+"""Settings of brokers that change while they run (KIP-226): what is taken, and what follows."""
+
+import pytest
+from tests.coordinator.consumers import request
+from tests.server.apis.asking import describe, value
+from tests.server.apis.test_group_configs import alter, changed
+from tests.server.desk import Desk
+
+from kohort.errors import ErrorCode
+from kohort.sim.disk import MemoryFiles
+
+BROKER = 4
+OWN, DEFAULT, FILE, UPSTREAM = 2, 3, 4, 5
+
+
+def shown(desk, key, name="1"):
+    result = describe(desk, BROKER, name, [key], include_synonyms=True)
+    assert result.error_code == 0
+    if not result.configs:
+        return None
+    (one,) = result.configs
+    return one.value, one.config_source, [(item.value, item.source) for item in one.synonyms]
+
+
+def test_a_setting_of_the_broker_lies_over_that_of_all_and_both_over_the_file():
+    desk = Desk(node_id="1", message_max_bytes="1000")
+    default, own = ("message.max.bytes", "2000"), ("message.max.bytes", "3000")
+    upstream = ("1048588", UPSTREAM)
+    assert alter(desk, changed("", default, kind=BROKER)) == [0]
+    assert shown(desk, default[0]) == (
+        "2000",
+        DEFAULT,
+        [("2000", DEFAULT), ("1000", FILE), upstream],
+    )
+    assert alter(desk, changed("1", own, kind=BROKER)) == [0]
+    layers = [("3000", OWN), ("2000", DEFAULT), ("1000", FILE), upstream]
+    assert shown(desk, default[0]) == ("3000", OWN, layers)
+    assert shown(desk, default[0], name="")[0] is not None
+    assert alter(desk, changed("", (default[0], None), kind=BROKER)) == [0]
+    assert shown(desk, default[0], name="") is None
+    assert alter(desk, changed("1", (default[0], None), kind=BROKER)) == [0]
+    assert shown(desk, default[0]) == ("1000", FILE, [("1000", FILE), upstream])
+
+
+def test_topics_follow_at_once_unless_they_set_their_own():
+    desk = Desk(node_id="1")
+    desk.create()
+    assert desk.produce(value=b"x" * 200).error_code == 0
+    assert alter(desk, changed("", ("message.max.bytes", "100"), kind=BROKER)) == [0]
+    assert value(desk, "max.message.bytes") == ("100", DEFAULT)
+    assert desk.produce(value=b"x" * 200).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert alter(desk, changed("orders", ("max.message.bytes", "1000"), kind=2)) == [0]
+    assert desk.produce(value=b"x" * 200).error_code == 0
+
+
+def test_groups_follow_at_once():
+    desk = Desk(node_id="1")
+    desk.create()
+    first = desk.ask(request("m", 0), 1)
+    assert alter(
+        desk, changed("1", ("group.consumer.assignment.interval.ms", "9000"), kind=BROKER)
+    ) == [0]
+    second = desk.ask(request("n", 0), 1)
+    assert second.member_epoch == first.member_epoch, "no new target yet"
+
+
+def test_they_are_there_after_a_restart():
+    files = MemoryFiles()
+    desk = Desk(files=files, node_id="1")
+    alter(desk, changed("1", ("message.max.bytes", "100"), kind=BROKER))
+    desk.cluster.close()
+    desk = Desk(files=files, node_id="1")
+    assert shown(desk, "message.max.bytes")[:2] == ("100", OWN)
+    desk.create()
+    assert desk.produce(value=b"x" * 200).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_what_contradicts_a_changed_file_is_left_aside():
+    files = MemoryFiles()
+    desk = Desk(files=files, node_id="1")
+    name = "group.consumer.assignment.interval.ms"
+    assert alter(desk, changed("1", (name, "9000"), kind=BROKER)) == [0]
+    desk.cluster.close()
+    later = Desk(files=files, node_id="1", group_consumer_max_assignment_interval_ms="10")
+    assert later.cluster.config.group_consumer_assignment_interval_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("1", ("message.max.bytes", "many"), ErrorCode.INVALID_CONFIG),
+        ("1", ("group.consumer.assignment.interval.ms", "99999"), ErrorCode.INVALID_CONFIG),
+        ("1", ("num.partitions", "3"), ErrorCode.INVALID_REQUEST),
+        ("1", ("no.such.setting", "3"), ErrorCode.INVALID_REQUEST),
+        ("2", ("message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
+        ("x", ("message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_refused_changes_nothing(name, change, code):
+    desk = Desk(node_id="1", nodes=2)
+    before = desk.cluster.config
+    resource = changed(name, ("log.retention.ms", "5"), change, kind=BROKER)
+    assert alter(desk, resource) == [code]
+    assert desk.cluster.config is before
+
+
+def test_only_what_can_be_changed_is_shown_so():
+    desk = Desk(node_id="1")
+    shown_as = {one.name: one.read_only for one in describe(desk, BROKER, "1").configs}
+    assert not shown_as["message.max.bytes"]
+    assert shown_as["num.partitions"]
