@@ -225,6 +225,19 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         goes_on=True,
     ),
     Explanation(
+        "client of a static member",
+        "a client that takes the place of a static member is shown with its own client id: Kafka"
+        " goes on showing the one before",
+        ("DescribeGroups",),
+        ("groups[].members[].client_id",),
+        lambda one: any(
+            told.requests[0].get("group_instance_id") is not None
+            for told in one.before
+            if told.step.api == "JoinGroup" and told.requests
+        ),
+        goes_on=True,
+    ),
+    Explanation(
         "call of a member that has left",
         "a member that leaves has its SyncGroup that waits answered with 25; Kafka never answers"
         " that one",
