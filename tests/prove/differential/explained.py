@@ -225,6 +225,36 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         goes_on=True,
     ),
     Explanation(
+        "client of a static member",
+        "a client that takes the place of a static member is shown with its own client id: Kafka"
+        " goes on showing the one before",
+        ("DescribeGroups",),
+        ("groups[].members[].client_id",),
+        lambda one: any(
+            told.requests[0].get("group_instance_id") is not None
+            for told in one.before
+            if told.step.api == "JoinGroup" and told.requests
+        ),
+        goes_on=True,
+    ),
+    Explanation(
+        "instance id that was exchanged",
+        "a member that takes another instance id has given up the one before: Kafka goes on knowing"
+        " it by both until a restart",
+        ("ConsumerGroupHeartbeat",),
+        ("error_code", "member_id", "member_epoch", "heartbeat_interval_ms"),
+        lambda one: (
+            one.kohort["error_code"] == UNKNOWN_MEMBER_ID
+            and one.request.get("instance_id") is not None
+            and any(
+                told.requests[0]["member_epoch"] == 0
+                and told.requests[0].get("instance_id") not in (None, one.request["instance_id"])
+                for told in one.before
+                if told.step.api == "ConsumerGroupHeartbeat" and told.requests
+            )
+        ),
+    ),
+    Explanation(
         "call of a member that has left",
         "a member that leaves has its SyncGroup that waits answered with 25; Kafka never answers"
         " that one",

@@ -49,11 +49,13 @@ def _leaving(draw: Draw, actor: str, dynamic: set[str], member: dict[str, Any]) 
 
 
 def _consumer(draw: Draw, step: Step, fields: dict[str, Any], numbers: Any) -> None:
-    """Who joins again has another member id: Kafka locks out one that comes back with its own."""
+    """Who joins again has another member id: Kafka locks out one that comes back with its own. The
+    ids end in different letters, so that Java's hash tables have one order for them.
+    """
     epoch = fields["member_epoch"]
     if epoch == -1 and draw.chance(0.6):
         fields["member_epoch"] = -2
     elif epoch == 0 and fields["member_id"] == f"m-{step.actor}":
-        fields["member_id"] = f"m-{step.actor}-{next(numbers)}"
+        fields["member_id"] = f"m-{chr(ord('@') + next(numbers))}"
     elif epoch == 0 and fields["member_id"]:
         fields["member_epoch"] = EpochOf(step.actor)

@@ -28,7 +28,8 @@ def replace(
     """Let a member take the place of the one with its instance id.
 
     The group rebalances where the successor makes it choose another protocol, and where the leader
-    may just be assigning partitions to the old member id (KAFKA-9801).
+    may just be assigning partitions to the old member id (KAFKA-9801). Its client is the one
+    that speaks now; upstream goes on showing the one before.
     """
     leader = group.leader
     former = group.replace(successor)
