@@ -6,6 +6,7 @@ from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.classic_member import ClassicMember
 from kohort.sim.actors.committer import Committer
 from kohort.sim.actors.consumer import Consumer
+from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
 from kohort.sim.actors.forgetter import Forgetter
 from kohort.sim.actors.hostile import Hostile
 from kohort.sim.actors.producer import Producer
@@ -25,6 +26,8 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Consumer, 5),
     (ClassicMember, 5),
     (Forgetter, 2),
+    (ConsumerDouble, 2),
+    (ClassicDouble, 2),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}
