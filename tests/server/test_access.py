@@ -24,11 +24,15 @@ from kohort.server.access import (
 from kohort.server.routes import ROUTES
 from kohort.terms import GroupId
 from kohort.wire.batch import build
+from kohort.wire.messages import alter_configs as replacing
+from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kohort.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -36,13 +40,16 @@ from kohort.wire.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kohort.wire.messages.describe_acls import DescribeAclsRequest
 from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from kohort.wire.messages.elect_leaders import ElectLeadersRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -54,12 +61,14 @@ from kohort.wire.messages.incremental_alter_configs import (
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kohort.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kohort.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -84,6 +93,7 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 )
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.update_features import UpdateFeaturesRequest
 
 OWNER, STRANGER = 0, 1  # connections
 MALLORY = "User:mallory"
@@ -326,6 +336,14 @@ def altered(kind, names):
     return IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
 
 
+def replaced(kind, names):
+    resources = [
+        replacing.AlterConfigsResource(resource_type=kind, resource_name=one, configs=[])
+        for one in names
+    ]
+    return replacing.AlterConfigsRequest(resources=resources, validate_only=False)
+
+
 def metadata(names, *, create=False):
     topics = None if names is None else [MetadataRequestTopic(name=one) for one in names]
     return MetadataRequest(
@@ -477,6 +495,20 @@ ROWS = [
         "alter the configs of groups",
         1,
         lambda town, names: altered(GROUP_CONFIG, names),
+        codes("responses", "resource_name"),
+        GROUP,
+    ),
+    Row(
+        "replace the configs of topics",
+        2,
+        lambda town, names: replaced(TOPIC_CONFIG, names),
+        codes("responses", "resource_name"),
+        TOPIC,
+    ),
+    Row(
+        "replace the configs of groups",
+        2,
+        lambda town, names: replaced(GROUP_CONFIG, names),
         codes("responses", "resource_name"),
         GROUP,
     ),
@@ -693,6 +725,36 @@ def test_what_is_forbidden_is_refused_and_nothing_else(row):
     assert answered(Town(everyone_may), row) == [open_code, open_code]
 
 
+_ANY_RULE = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+_RULE = AclCreation(
+    resource_type=2,
+    resource_name="open",
+    principal="User:mallory",
+    host="*",
+    operation=3,
+    permission_type=3,
+)
+OF_THE_CLUSTER = [  # requests that are about the cluster as a whole, with their versions
+    (ListConfigResourcesRequest(), 1),
+    (DescribeLogDirsRequest(topics=None), 5),
+    (ElectLeadersRequest(topic_partitions=None), 2),
+    (AlterPartitionReassignmentsRequest(topics=[]), 1),
+    (ListPartitionReassignmentsRequest(), 0),
+    (UpdateFeaturesRequest(feature_updates=[]), 2),
+    (DescribeAclsRequest(**_ANY_RULE), 3),
+    (CreateAclsRequest(creations=[_RULE]), 3),
+    (DeleteAclsRequest(filters=[DeleteAclsFilter(**_ANY_RULE)]), 3),
+]
+
+
 def test_every_api_is_asked():
     town = Town()
     asked = {type(row.request(town, ["open", "secret"])) for row in ROWS}
@@ -705,7 +767,22 @@ OTHERWISE = {
     ApiVersionsRequest,  # open to everybody: clients must learn how to ask anything at all
     DescribeClusterRequest,  # shows what the caller may do, and the rest to everybody
     InitProducerIdRequest,
+    *(type(request) for request, _ in OF_THE_CLUSTER),
 }
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"), OF_THE_CLUSTER, ids=lambda one: getattr(type(one), "name", "")
+)
+def test_who_may_not_ask_about_the_cluster_is_told(request_, version):
+    def may(client, _operation, kind, _name):
+        return client.principal != MALLORY or kind is not Kind.CLUSTER
+
+    answer = Town(may).desk.ask(request_, version, node=STRANGER)
+    found = [getattr(answer, "error_code", 0)]
+    for field in ("results", "filter_results"):
+        found += [one.error_code for one in getattr(answer, field, ())]
+    assert CLUSTER in found
 
 
 @pytest.mark.parametrize(("allowed", "told"), [(None, CLUSTER), (Kind.TOPIC, 0), (Kind.CLUSTER, 0)])

@@ -28,6 +28,9 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (ConsumerDouble, 2),
     (ClassicDouble, 2),
     (Forgetter, 2),
+    (Forgetter, 2),
+    (ConsumerDouble, 2),
+    (ClassicDouble, 2),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}
