@@ -137,7 +137,8 @@ class PartitionDriver(Generic[M]):
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
-            self._tell(calls, turn)
+            for line in self.machine.told(calls, turn.steps):
+                self._observe.info(line)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The clock has jumped forward or back by this much."""
@@ -234,7 +235,8 @@ class PartitionDriver(Generic[M]):
         self._write(turn, now)
         self.condition = Condition.ACTIVE
         if turn.steps:
-            self._tell((), turn)
+            for line in self.machine.told((), turn.steps):
+                self._observe.info(line)
 
     def _do_due(self, turn: Turn, due: Millis) -> None:
         """Meet deadlines. One that fails is reported and put off; the others are met."""
@@ -369,10 +371,6 @@ class PartitionDriver(Generic[M]):
         for call in waiting.values():
             self._refuse(call, code, text)
         return len(waiting)
-
-    def _tell(self, calls: Iterable[Call[Any]], turn: Turn) -> None:
-        for line in self.machine.told(calls, turn.steps):
-            self._observe.info(line)
 
     def _tell_failure(self, what: str, error: Exception) -> None:
         """Report a fault of ours, with the traceback for whoever repairs it."""
