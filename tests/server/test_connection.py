@@ -6,7 +6,7 @@ from tests.world import World
 from kohort.wire import codec
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 
 
@@ -71,13 +71,11 @@ def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
 def test_what_is_not_built_is_told_in_the_brokers_log():
     """The answer has a code and no room for a text."""
     world = World({})
-    request = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="a.*"
-    )
+    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
 
-    world.connect().send(framed(request, 1))
+    world.connect().send(framed(request, 4))
 
     assert world.told.warnings[-1] == (
-        "ConsumerGroupHeartbeat of 'c' at /127.0.0.1 is refused: SubscribedTopicRegex 'a.*': "
-        "server-side regular expressions are not supported yet; subscribe by name"
+        "InitProducerId of 'c' at /127.0.0.1 is refused: transactional id 't': "
+        "transactions are not supported yet"
     )

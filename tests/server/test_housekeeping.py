@@ -106,7 +106,7 @@ def test_deleted_groups_give_their_room_back(open_desk):
     desk = open_desk(
         offsets_topic_num_partitions="1",
         log_cleaner_delete_retention_ms="0",
-        log_cleaner_min_cleanable_ratio="0.01",
+        log_cleaner_min_cleanable_ratio="0.001",
         log_cleaner_backoff_ms="1000",
     )
     desk.create()

@@ -142,7 +142,8 @@ class PartitionDriver(Generic[M]):
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
             self._send_out(turn.steps)
-            self._tell(calls, turn)
+            for line in self.machine.told(calls, turn.steps):
+                self._observe.info(line)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The clock has jumped forward or back by this much."""
@@ -251,7 +252,8 @@ class PartitionDriver(Generic[M]):
         self.condition = Condition.ACTIVE
         self._send_out(turn.steps)
         if turn.steps:
-            self._tell((), turn)
+            for line in self.machine.told((), turn.steps):
+                self._observe.info(line)
 
     def _warn(self, step: Effects) -> None:
         for line in step.warnings:
@@ -414,10 +416,6 @@ class PartitionDriver(Generic[M]):
         for call in waiting.values():
             self._refuse(call, code, text)
         return len(waiting)
-
-    def _tell(self, calls: Iterable[Call[Any]], turn: Turn) -> None:
-        for line in self.machine.told(calls, turn.steps):
-            self._observe.info(line)
 
     def _tell_failure(self, what: str, error: Exception) -> None:
         """Report a fault of ours, with the traceback for whoever repairs it."""

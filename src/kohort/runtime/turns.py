@@ -4,8 +4,6 @@ A batch has one producer and is small enough for a reader of the log. A larger s
 two records; its answer waits for all of them.
 """
 
-from typing import cast
-
 from kohort.coordinator.effects import Effects, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.machine import Headers, Machine
@@ -55,16 +53,15 @@ class _Batch:
                 attributes=0 if self.producer is None else batch.TRANSACTIONAL,
             )
             return data, len(records)
-        plain = cast("list[tuple[bytes, bytes | None]]", self.entries)
         data = batch.build(
-            plain,
+            self.entries,  # type: ignore[arg-type]  # none has headers
             now,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
             base_sequence=base_sequence,
             transactional=self.producer is not None,
         )
-        return data, len(plain)
+        return data, len(self.entries)
 
 
 _FULL = _Batch(None, None)  # has room for nothing, and stands before the first batch of a turn
@@ -135,10 +132,14 @@ class Turn:
             self.end = end
             if self._size <= self._left and producer is self._open.producer:
                 self._open.entries += entries
-                self._open.has_headers = self._open.has_headers or _any_headers(effects, entries)
+                self._left -= self._size
+            elif self._size <= self._room:
+                self._begin(producer).entries += entries
                 self._left -= self._size
             else:
-                self._keep(entries, producer, has_headers=_any_headers(effects, entries))
+                self._split(entries, producer)
+            if effects.notes and any(len(entry) == 3 for entry in entries):
+                self._open.has_headers = True
         if effects.marker is not None:
             assert producer is not None
             self._machine.replay_marker(producer, commit=effects.marker.commit)
@@ -150,16 +151,21 @@ class Turn:
         """Each batch to append, in order, and how many offsets it takes."""
         return [one.packed(now) for one in self._batches]
 
-    def _keep(self, entries: list[Entry], producer: Producer | None, *, has_headers: bool) -> None:
-        """Begin a batch, or several, for a step that does not fit into the last one."""
+    def _begin(self, producer: Producer | None) -> _Batch:
+        self._open = _Batch(producer, None)
+        self._left = self._room
+        self._batches.append(self._open)
+        return self._open
+
+    def _split(self, entries: list[Entry], producer: Producer | None) -> None:
+        """Begin several batches for a step that does not fit into one."""
         self._left = -1
         for entry in entries:
             size = _size_of(entry)
             if size > self._left:
-                self._open = _Batch(producer, None)
-                self._left = self._room
-                self._open.has_headers = has_headers
-                self._batches.append(self._open)
+                self._begin(producer)
+            if len(entry) == 3:
+                self._open.has_headers = True
             self._open.entries.append(entry)
             self._left -= size
 
@@ -170,7 +176,3 @@ def _size_of(entry: Entry) -> int:
     for headers in rest:
         size += sum(_HEADER_SIZE + len(name) * 4 + len(item or b"") for name, item in headers)
     return size
-
-
-def _any_headers(effects: Effects, entries: list[Entry]) -> bool:
-    return bool(effects.notes) and any(len(entry) == 3 for entry in entries)

@@ -27,8 +27,8 @@ _FOREVER = (1 << 63) - 1
 def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effects:
     """One record for each accepted partition, in one batch, and the answer when they are stored."""
     request = call.request
-    _check_caller(state, call, now)
     group_id = GroupId(request.group_id)
+    _check_caller(state, group_id, call, now)
     tables = state.offsets.of(group_id)
     retention_ms = request.retention_time_ms
     expire_timestamp = -1 if retention_ms == -1 else min(now + retention_ms, _FOREVER)
@@ -72,10 +72,12 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
     return Effects(records, [Reply(call.token, OffsetCommitResponse(topics=topics))])
 
 
-def _check_caller(state: State, call: Call[OffsetCommitRequest], now: Millis) -> None:
+def _check_caller(
+    state: State, group_id: GroupId, call: Call[OffsetCommitRequest], now: Millis
+) -> None:
     """Raises ApiError where the caller may not commit. Renews the session of a member."""
     request = call.request
-    group = state.groups.get(GroupId(request.group_id))
+    group = state.groups.get(group_id)
     epoch = request.generation_id_or_member_epoch
     if group is not None:
         session = _check_member(state, group, call)

@@ -15,6 +15,7 @@ from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import ABSENT
 from kohort.coordinator.state import State
+from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey
 from kohort.terms import GroupId, GroupState, Millis
@@ -135,4 +136,4 @@ def _expired(
 
 def _told(group_id: GroupId, ended: list[Record]) -> Note:
     offsets = sum(isinstance(record.key, OffsetCommitKey) for record in ended)
-    return Note(group_id, f"expired offsets: {offsets}")
+    return Note(group_id, f"expired offsets: {offsets}", Cause.EXPIRY)
