@@ -1,6 +1,6 @@
 """Offsets expire, and groups go with the last of them (KIP-211).
 
-The table of coordinator.md 6.5: what counts is the kind of the group, its state, and what it reads.
+What counts is the kind of the group, its state, and what it reads.
 """
 
 import pytest
@@ -15,16 +15,17 @@ from tests.coordinator.classics import (
     stable,
     sync,
 )
-from tests.coordinator.committed import FIRST, G, fetched
+from tests.coordinator.committed import FIRST, NOTHING, G, fetched
 from tests.coordinator.consumers import beat
 from tests.coordinator.desk import START, Desk, topic_id
 
 from kohort.coordinator.effects import Producer
+from kohort.coordinator.foreign import ForeignGroup
 from kohort.coordinator.offsets import expiry
 from kohort.errors import ErrorCode
 from kohort.records.codec import Record
 from kohort.records.schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from kohort.terms import GroupState
+from kohort.terms import GroupId, GroupState, GroupType
 
 MINUTE = 60_000
 CHECK = 10_000
@@ -319,3 +320,14 @@ def test_after_a_crash_at_any_record_the_rest_expires():
         other.wait(MINUTE + CHECK)
         assert len(other.shard.groups) == 0
         assert not other.shard.offsets.committed
+
+
+def test_an_empty_group_of_another_kind_is_left_to_its_own_coordinator():
+    """Its end is not ours to write, and the groups behind it are looked at all the same."""
+    desk = desk_of()
+    desk.shard.groups.add(ForeignGroup(GroupId("share"), GroupType.SHARE))
+    desk.shard.story.begin(desk.shard.groups)
+    stored(desk)
+    desk.wait(MINUTE + CHECK)
+    assert [group.id for group in desk.shard.groups] == ["share"]
+    assert fetched(desk, wanted=[FIRST]) == {FIRST: NOTHING}

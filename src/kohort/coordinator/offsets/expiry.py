@@ -105,6 +105,7 @@ def _ended(
     left = sum(table.count for table in state.offsets.of(group_id).values()) - len(expired)
     if (
         group is not None
+        and group.lets_offsets_expire
         and group.state is GroupState.EMPTY
         and not left
         and (expired or ends_bare_groups)
