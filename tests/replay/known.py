@@ -6,7 +6,6 @@ is no longer needed is found.
 
 _STATIC = "static membership (KIP-345)"
 _REGEX = "regular expressions of KIP-848"
-_TRANSACTIONS = "transactions"
 _MIGRATION = "online migration of groups with members"
 _GROUP_CONFIGS = "configs of groups"
 _SHARE = "share and streams groups are only listed"
@@ -26,8 +25,6 @@ DIFFERENCES: dict[str, str] = {
     "consumer_errors/v1-*regex*": _REGEX,
     "migration/*": _MIGRATION,
     "group_configs/*": _GROUP_CONFIGS,
-    "transactions/*": _TRANSACTIONS,
-    "find_coordinator/*transaction*": _TRANSACTIONS,
     "find_coordinator/v6-share*": _SHARE,
     "listing/delete-v*-non-empty": _SHARE,
     "classic_other_types/junk-*": _JUNK,
@@ -37,6 +34,7 @@ DIFFERENCES: dict[str, str] = {
     "listing/consumer-describe-v*-each-kind": _EPOCH_OF_EMPTY,
     "consumer_reconcile/*": _ASSIGNOR_BUMP,
     "find_coordinator/v0-group": "the internal topic is there from the start",
+    "find_coordinator/v1-transaction": "whoever asks first waits until the internal topic is made",
     "idempotent/init-first-of-broker": "producer ids are there from the start",
 }
 
@@ -49,11 +47,10 @@ COUNTS = {
     "consumer_reconcile": 13,
     "consumer_static": 22,
     "consumer_versions": 24,
-    "find_coordinator": 11,
+    "find_coordinator": 4,
     "group_configs": 56,
     "idempotent": 1,
     "listing": 5,
     "migration": 36,
     "offsets": 4,
-    "transactions": 86,
 }

@@ -41,7 +41,6 @@ class _Batch:
             now,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
-            base_sequence=0 if self.producer is None else -1,
             transactional=self.producer is not None,
         )
         return data, len(self.entries)

@@ -4,37 +4,53 @@ HOSTED is the list. The cluster gives each partition of these topics a driver wh
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
 from kohort.runtime.driver import PartitionDriver
-from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.partitions import Partition
+from kohort.server.tokens import Token
 from kohort.terms import Offset
+from kohort.transactions.machine import Transactor
 
 Driver = PartitionDriver[Shard]
+TransactionDriver = PartitionDriver[Transactor]
 AnyDriver = PartitionDriver[Any]
 
-NewMachine = Callable[[BrokerConfig, Callable[[], bytes], Topics, Callable[[], int]], Any]
-"""Makes a `runtime.machine.Machine` that knows nothing yet. It is given the settings, a source of
-ids, the topics of now, and what says how large a record may be at the time.
-"""
+
+class Around(NamedTuple):
+    """What a machine is given: the settings, a source of ids, one of producer ids (None while more
+    are being reserved), the topics of now, how large a record may be at the time, and the token of
+    those who carry its messages out.
+    """
+
+    config: BrokerConfig
+    new_uuid: Callable[[], bytes]
+    new_producer_id: Callable[[], int | None]
+    topics: Topics
+    limit_bytes: Callable[[], int]
+    outbox: Token
 
 
-def _new_shard(
-    config: BrokerConfig,
-    new_uuid: Callable[[], bytes],
-    topics: Topics,
-    limit_bytes: Callable[[], int],
-) -> Shard:
-    return Shard(config, new_uuid, topics, record_limit=limit_bytes)
+NewMachine = Callable[[Around], Any]
+"""Makes a `runtime.machine.Machine` that knows nothing yet."""
+
+
+def _new_shard(around: Around) -> Shard:
+    return Shard(around.config, around.new_uuid, around.topics, record_limit=around.limit_bytes)
+
+
+def _new_transactor(around: Around) -> Transactor:
+    return Transactor(around.config, around.new_producer_id, around.outbox)
 
 
 HOSTED: Mapping[str, NewMachine] = {
     OFFSETS_TOPIC: _new_shard,
+    TRANSACTIONS_TOPIC: _new_transactor,
 }
 
 

@@ -29,10 +29,15 @@ from kohort.server.apis import (
     produce,
     producer_ids,
     topic_partitions,
+    transactions,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from kohort.server.apis.unsupported import warn_if_not_built
 from kohort.server.node import Node
 from kohort.terms import Millis
+from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -45,6 +50,8 @@ from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.fetch import FetchRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -54,6 +61,7 @@ from kohort.wire.messages.join_group import JoinGroupRequest
 from kohort.wire.messages.leave_group import LeaveGroupRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.list_offsets import ListOffsetsRequest
+from kohort.wire.messages.list_transactions import ListTransactionsRequest
 from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest
@@ -61,6 +69,8 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.wire.messages.produce import ProduceRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kohort.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handle = Callable[[Node, Call[Any], Millis], None]
 
@@ -124,7 +134,7 @@ ROUTES: dict[type[Any], Route] = {
     MetadataRequest: here(metadata.metadata),
     DescribeClusterRequest: here(describe_cluster.describe_cluster),
     DescribeTopicPartitionsRequest: here(topic_partitions.describe_topic_partitions),
-    FindCoordinatorRequest: here(find_coordinator.find_coordinator),
+    FindCoordinatorRequest: here(find_coordinator.find_coordinator, waits=True),
     # topics and their settings
     CreateTopicsRequest: here(create_topics.create_topics, waits=True),
     DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),
@@ -151,4 +161,12 @@ ROUTES: dict[type[Any], Route] = {
     DescribeGroupsRequest: to_shard(groups.describe_groups),
     ConsumerGroupDescribeRequest: to_shard(groups.describe_consumer_groups),
     DeleteGroupsRequest: to_shard(groups.delete_groups),
+    # transactions
+    AddPartitionsToTxnRequest: to_shard(transactions.add_partitions),
+    AddOffsetsToTxnRequest: to_shard(transactions.add_offsets),
+    TxnOffsetCommitRequest: to_shard(txn_offset_commit.commit_offsets),
+    EndTxnRequest: to_shard(transactions.end),
+    WriteTxnMarkersRequest: to_shard(write_txn_markers.write_markers),
+    DescribeTransactionsRequest: to_shard(transactions.describe),
+    ListTransactionsRequest: to_shard(transactions.list_transactions),
 }

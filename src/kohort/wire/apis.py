@@ -7,6 +7,8 @@ implemented.
 from typing import Any, NamedTuple
 
 from kohort.wire.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -19,6 +21,8 @@ from kohort.wire.messages import (
     describe_configs,
     describe_groups,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -28,6 +32,7 @@ from kohort.wire.messages import (
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -35,6 +40,8 @@ from kohort.wire.messages import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from kohort.wire.schema import Versions
 
@@ -77,6 +84,19 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
         offset_for_leader_epoch.OffsetForLeaderEpochResponse,
         "2-4",
     ),
+    (
+        add_partitions_to_txn.AddPartitionsToTxnRequest,
+        add_partitions_to_txn.AddPartitionsToTxnResponse,
+        "0-5",
+    ),
+    (
+        add_offsets_to_txn.AddOffsetsToTxnRequest,
+        add_offsets_to_txn.AddOffsetsToTxnResponse,
+        "0-4",
+    ),
+    (end_txn.EndTxnRequest, end_txn.EndTxnResponse, "0-5"),
+    (write_txn_markers.WriteTxnMarkersRequest, write_txn_markers.WriteTxnMarkersResponse, "1-2"),
+    (txn_offset_commit.TxnOffsetCommitRequest, txn_offset_commit.TxnOffsetCommitResponse, "0-5"),
     (describe_configs.DescribeConfigsRequest, describe_configs.DescribeConfigsResponse, "1-4"),
     (create_partitions.CreatePartitionsRequest, create_partitions.CreatePartitionsResponse, "0-3"),
     (delete_groups.DeleteGroupsRequest, delete_groups.DeleteGroupsResponse, "0-2"),
@@ -87,6 +107,12 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     ),
     (offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse, "0"),
     (describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse, "0-2"),
+    (
+        describe_transactions.DescribeTransactionsRequest,
+        describe_transactions.DescribeTransactionsResponse,
+        "0",
+    ),
+    (list_transactions.ListTransactionsRequest, list_transactions.ListTransactionsResponse, "0-2"),
     (
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
         consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
