@@ -190,3 +190,29 @@ async def test_a_clock_that_is_set_back_after_a_stall_makes_nobody_late():
 
     assert asked
     assert all(now - 60_000 < due <= now for now, due in asked)
+
+
+@asynchronous
+async def test_a_deadline_that_came_during_a_stall_waits_for_the_sockets():
+    """Found by the simulator: the timer of a session was the first to run after the stall, and the
+    session ended, though a heartbeat had arrived in time.
+    """
+    ahead = [0.0]
+    steady = time.monotonic
+    around = Surroundings(
+        clock=lambda: Clock(lambda: steady() + ahead[0], lambda: steady() + ahead[0])
+    )
+    async with Broker(CONFIG, surroundings=around) as broker:
+        turn, asked = broker.cluster.turn, []
+        broker.cluster.turn = lambda now, due: asked.append((now, due)) or turn(now, due)
+        broker._turn()
+        before, _ = asked[-1]
+
+        ahead[0] = 12.0
+        broker._timer_at = before + 3000
+        broker._turn_by_timer()
+        broker._turn()
+
+    now, due = asked[-1]
+    assert now >= before + 12_000
+    assert due <= before

@@ -6,6 +6,7 @@ import pytest
 from tests.server.desk import Desk
 from tests.server.test_cluster import GROUPS, commit, committed
 
+from kohort.cli.inspect_data import looked_at
 from kohort.errors import ErrorCode
 from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
@@ -150,6 +151,80 @@ def test_a_checkpoint_that_cannot_be_read_is_told(files, content):
     again = Desk(files=files)
     assert end(again) == 5
     assert any(f"{POINTS}: not a checkpoint file" in line for line in again.told.warnings)
+
+
+def test_nothing_is_cut_while_nobody_knows_what_has_been_synced(files):
+    """Two faults at once: a damaged checkpoint, and damage to what it had a line for."""
+    desk = written(files)
+    desk.housekeep()
+    files = files.after_crash()
+    replace_whole(files, "/data", checkpoints.RECOVERY_POINTS, b"0\n1\norders")
+    files.flip(LOG, len(files.files[LOG].now) // 5 * 2 + 30)
+    log = bytes(files.files[LOG].now)
+    for _ in range(2):  # also not by the next start, when the others have been noted again
+        again = Desk(files=files)
+        assert again.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "what has been synced is not known" in again.told.errors[0]
+        assert again.produce("payments").error_code == 0
+        again.wait(MINUTE)
+        again.housekeep()
+        assert any("orders-0 is not open, and what was" in line for line in again.told.warnings)
+        again.cluster.close()
+        assert files.files[LOG].now == log
+
+    (found,) = [one for one in looked_at(files, "/data")[0] if one.name == "orders-0"]
+    assert [(one.first, one.behind) for one in found.damages] == [(2, 3)]
+    looked_at(files, "/data", mend=True)
+    again = Desk(files=files)
+    assert again.produce().base_offset == 5
+    assert again.told.errors == []
+
+
+def test_a_damaged_checkpoint_is_replaced_when_every_log_is_open(files):
+    written(files)
+    files = files.after_crash()
+    replace_whole(files, "/data", checkpoints.RECOVERY_POINTS, b"0\n1\norders")
+    again = Desk(files=files)
+    again.produce()
+    again.wait(MINUTE)
+    again.housekeep()
+    assert checkpoints.recovery_points(files, "/data")["orders", 0] == 6
+
+
+def test_a_checkpoint_that_the_disk_does_not_give_now_is_not_forgotten(files):
+    desk = written(files)
+    desk.housekeep()
+    files = files.after_crash()
+    files.flip(LOG, len(files.files[LOG].now) // 5 * 2 + 30)
+    files.faults["open", POINTS] = errno.EIO
+    again = Desk(files=files)
+    assert again.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert f"is not known: [Errno 5] Input/output error: '{POINTS}'" in again.told.errors[0]
+    assert again.produce("payments").error_code == 0
+    again.cluster.close()
+    files.faults.clear()
+    again = Desk(files=files)
+    assert again.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "offsets before 5 have been synced" in again.told.errors[0]
+
+
+def test_a_topic_that_goes_before_its_line_can_owes_nothing_when_it_comes_again(files):
+    desk = written(files)
+    desk.housekeep()
+    files = files.after_crash()
+    files.faults["open", POINTS] = errno.EIO
+    again = Desk(files=files)
+    wanted = DeleteTopicState(name="orders")
+    again.ask(DeleteTopicsRequest(topics=[wanted], timeout_ms=1000), 6)
+    files.faults.clear()
+    files = files.after_crash()
+    again = Desk(files=files)
+    again.create()
+    assert again.produce().base_offset == 0
+    for left in (files.after_crash(), files.after_power_loss()):
+        again = Desk(files=left)
+        assert again.told.errors == []
+        assert end(again) == 1
 
 
 def test_a_last_segment_that_is_gone_is_not_passed_over(files):

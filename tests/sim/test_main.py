@@ -78,7 +78,8 @@ def test_a_wrong_argument_is_told_before_anything_is_played(wrong, told, capsys)
     assert told in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_it_with_a_line(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_with_a_line(tmp_path, how):
     state = tmp_path / "played"
     command = [sys.executable, "-m", "kohort.sim.main", "--seeds", "1-100000", "--minutes", "0.1"]
     process = started(
@@ -90,7 +91,7 @@ def test_an_interrupt_ends_it_with_a_line(tmp_path):
     )
     try:
         eventually(lambda: state.exists() and state.stat().st_size, "a seed was played")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(how)
         told, complained = process.communicate(timeout=SOON_S)
     finally:
         process.kill()

@@ -17,6 +17,10 @@ FOUND = {  # seeds that have found something once, with their minutes
     37: 5.0,
     74: 3.0,
     92: 4.0,
+    211: 0.375,
+    245: 3.0,
+    316: 1.0,
+    880: 1.0,
 }
 
 

@@ -76,6 +76,7 @@ class Broker:
         self._synced: deque[tuple[Durable, Offset | Broken]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
+        self._turned_at = Millis(0)
         self._held_at = Millis(0)
         self._hold_until = Millis(0)
         self._load_scheduled = False
@@ -92,6 +93,7 @@ class Broker:
         if self.cluster is not None:
             raise KohortError("this broker is started already, expected one that is stopped")
         self._loop = asyncio.get_running_loop()
+        self._turned_at = self._clock()
         self._turn_wanted = None
         self._load_scheduled = False
         self._ready.clear()
@@ -275,7 +277,8 @@ class Broker:
         now = self._clock()
         if wanted is not None:
             self._look_for_stall(wanted, now)
-        cluster.turn(now, due=self._held_at if now < self._hold_until else now)
+        cluster.turn(now, due=min(self._held_at, now) if now < self._hold_until else now)
+        self._turned_at = now
         self._flush(now)
         if cluster.has_more:
             self.schedule_turn()
@@ -291,11 +294,11 @@ class Broker:
 
     def _look_for_stall(self, wanted: Millis, now: Millis) -> None:
         """Before any deadline is met after a stall, read what clients sent meanwhile. The process
-        stood still, not they.
+        stood still, not they. It may have done so since its last turn.
         """
         if now - wanted > STALL_MS:
             if now >= self._hold_until:
-                self._held_at = wanted
+                self._held_at = self._turned_at
             self._hold_until = Millis(now + HOLD_MS)
 
     def ready(self, protocol: ClientProtocol) -> None:
@@ -414,6 +417,7 @@ class Broker:
         """The times that were noted move with the clock. Otherwise a jump forward would look like a
         stall, and after a jump back the time of the stall would lie ahead: everybody would be late.
         """
+        self._turned_at = Millis(self._turned_at + by_ms)
         self._held_at = Millis(self._held_at + by_ms)
         self._hold_until = Millis(self._hold_until + by_ms)
         self._timer_at = Millis(self._timer_at + by_ms)

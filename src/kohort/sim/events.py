@@ -87,8 +87,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return max(self.events.now, self.busy_until)
 
     def stand_still(self, duration_us: int) -> None:
-        """Nothing in this process happens for a while; what arrives meanwhile waits."""
-        self.busy_until = self.now + duration_us
+        """Nothing in this process happens for a while; what arrives meanwhile waits. One that
+        stands still already does not stand still any longer than the longer of the two.
+        """
+        self.busy_until = max(self.busy_until, self.events.now + duration_us)
 
     def run_one(self, handle: asyncio.Handle) -> None:
         asyncio_events._set_running_loop(self)  # noqa: SLF001  (the documented way for a loop)

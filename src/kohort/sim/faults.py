@@ -11,6 +11,7 @@ from random import Random
 
 from kohort.errors import KohortError, WireError
 from kohort.sim.actors.admin import NAMES
+from kohort.sim.disk import Crashed
 from kohort.sim.draw import SESSIONS_MS
 from kohort.sim.process import HOST, PORT
 from kohort.sim.world import World
@@ -181,7 +182,7 @@ async def foreign_files(world: World, random: Random) -> None:
     """Somebody leaves files in the directory while the broker is stopped."""
     await world.stop()
     if world.process is None and "/data" in world.disk.directories:
-        with suppress(OSError):  # the disk refuses that, too
+        with suppress(OSError, Crashed):  # the disk refuses that, too, or a write of it is torn
             _leave_something(world, random)
     world.start_if_down()
 

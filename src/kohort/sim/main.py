@@ -20,11 +20,13 @@ from multiprocessing import active_children
 from pathlib import Path
 from traceback import format_exception
 
-from kohort.sim.plants import PLANTS
+from kohort.sim.disk import Crashed
+from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
 
 PROGRESS_SECONDS = 2.0
+PROGRESS_IN_FILE_SECONDS = 30.0  # where nobody watches
 SEEDS_PER_PROCESS = 50  # then a new process is spawned: what a run leaves in memory goes with it
 
 
@@ -129,7 +131,7 @@ def _simulated(seed: int, minutes: float, plant: str | None) -> Outcome:
     """
     try:
         return simulate(seed, minutes, plant=plant)
-    except Exception as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
+    except (Exception, Crashed) as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
         sys.stderr.write("".join(format_exception(error)))
         text = f"raised: {type(error).__name__}: {error}"
         return Outcome(seed, text, "none", 0.0, 0, 0)
@@ -149,27 +151,36 @@ class Campaign:
         self.virtual_seconds = 0.0
         self._began = time.monotonic()
         self._told = self._began
+        self._pause = PROGRESS_SECONDS if sys.stdout.isatty() else PROGRESS_IN_FILE_SECONDS
 
     def run(self) -> Outcome | None:
         """The outcome of a seed that has found something, or None."""
         if self.done:
             _say(f"{len(self.done)} seeds were played before")
         left = (seed for seed in self.seeds if seed not in self.done)
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            found = self._played(left)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        _say(self._progress())
+        return found
+
+    def _played(self, left: Iterator[int]) -> Outcome | None:
+        """Play on every process, and end them all, however it ends."""
         with ProcessPoolExecutor(
             self.processes,
             initializer=_begin_process,
             max_tasks_per_child=SEEDS_PER_PROCESS,
         ) as pool:
             try:
-                found = self._first_find(pool, left)
+                return self._first_find(pool, left)
             except KeyboardInterrupt:
                 for child in active_children():  # a pool that replaces its processes may not end
                     child.kill()
                 raise
             finally:
                 pool.shutdown(cancel_futures=True)
-        _say(self._progress())
-        return found
 
     def _first_find(self, pool: ProcessPoolExecutor, left: Iterator[int]) -> Outcome | None:
         found = None
@@ -190,7 +201,7 @@ class Campaign:
             if outcome.broken:
                 return outcome
             self._remember(outcome.seed)
-        if time.monotonic() - self._told > PROGRESS_SECONDS:
+        if time.monotonic() - self._told > self._pause:
             self._told = time.monotonic()
             _say(self._progress())
         return None

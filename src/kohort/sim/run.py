@@ -10,7 +10,7 @@ from kohort.sim.draw import draw
 from kohort.sim.events import MICROS
 from kohort.sim.faults import keep_happening
 from kohort.sim.network import Line
-from kohort.sim.plants import planted
+from kohort.sim.plants.table import planted
 from kohort.sim.world import Witness, World
 
 CALM_SECONDS = 100  # the longest session, and the rounds of a rebalance after it
@@ -87,7 +87,7 @@ def _simulate(
     _run(world, minutes * 60)
     if not world.alarms:
         world.make_calm()
-        _run(world, CALM_SECONDS)
+        _run(world, world.stands_still_seconds + CALM_SECONDS)
     if not world.alarms:
         world.stage.over = True
         _run(world, END_SECONDS)

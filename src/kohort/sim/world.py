@@ -87,6 +87,7 @@ class World:
         self.said = Said(self.failed_inside)
         self.skew = 0.0
         self.lives = 0
+        self._errors_before = 0  # that the broker had told before this life
         self.process: Process | None = None
         self.config = BrokerConfig.of(
             {
@@ -164,7 +165,9 @@ class World:
         await future
 
     def make_calm(self) -> None:
-        """Nothing fails any more, from now on."""
+        """Nothing fails any more, from now on. A broker that has told an error is started anew:
+        a log whose sync has failed is out of service until then. Any other must come round itself.
+        """
         self.stage.calm = True
         self.network.weather = Weather()
         for node in range(self.draw.nodes):
@@ -172,7 +175,7 @@ class World:
         self.mend_disk()
         if self.process is None:
             self.start()
-        else:  # logs whose sync has failed are out of service until then
+        elif len(self.said.errors) > self._errors_before:
             self.crash()
 
     def flip(self, path: str, position: int, bit: int) -> None:
@@ -205,6 +208,7 @@ class World:
         """Begin the next life of the broker."""
         self.lives += 1
         self.happens("restart")
+        self._errors_before = len(self.said.errors)
         # a copy of its own: a broker may change its settings while it runs
         process = self.process = Process(
             self.events,
@@ -315,6 +319,12 @@ class World:
     def stand_still(self, ms: int) -> None:
         if self.process is not None:
             self.process.stand_still(ms)
+
+    @property
+    def stands_still_seconds(self) -> float:
+        """How long the broker will go on standing still."""
+        until = self.now if self.process is None else self.process.loop.busy_until
+        return max(until - self.now, 0) / MICROS
 
     # The clients.
 

@@ -68,8 +68,8 @@ class LogDirectory:
         try:
             self._read_meta(node_id)
             self._tidy()
-            self._starts = self._noted(checkpoints.start_offsets)  # Kafka's, never ours
-            self._points = self._noted(checkpoints.recovery_points)
+            self._starts, _ = self._noted(checkpoints.start_offsets)  # Kafka's, never ours
+            self._points, self._unread = self._noted(checkpoints.recovery_points)
         except OSError as error:
             self.close()
             raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
@@ -130,15 +130,15 @@ class LogDirectory:
                 except OSError as error:
                     self.notices.append(f"{self.path}/{name} is not removed: {error}")
 
-    def _noted(self, read: Callable[[Files, str], Places]) -> Places:
-        """What a checkpoint of the directory says. One that is damaged says nothing, and is told:
-        it must not stop partitions that it has nothing to do with.
+    def _noted(self, read: Callable[[Files, str], Places]) -> tuple[Places, str]:
+        """What a checkpoint of the directory says, and what is wrong with it. One that is damaged
+        says nothing, and is told: it must not stop partitions that it has nothing to do with.
         """
         try:
-            return read(self._files, self.path)
+            return read(self._files, self.path), ""
         except (Broken, OSError) as error:
             self.notices.append(f"{error}; it is not used")
-            return {}
+            return {}, str(error)
 
     def expect_only(self, topics: Container[str]) -> None:
         """Forget what is noted of other topics: a part of Kafka's directory speaks of more,
@@ -217,7 +217,11 @@ class LogDirectory:
         except OSError as error:
             raise StorageError(f"{folder} cannot be opened: {error}") from error
         known_start = self._starts.get((topic, index), Offset(0))
-        promise = Promise(self._points.get((topic, index)), clean=self._clean and not made)
+        promise = Promise(
+            self._points.get((topic, index)),
+            clean=self._clean and not made,
+            unread="" if made else self._unread,
+        )
         return SegmentLog(folder, self._files, config, known_start=known_start, promise=promise)
 
     def note_synced(self, points: Places) -> None:
@@ -231,12 +235,26 @@ class LogDirectory:
         if points == self._points:
             return
         try:
+            if self._unread:
+                self._expect_every_line(points)
             checkpoints.write_recovery_points(self._files, self.path, points)
         except OSError as error:
             raise StorageError(
                 f"{self.path}: it is not noted what has been synced: {error}"
             ) from error
         self._points = points
+
+    def _expect_every_line(self, points: Places) -> None:
+        """A checkpoint that could not be read is replaced only by one with a line for every log. A
+        log that is not open would count as one that owes nothing, and be cut at the next start.
+        """
+        for topic, indexes in self.partitions().items():
+            for index in indexes:
+                if (topic, index) not in points:
+                    raise StorageError(
+                        f"{self.path}: it is not noted what has been synced: {topic}-{index} is "
+                        f"not open, and what was noted last is not known: {self._unread}"
+                    )
 
     def delete(
         self, topic: str, indexes: Iterable[PartitionIndex], topic_id: TopicId
@@ -286,6 +304,8 @@ class LogDirectory:
 
     def _forget(self, going: set[tuple[str, int]]) -> None:
         """The next topics of these names begin at 0 and owe nothing, also after a restart."""
+        if going and self._unread and not self._points:
+            raise StorageError(f"{self.path}: what is noted is not forgotten: {self._unread}")
         starts = {place: offset for place, offset in self._starts.items() if place not in going}
         if starts != self._starts:
             try:

@@ -123,13 +123,13 @@ def inspect_all(
     topics, as far as they are known. One that cannot be read does not stop the others. May raise
     OSError for the directory itself.
     """
-    points = noted_points(files, path)
+    points, unread = _noted(checkpoints.recovery_points, files, path)
     clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
-    starts = _noted(checkpoints.start_offsets, files, path)
+    starts, _ = _noted(checkpoints.start_offsets, files, path)
     for name in folders:
         place = checkpoints.split_name(name)
         topic_id = ids.get(place[0]) if place else None
-        promise = Promise(points.get(place) if place else None, clean=clean)
+        promise = Promise(points.get(place) if place else None, clean=clean, unread=unread)
         start = starts.get(place, Offset(0)) if place else Offset(0)
         try:
             found = inspect_log(files, f"{path}/{name}", promise, start, topic_id)
@@ -146,16 +146,17 @@ def inspect_all(
 
 def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
     """Up to which offset logs have been synced; empty when that cannot be read."""
-    return _noted(checkpoints.recovery_points, files, path)
+    return _noted(checkpoints.recovery_points, files, path)[0]
 
 
 def _noted(
     read: Callable[[Files, str], Places], files: Files, path: str
-) -> dict[tuple[str, int], Offset]:
+) -> tuple[dict[tuple[str, int], Offset], str]:
+    """What a checkpoint says, and why it says nothing: `inspect_directory` tells that too."""
     try:
-        return dict(read(files, path))
-    except (Broken, OSError):  # `inspect_directory` tells it
-        return {}
+        return dict(read(files, path)), ""
+    except (Broken, OSError) as error:
+        return {}, str(error)
 
 
 def inspect_directory(files: Files, path: str) -> Inspected:

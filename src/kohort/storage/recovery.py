@@ -25,15 +25,19 @@ class Promise:
 
     Everything before `synced` is on the disk. It is None where no checkpoint has a line for the
     log. `clean` says that the log was closed in order, so that nothing of it may be torn.
+    `unread` is why nobody knows what has been synced: then all of it may have been.
     """
 
     synced: Offset | None = None
     clean: bool = False
+    unread: str = ""
 
     def covers(self, end: Offset) -> str:
         """Why a log that is whole up to `end` must be whole beyond it; "" where it need not be."""
         if self.synced is not None and end < self.synced:
             return f"offsets before {self.synced} have been synced"
+        if self.synced is None and self.unread:
+            return f"what has been synced is not known: {self.unread}"
         return "the log was closed in order" if self.clean else ""
 
     def forbids_start(self, start: Offset, end: Offset) -> str:

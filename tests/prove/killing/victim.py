@@ -107,7 +107,10 @@ class Victim:
             process.stdout.close()
 
     def lines(self, count: int = 40) -> str:
-        return "\n".join(self.log.read_text(encoding="utf-8").splitlines()[-count:])
+        """The last lines that it has written, and with what it has ended if it has."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()[-count:]
+        ended = None if self.process is None else self.process.poll()
+        return "\n".join([*lines, *([] if ended is None else [f"it has ended with {ended}"])])
 
     def check_log(self, *forbidden: str) -> None:
         """Look at what the broker has written since the last look."""

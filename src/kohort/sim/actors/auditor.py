@@ -45,7 +45,9 @@ class Auditor(Actor):
         return -1 if topic is None or topic.topic_id != place[0] else topic.leaders[place[1]]
 
     async def _read_all(self, name: str, place: Place) -> None:
-        """Tell AllRead or, after so many tries, NotServed; never neither."""
+        """Tell AllRead or, after so many tries, NotServed. Neither is true where there is more that
+        does not come: then this goes on until the audit has no time left.
+        """
         values: dict[int, bytes] = {}
         offset = 0
         left = TRIES
@@ -59,10 +61,12 @@ class Auditor(Actor):
                 await self.pause(500)
                 leader = await self._leader(name, place)
                 continue
-            if not piece.values and piece.next_offset == offset:
+            values.update(piece.values)
+            if piece.next_offset >= piece.end:
                 self.tell(AllRead(place, values))
                 return
-            values.update(piece.values)
+            if piece.next_offset <= offset:
+                await self.pause(500)
             offset = piece.next_offset
         self.tell(NotServed(f"{name}-{place[1]}", code))
 

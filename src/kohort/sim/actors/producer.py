@@ -1,4 +1,6 @@
-"""Produces records, some of it idempotently: what is not answered is then sent again."""
+"""Produces records, some of it idempotently: what is not answered is then sent again. Who does not
+send anything again does not wait for an answer before the next batch, either.
+"""
 
 from typing import Any, ClassVar
 
@@ -47,7 +49,11 @@ class Producer(Actor):
             elif ours:
                 topic = random.choice(ours)
                 place = topic.topic_id, random.randrange(len(topic.leaders))
-                await self.produce(place, topic.leaders[place[1]])
+                produced = self.produce(place, topic.leaders[place[1]])
+                if self.idempotent:
+                    await produced
+                else:
+                    self.stage.loop.begin(produced)
         self.caller.hang_up()
 
     async def begin_anew(self) -> None:

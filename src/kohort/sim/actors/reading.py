@@ -11,11 +11,14 @@ from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 
 class Piece(NamedTuple):
-    """What a Fetch brings: an error code, or records by offset and the offset behind them."""
+    """What a Fetch brings: an error code, or records by offset, the offset behind them, and the end
+    of what can be read.
+    """
 
     code: int
     values: dict[int, bytes]
     next_offset: int
+    end: int = -1
 
 
 async def fetch(
@@ -29,12 +32,10 @@ async def fetch(
         topics=[FetchTopic(topic_id=place[0], partitions=[part])],
     )
     answer = await actor.ask(request, 13, node=node, patience_ms=wait_ms + 8000)
-    if answer is None:
+    if answer is None or not (answer.error_code or answer.responses):
         return None
     if answer.error_code:
         return Piece(answer.error_code, {}, offset)
-    if not answer.responses:
-        return Piece(0, {}, offset)
     found = answer.responses[0].partitions[0]
     if found.error_code:
         return Piece(found.error_code, {}, offset)
@@ -49,4 +50,4 @@ async def fetch(
             offset = header.last_offset + 1
     except WireError as error:
         actor.alarm(f"gets damaged records of {place[0].hex()[:8]}-{place[1]}: {error}")
-    return Piece(0, values, offset)
+    return Piece(0, values, offset, found.high_watermark)

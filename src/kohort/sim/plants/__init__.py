@@ -1,0 +1,1 @@
+"""Bugs that are planted to see whether they are found, a file for each part of the broker."""

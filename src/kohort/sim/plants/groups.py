@@ -1,0 +1,81 @@
+"""Bugs of the coordinator of groups."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from kohort.coordinator import shard
+from kohort.coordinator.classic import sync
+from kohort.coordinator.consumer import fencing, reconcile
+from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.deadlines import Deadlines, Session
+from kohort.coordinator.effects import Call, Effects
+from kohort.sim.plants.instead import instead
+from kohort.terms import Millis
+from kohort.wire.messages.offset_commit import OffsetCommitRequest
+
+
+def skip_revocation() -> Iterator[None]:
+    """A member goes on without having said that it has let go."""
+    with instead(reconcile, "_names_any", lambda _owned, _partitions: False):
+        yield
+
+
+def forget_timer() -> Iterator[None]:
+    """After a reload nobody looks whether the members are still alive."""
+    with instead(fencing, "start", lambda _state, _now: None):
+        yield
+
+
+def session_once() -> Iterator[None]:
+    """A session that has begun is not begun anew by the next heartbeat."""
+    renew = Deadlines.renew
+
+    def once(self: Deadlines, session: Session, now: Millis) -> None:
+        if session.key not in self:
+            renew(self, session, now)
+
+    with instead(Deadlines, "renew", once):
+        yield
+
+
+def epoch_before() -> Iterator[None]:
+    """A member that is told to give something up is told the epoch before its own, too."""
+    advance = reconcile._advance  # noqa: SLF001
+
+    def back(member: Member, epoch: int, *more: Any) -> Member:
+        stable = member.state is MemberState.STABLE
+        return advance(member, member.previous_epoch if stable else epoch, *more)
+
+    with instead(reconcile, "_advance", back):
+        yield
+
+
+def answer_leader() -> Iterator[None]:
+    """Of the members that wait for the assignments of their leader only the leader is answered."""
+    hand_out = sync._hand_out  # noqa: SLF001
+
+    def to_the_leader(state: Any, group: Any, leader: Any, call: Call[Any], now: Any) -> Effects:
+        effects = hand_out(state, group, leader, call, now)
+        effects.replies[:] = [one for one in effects.replies if one.token is call.token]
+        return effects
+
+    with instead(sync, "_hand_out", to_the_leader):
+        yield
+
+
+def raising_handler() -> Iterator[None]:
+    """Every fifth commit of offsets divides by zero."""
+    commit = shard.CALLS[OffsetCommitRequest]
+    numbers = count(1)
+
+    def raising(*arguments: Any) -> Any:
+        if not next(numbers) % 5:
+            raise ZeroDivisionError
+        return commit(*arguments)
+
+    shard.CALLS[OffsetCommitRequest] = raising
+    try:
+        yield
+    finally:
+        shard.CALLS[OffsetCommitRequest] = commit

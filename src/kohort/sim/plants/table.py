@@ -1,0 +1,38 @@
+"""All bugs by name: a simulator that finds none may be blind.
+
+Each is a small change of the broker, as somebody might make it by mistake, for as long as a run
+lasts.
+"""
+
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kohort.sim.plants import answers, groups, logs, topics
+from kohort.sim.plants.instead import Plant
+
+PLANTS: dict[str, Plant] = {
+    "reply before sync": answers.reply_before_sync,
+    "overtake": answers.overtake,
+    "keep bytes": answers.keep_bytes,
+    "endless stop": answers.endless_stop,
+    "skip revocation": groups.skip_revocation,
+    "forget timer": groups.forget_timer,
+    "session once": groups.session_once,
+    "epoch before": groups.epoch_before,
+    "answer leader": groups.answer_leader,
+    "raising handler": groups.raising_handler,
+    "drop tombstone": logs.drop_tombstone,
+    "unchecked crc": logs.unchecked_crc,
+    "forget producers": logs.forget_producers,
+    "last offset": logs.last_offset,
+    "shard by index": topics.shard_by_index,
+    "delete by name": topics.delete_by_name,
+    "delete unwritten": topics.delete_unwritten,
+    "open once": topics.open_once,
+    "producer id twice": topics.producer_id_twice,
+}
+
+
+def planted(name: str | None) -> Any:
+    """A bug by its name, in force within a `with` block; nothing without a name."""
+    return ExitStack() if name is None else contextmanager(PLANTS[name])()
