@@ -36,6 +36,7 @@ class Desk:
         self.now = START
         self.ids = count(1000)
         self.reserved = True
+        self.noted: list[int] = []
         self.log = MemoryLog()
         self.told = Told()
         self.sent: list[Markers] = []
@@ -49,7 +50,7 @@ class Desk:
         self.sent.clear()
         self.driver = PartitionDriver(
             self.log,
-            lambda: Transactor(self.config, self._new_id, self),
+            lambda: Transactor(self.config, self._new_id, self, self.noted.append),
             self.told,
             name="the log",
         )

@@ -121,3 +121,13 @@ def test_a_machine_that_is_loading_refuses():
     (reply,) = desk.driver.synced(desk.log.end)
 
     assert reply.response.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_producer_ids_in_the_log_are_not_given_out_again():
+    """The catalog may be lost, or the log come from another broker."""
+    desk = Desk()
+    producer_id = desk.init().producer_id
+    desk.noted.clear()
+    desk.restart()
+
+    assert desk.noted == [producer_id]

@@ -178,6 +178,7 @@ class Cluster:
                     self.topics,
                     limit_bytes,
                     outbox,
+                    self.catalog.note_producer_id,
                 )
             )
 

@@ -24,8 +24,8 @@ AnyDriver = PartitionDriver[Any]
 
 class Around(NamedTuple):
     """What a machine is given: the settings, a source of ids, one of producer ids (None while more
-    are being reserved), the topics of now, how large a record may be at the time, and the token of
-    those who carry its messages out.
+    are being reserved), the topics of now, how large a record may be at the time, the token of
+    those who carry its messages out, and who is told of producer ids that are in use.
     """
 
     config: BrokerConfig
@@ -34,6 +34,7 @@ class Around(NamedTuple):
     topics: Topics
     limit_bytes: Callable[[], int]
     outbox: Token
+    note_producer_id: Callable[[int], None]
 
 
 NewMachine = Callable[[Around], Any]
@@ -45,7 +46,7 @@ def _new_shard(around: Around) -> Shard:
 
 
 def _new_transactor(around: Around) -> Transactor:
-    return Transactor(around.config, around.new_producer_id, around.outbox)
+    return Transactor(around.config, around.new_producer_id, around.outbox, around.note_producer_id)
 
 
 HOSTED: Mapping[str, NewMachine] = {

@@ -94,13 +94,17 @@ class Partition:
         since the start, it is the high watermark.
         """
         known = self._transactions
-        return self.high_watermark if known is None else known.stable(self.high_watermark)
+        return self.high_watermark if known is None else self._stable(known)
 
     def stable_end(self) -> Offset:
         """The end for readers of committed records: the first record of an open transaction, or
         the high watermark. Raises ApiError where the log cannot be read.
         """
-        return self._known_transactions().stable(self.high_watermark)
+        return self._stable(self._known_transactions())
+
+    def _stable(self, known: PartitionTransactions) -> Offset:
+        """The first record of an open transaction may have been deleted."""
+        return max(known.stable(self.high_watermark), self.log.start)
 
     def aborted(self, start: Offset, end: Offset) -> list[Aborted]:
         """The aborted transactions that a reader of these offsets must know of. Call `stable_end`

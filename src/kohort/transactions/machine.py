@@ -82,6 +82,7 @@ class Transactor(State):
         else:
             known = Transaction.of(record.transactional_id, record.value)
             self.transactions[known.id] = known
+            self.note_producer_id(max(known.producer_id, known.next_producer_id))
 
     def replay_marker(self, producer: Producer, *, commit: bool) -> None:
         """Nothing here is in a transaction."""

@@ -44,7 +44,8 @@ class State:
     """The transactional ids of one partition of the log.
 
     `new_producer_id` gives an id that nobody has had, or None when more must be reserved first.
-    `outbox` is the token of those who write markers.
+    `outbox` is the token of those who write markers. `note_producer_id` is told each id that the
+    log has: it must not be given out again.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class State:
         config: BrokerConfig,
         new_producer_id: Callable[[], int | None],
         outbox: object,
+        note_producer_id: Callable[[int], None],
     ) -> None:
         self.settings = TransactionSettings.of(config)
         self.outbox = outbox
@@ -61,6 +63,7 @@ class State:
         self.deadlines = Deadlines()
         self.lines: list[str] = []  # for the log of the broker
         self._new_producer_id = new_producer_id
+        self.note_producer_id = note_producer_id
 
     def new_producer_id(self) -> int:
         """A producer id that nobody has had. Raises ApiError while more are being reserved."""

@@ -22,6 +22,11 @@ from kohort.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kohort.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -228,6 +233,26 @@ def test_a_partition_that_cannot_be_written_holds_the_end_up_and_no_other(desk):
 
     assert one.state() == "CompleteCommit"
     assert seen(desk, partition=1) == [b"y"]
+
+
+def test_a_partition_that_is_not_there_is_not_added_by_a_write(desk):
+    one = Producing(desk)
+    assert one.send(b"x", topic="nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert one.send(b"x", partition=7).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert one.state() == "Empty"
+
+
+def test_records_of_an_open_transaction_may_be_deleted(desk):
+    one = Producing(desk)
+    one.write(b"x", b"y")
+    wanted = DeleteRecordsPartition(partition_index=0, offset=1)
+    topic = DeleteRecordsTopic(name="orders", partitions=[wanted])
+    desk.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
+
+    assert end_of(desk, committed=True) == 1
+    assert fetched(desk, offset=1).records == b""
+    one.end()
+    assert end_of(desk, committed=True) == 3
 
 
 def test_what_names_no_partition_adds_none(desk):

@@ -95,7 +95,7 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
     if transactional_id is None:
         raise refusal(TRANSACTIONAL_ID)
     check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id)
-    if len({one.id for one in producers}) > 1:
+    if len(producers) > 1:
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"batches of {len(producers)} producers in one transaction, expected one",
@@ -110,7 +110,7 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
         next(iter(producers)),
         tuple(known),
         EPOCHS_IN_RESPONSE if call.version >= _ENROLS_SINCE else 0,
-        verify_only=call.version < _ENROLS_SINCE,
+        verify_only=call.version < _ENROLS_SINCE or not known,
     )
 
 
@@ -129,8 +129,8 @@ class _Verdict:
 
     def check(self, place: TopicPartition) -> None:
         """Raises ApiError where a transaction may not write there."""
-        if place not in self._asked:
-            return
+        if place not in self._asked:  # it has come meanwhile: no marker would ever come to it
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} was not there yet")
         answer = self._answer
         if answer.code is not ErrorCode.NONE:
             raise ApiError(self._code(answer.code), answer.message)
