@@ -23,7 +23,15 @@ KINDS = ["confluent-classic", "confluent-consumer", "kafka-python", "aiokafka"]
 class Member:
     """One process of member.py and its journal."""
 
-    def __init__(self, kind: str, bootstrap: str, topic: str, group: str, journal: Path) -> None:
+    def __init__(
+        self,
+        kind: str,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        journal: Path,
+        instance: str | None = None,
+    ) -> None:
         self.journal = journal
         journal.touch()
         self._notes: list[dict[str, Any]] = []
@@ -31,6 +39,7 @@ class Member:
         self._reading = Lock()
         self.errors = journal.with_suffix(".err").open("w")
         arguments = [sys.executable, str(MEMBER), kind, bootstrap, topic, group, str(journal)]
+        arguments += [] if instance is None else [instance]
         self.process = subprocess.Popen(arguments, stderr=self.errors)
 
     def notes(self, kind: str) -> list[Any]:
@@ -74,9 +83,11 @@ class Crew:
         self.members: list[Member] = []
         self._numbers = count(1)
 
-    def join(self, kind: str, bootstrap: str, topic: str, group: str) -> Member:
+    def join(
+        self, kind: str, bootstrap: str, topic: str, group: str, instance: str | None = None
+    ) -> Member:
         journal = self.directory / f"member-{next(self._numbers)}.jsonl"
-        member = Member(kind, bootstrap, topic, group, journal)
+        member = Member(kind, bootstrap, topic, group, journal, instance)
         self.members.append(member)
         return member
 

@@ -1,8 +1,10 @@
-"""A group member in a process of its own: python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL.
+"""A group member in a process of its own:
+python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL [INSTANCE].
 
 Kinds: confluent-classic, confluent-consumer, kafka-python, aiokafka. It reads, commits about four
 times a second, and writes what happens into the journal, a JSON object a line: `owns` (all its
-partitions), `read` (partition, offset, number), `committed` (partition, offset), `failed`.
+partitions), `read` (partition, offset, number), `committed` (partition, offset), `failed`. With an
+instance id it is a static member, whose session is long enough for a restart.
 """
 
 import asyncio
@@ -14,6 +16,11 @@ from pathlib import Path
 from typing import Any
 
 COMMIT_SECONDS = 0.25
+
+
+def session_ms(instance: str | None) -> int:
+    """Who is static has time for a restart on a busy machine."""
+    return 6000 if instance is None else 60_000
 
 
 class Journal:
@@ -30,7 +37,9 @@ class Journal:
         self.file.flush()
 
 
-def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol: str) -> None:
+def confluent(
+    bootstrap: str, topic: str, group: str, journal: Journal, instance: str | None, protocol: str
+) -> None:
     from confluent_kafka import Consumer, KafkaException
 
     settings: dict[str, Any] = {
@@ -43,7 +52,9 @@ def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol
         "reconnect.backoff.max.ms": 300,
     }
     if protocol == "classic":
-        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+        settings |= {"session.timeout.ms": session_ms(instance), "heartbeat.interval.ms": 500}
+    if instance is not None:
+        settings["group.instance.id"] = instance
     consumer = Consumer(settings)
 
     def commit() -> None:
@@ -93,7 +104,9 @@ def confluent(bootstrap: str, topic: str, group: str, journal: Journal, protocol
     consumer.close()
 
 
-def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
+def kafka_python(
+    bootstrap: str, topic: str, group: str, journal: Journal, instance: str | None
+) -> None:
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.errors import KafkaError
 
@@ -103,7 +116,8 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=6000,
+            group_instance_id=instance,
+            session_timeout_ms=session_ms(instance),
             heartbeat_interval_ms=500,
             fetch_max_wait_ms=100,
             reconnect_backoff_max_ms=300,
@@ -148,7 +162,9 @@ def kafka_python(bootstrap: str, topic: str, group: str, journal: Journal) -> No
     consumer.close(autocommit=False)
 
 
-async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
+async def aio(
+    bootstrap: str, topic: str, group: str, journal: Journal, instance: str | None
+) -> None:
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
     from aiokafka.errors import KafkaConnectionError, KafkaError
 
@@ -158,7 +174,8 @@ async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=6000,
+            group_instance_id=instance,
+            session_timeout_ms=session_ms(instance),
             heartbeat_interval_ms=500,
             fetch_max_wait_ms=100,
         )
@@ -205,14 +222,14 @@ async def aio(bootstrap: str, topic: str, group: str, journal: Journal) -> None:
 
 
 def main() -> None:
-    kind, bootstrap, topic, group, path = sys.argv[1:]
-    journal = Journal(path)
+    kind, bootstrap, topic, group, path, *more = sys.argv[1:]
+    journal, instance = Journal(path), more[0] if more else None
     if kind.startswith("confluent-"):
-        confluent(bootstrap, topic, group, journal, kind.partition("-")[2])
+        confluent(bootstrap, topic, group, journal, instance, kind.partition("-")[2])
     elif kind == "kafka-python":
-        kafka_python(bootstrap, topic, group, journal)
+        kafka_python(bootstrap, topic, group, journal, instance)
     else:
-        asyncio.run(aio(bootstrap, topic, group, journal))
+        asyncio.run(aio(bootstrap, topic, group, journal, instance))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from tests.coordinator.consumers import Partitions, beat, given
 from tests.coordinator.desk import Desk, replay, set_topic, topic_id
 
 from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import AWAY
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
@@ -20,11 +21,13 @@ from kohort.terms import GroupState
 
 NAMES = ["t", "u", "v"]
 MEMBERS = ["a", "b", "c", "d"]
+STATIC = ["c", "d"]
 SESSION_S = 45
 REJOIN = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
 
 topic_names = st.sampled_from([["t"], ["t"], ["t", "u"], ["u", "v"], []])
 members = st.sampled_from(MEMBERS)
+static_members = st.sampled_from(STATIC)
 
 
 class Client:
@@ -32,8 +35,8 @@ class Client:
     and after an answer that never came it tells everything about itself.
     """
 
-    def __init__(self, desk: Desk, member_id: str) -> None:
-        self.desk, self.id = desk, member_id
+    def __init__(self, desk: Desk, member_id: str, instance_id: str | None = None) -> None:
+        self.desk, self.id, self.instance_id = desk, member_id, instance_id
         self.alive = False
         self.epoch = 0
         self.owned: Partitions = {}
@@ -59,9 +62,9 @@ class Client:
 
     def beat(self, *, lost: bool = False, silent: bool = False) -> None:
         """One heartbeat. `lost`: its answer never comes; `silent`: it does not say what it owns."""
-        fields: dict[str, Any] = {}
+        fields: dict[str, Any] = {"instance_id": self.instance_id}
         if self.epoch == 0 or self.tells_all:
-            fields = {"names": self.names, "rebalance_timeout_ms": 10_000}
+            fields |= {"names": self.names, "rebalance_timeout_ms": 10_000}
             fields["server_assignor"] = self.assignor
         owned = None if silent and not self.tells_all else self.owned
         if self.epoch == 0:
@@ -71,6 +74,14 @@ class Client:
             self.tells_all = True
             return
         self.tells_all = False
+        if answer.error_code == ErrorCode.FENCED_INSTANCE_ID:
+            assert self.instance_id is not None
+            self.stop()
+            return
+        if answer.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
+            assert self.instance_id is not None
+            assert self.epoch == 0
+            return
         if answer.error_code:
             assert answer.error_code in REJOIN, answer
             self.start_over()
@@ -104,7 +115,7 @@ def digest(shard: Shard) -> dict[str, Any]:
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """One group, four clients, three topics."""
+    """One group, four clients, two of them static, three topics."""
 
     @initialize(interval_ms=st.sampled_from([0, 0, 5000]), assignors=st.booleans())
     def begin(self, interval_ms: int, assignors: bool) -> None:  # noqa: FBT001
@@ -114,7 +125,11 @@ class GroupMachine(RuleBasedStateMachine):
             group_consumer_assignment_interval_ms=interval_ms,
             group_consumer_assignors="range,uniform" if assignors else "uniform,range",
         )
-        self.clients = {name: Client(self.desk, name) for name in MEMBERS}
+        self.clients = {
+            name: Client(self.desk, name, f"i-{name}" if name in STATIC else None)
+            for name in MEMBERS
+        }
+        self.zombies: list[Client] = []
         self.made = 0
         self.epochs: dict[str, int] = {}
         self.group_epochs = (1, 1)
@@ -155,8 +170,43 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(name=members)
     def leave(self, name: str) -> None:
-        beat(self.desk, name, -1)
-        self.clients[name].stop()
+        client = self.clients[name]
+        beat(self.desk, client.id, -1, instance_id=client.instance_id)
+        client.stop()
+
+    @rule(name=static_members)
+    def leave_for_a_while(self, name: str) -> None:
+        client = self.clients[name]
+        before = self.group
+        epoch = before.group_epoch if before else 0
+        beat(self.desk, client.id, -2, instance_id=client.instance_id)
+        client.stop()
+        assert (self.group.group_epoch if self.group else 0) == epoch
+
+    @rule(name=static_members, names=topic_names)
+    def come_back(self, name: str, names: list[str]) -> None:
+        """The next client with the instance id. The one before it may not know that it is dead."""
+        former = self.clients[name]
+        self.made += 1
+        self.clients[name] = client = Client(self.desk, f"{name}{self.made}", former.instance_id)
+        client.start(names, None)
+        client.beat()
+        self.zombies = [*self.zombies, former][-3:]
+
+    @rule(lost=st.booleans())
+    def zombies_heartbeat(self, lost: bool) -> None:  # noqa: FBT001
+        for zombie in self.zombies:
+            if zombie.alive:
+                zombie.beat(lost=lost)
+
+    @rule(name=static_members, other=members)
+    def take_an_instance_id(self, name: str, other: str) -> None:
+        """Somebody who is in the group already takes the instance id of another."""
+        client = self.clients[other]
+        if client.alive and other != name:
+            client.instance_id = f"i-{name}"
+            client.start_over()
+            client.beat()
 
     @rule(name=members)
     def die(self, name: str) -> None:
@@ -189,7 +239,13 @@ class GroupMachine(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         """K848-085: Once faults stop, the group converges, and then nothing is written any more."""
+        self.zombies = []
         self.desk.wait((SESSION_S + 1) * 1000)
+        for name, client in self.clients.items():  # two may have claimed one instance id
+            instance_id = f"i-{name}" if name in STATIC else None
+            if client.instance_id != instance_id:
+                client.stop()
+                client.instance_id = instance_id
         for _ in range(10):
             self.everybody_heartbeats()
             self.desk.wait(5000)
@@ -198,7 +254,7 @@ class GroupMachine(RuleBasedStateMachine):
             return
         note(str(digest(self.desk.shard)))
         alive = {name: client for name, client in self.clients.items() if client.alive}
-        assert set(group.members) == set(alive)
+        assert set(group.members) == {client.id for client in alive.values()}
         assert group.state is (GroupState.STABLE if alive else GroupState.EMPTY)
         wanted = {
             (topic.id, partition)
@@ -209,11 +265,11 @@ class GroupMachine(RuleBasedStateMachine):
         held = {(topic, one) for topic, holders in group.held.items() for one in holders}
         assert held == wanted
         written = len(self.desk.log)
-        for name, client in alive.items():
+        for client in alive.values():
             client.beat()
             assert client.epoch == group.target_epoch
             mine = {topic_id(topic): ones for topic, ones in client.owned.items()}
-            has = {topic: list(ones) for topic, ones in group.members[name].assigned.items()}
+            has = {topic: list(ones) for topic, ones in group.members[client.id].assigned.items()}
             assert mine == has
         assert len(self.desk.log) == written
 
@@ -227,7 +283,7 @@ class GroupMachine(RuleBasedStateMachine):
         """
         group = self.group
         believed: dict[tuple[str, int], str] = {}
-        for client in self.clients.values():
+        for client in (*self.clients.values(), *self.zombies):
             member = group.members.get(client.id) if group else None
             if not client.alive or member is None or client.epoch == 0:
                 continue
@@ -237,6 +293,16 @@ class GroupMachine(RuleBasedStateMachine):
                 for partition in partitions:
                     other = believed.setdefault((topic, partition), client.id)
                     assert other == client.id, f"{topic}-{partition}: {other} and {client.id}"
+
+    @invariant()
+    def one_member_per_instance_id(self) -> None:
+        """K848-106."""
+        group = self.group
+        if group is not None:
+            members = group.members.values()
+            instances = {one.instance_id: one.id for one in members if one.instance_id is not None}
+            assert group.instances == instances
+            assert len(instances) == sum(one.instance_id is not None for one in members)
 
     @invariant()
     def replay_gives_the_same_state(self) -> None:
@@ -258,6 +324,8 @@ class GroupMachine(RuleBasedStateMachine):
         self.group_epochs = now
         self.epochs = {name: one for name, one in self.epochs.items() if name in group.members}
         for member in group.members.values():
+            if member.epoch == AWAY:
+                continue
             assert self.epochs.get(member.id, 0) <= member.epoch <= group.target_epoch
             self.epochs[member.id] = member.epoch
 

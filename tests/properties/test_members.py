@@ -25,6 +25,7 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 
 NAMES = ["t", "u"]
 MEMBERS = ["a", "b", "c"]
+STATIC = "c"
 SESSION_MS = 45_000
 REBALANCE_MS = 20_000
 INTERVAL_MS = 5000
@@ -47,10 +48,11 @@ fates = st.sampled_from(["well", "well", "well", "well", "twice", "unheard", "lo
 class Line(Player):
     """A player with a network in between: every request and every answer arrives when it does."""
 
-    def __init__(self, desk: Desk, name: str, profile: Profile) -> None:
-        super().__init__(
-            desk, name, profile, pauses=Pauses(jitter_permille=37 * ord(name[0]) % 200)
-        )
+    def __init__(
+        self, desk: Desk, name: str, profile: Profile, instance_id: str | None = None
+    ) -> None:
+        pauses = Pauses(jitter_permille=37 * ord(name[0]) % 200)
+        super().__init__(desk, name, profile, pauses=pauses, instance_id=instance_id)
         self.answer: ConsumerGroupHeartbeatResponse | None = None
         self.given_up: Heartbeat | None = None
         self.heard: tuple[Heartbeat, ConsumerGroupHeartbeatResponse] | None = None
@@ -128,7 +130,7 @@ steps: st.SearchStrategy[Step] = st.sampled_from(
 
 
 class MembersMachine(RuleBasedStateMachine):
-    """One group, three members, two topics."""
+    """One group, three members, one of them static, two topics."""
 
     @initialize(interval_ms=st.sampled_from([0, 0, 3000]), beginners=st.sets(members, min_size=2))
     def begin(self, interval_ms: int, beginners: set[str]) -> None:
@@ -154,7 +156,8 @@ class MembersMachine(RuleBasedStateMachine):
         """A process starts; one that ran under this name was killed, and had another id."""
         self.made += 1
         profile = Profile(names, rebalance_timeout_ms=REBALANCE_MS, server_assignor=assignor)
-        self.lines[name] = Line(self.desk, f"{name}{self.made}", profile)
+        instance_id = "i" if name == STATIC else None
+        self.lines[name] = Line(self.desk, f"{name}{self.made}", profile, instance_id)
         self.lines[name].join()
 
     @rule(name=members, fate=fates)
@@ -202,13 +205,36 @@ class MembersMachine(RuleBasedStateMachine):
             line.refuse(code)
             line.listen()
 
-    @rule(name=members)
-    def leave_or_come_back(self, name: str) -> None:
+    @rule(name=members, for_good=st.booleans())
+    def leave_or_come_back(self, name: str, for_good: bool) -> None:  # noqa: FBT001
         for line in self.of(name):
             if line.machine.stage is Stage.OUTSIDE:
                 line.join()
             else:
-                line.leave()
+                line.leave(for_good=for_good)
+
+    @rule()
+    def restart(self) -> None:
+        """In good order: a static member has what it had, and nobody else moves (K848-108)."""
+        line = self.lines.get(STATIC)
+        if line is None:
+            return
+        self._go_well()
+        group, machine, before = self.group, line.machine, frozenset(line.held)
+        if group is None or machine.member_id not in group.members or group.metadata_stale:
+            return
+        known = group.members[machine.member_id]
+        if not group.at_rest(known) or set(known.subscribed_names) != set(machine.profile.names):
+            return
+        epoch = group.group_epoch
+        line.leave()
+        self._go_well()
+        if machine.stage is not Stage.OUTSIDE:
+            return
+        self.start(STATIC, machine.profile.names, known.server_assignor)
+        self.lines[STATIC].talk()
+        assert group.group_epoch == epoch
+        assert self.lines[STATIC].held == before
 
     @rule(name=members, names=topic_names)
     def want(self, name: str, names: tuple[str, ...]) -> None:

@@ -29,6 +29,7 @@ class ClassicMembers:
     # What they ask
 
     def join(self, desk: Desk, name: str, fields: dict[str, str]) -> list[str]:
+        version = int(fields.pop("version", "9"))
         topics = fields.pop("subscribe", "t")
         metadata = encode(
             ConsumerProtocolSubscription(
@@ -38,6 +39,7 @@ class ClassicMembers:
         request = JoinGroupRequest(
             group_id=GROUP,
             member_id=self.ids.get(name, ""),
+            group_instance_id=fields.pop("instance", None),
             session_timeout_ms=int(fields.pop("session", "10000")),
             rebalance_timeout_ms=int(fields.pop("rebalance", "60000")),
             protocol_type=fields.pop("type", "consumer"),
@@ -47,13 +49,14 @@ class ClassicMembers:
             ],
         )
         assert not fields, f"join does not know {', '.join(fields)}"
-        return self._asked(name, desk.ask(request, 9))
+        return self._asked(name, desk.ask(request, version))
 
     def sync(self, desk: Desk, name: str, fields: dict[str, str]) -> list[str]:
         given = dict(one.split(":", 1) for one in fields.get("gives", "").split(",") if one)
         request = SyncGroupRequest(
             group_id=GROUP,
             member_id=self.ids.get(name, name),
+            group_instance_id=fields.get("instance"),
             generation_id=int(fields["generation"]),
             protocol_type="consumer",
             protocol_name=fields.get("protocol", "range"),
@@ -68,14 +71,25 @@ class ClassicMembers:
         request = HeartbeatRequest(
             group_id=GROUP,
             member_id=self.ids.get(name, name),
+            group_instance_id=fields.get("instance"),
             generation_id=int(fields["generation"]),
         )
         return [f"> {ErrorCode(desk.told(request, 4).error_code).name}"]
 
     def depart(self, desk: Desk, names: list[str]) -> list[str]:
-        members = [MemberIdentity(member_id=self.ids.get(name, name)) for name in names]
+        """`a`, by its member id; `a@i`, with an instance id; `@i`, by that alone."""
+        members = []
+        for text in names:
+            name, _, instance_id = text.partition("@")
+            member_id = self.ids.get(name, name)
+            members.append(
+                MemberIdentity(member_id=member_id, group_instance_id=instance_id or None)
+            )
         answer = desk.told(LeaveGroupRequest(group_id=GROUP, members=members), 5)
-        return [f"> {self._name(one.member_id)} {_left(one.error_code)}" for one in answer.members]
+        return [
+            f"> {name} {_left(one.error_code)}"
+            for name, one in zip(names, answer.members, strict=True)
+        ]
 
     # What they are told
 
@@ -101,9 +115,11 @@ class ClassicMembers:
             return f"> {name} {code.name}"
         if hasattr(answer, "assignment"):
             return f"> {name} has {answer.assignment.decode() or 'nothing'}"
+        self.ids.setdefault(name, answer.member_id)  # a static member has its id from the start
         role = f"follows {self._name(answer.leader)}"
         if answer.leader == answer.member_id:
             role = f"leads {','.join(self._name(one.member_id) for one in answer.members)}"
+            role += " and need not assign" if answer.skip_assignment else ""
         return f"> {name} is in generation {answer.generation_id} by {answer.protocol_name}, {role}"
 
     # What can be seen
@@ -126,7 +142,9 @@ class ClassicMembers:
         return f"generation {value.generation} by {value.protocol or '-'} with {members or '-'}"
 
     def _name(self, member_id: str) -> str:
-        return next((name for name, known in self.ids.items() if known == member_id), member_id)
+        """The last one that has the id: who comes back may have another."""
+        names = [name for name, known in self.ids.items() if known == member_id]
+        return names[-1] if names else member_id
 
 
 def _left(code: int) -> str:

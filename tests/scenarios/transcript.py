@@ -154,14 +154,22 @@ class Story:
             request.subscribed_topic_names = [] if names == "-" else names.split(",")
         request.server_assignor = fields.pop("assignor", None)
         request.rack_id = fields.pop("rack", None)
+        request.instance_id = fields.pop("instance", None)
         request.rebalance_timeout_ms = int(fields.pop("timeout", request.rebalance_timeout_ms))
         assert not fields, f"heartbeat does not know {', '.join(fields)}"
         return [self._answer(self.desk.told(request, 1))]
 
-    def _leave(self, words: list[str], _fields: dict[str, str]) -> list[str]:
-        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=words[0], member_epoch=-1)
+    def _leave(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=words[0],
+            member_epoch=int(fields.get("epoch", "-1")),
+            instance_id=fields.get("instance"),
+        )
         answer = self.desk.told(request, 1)
-        return [self._answer(answer) if answer.error_code else f"> {words[0]} has left"]
+        if answer.error_code:
+            return [self._answer(answer)]
+        return [f"> {words[0]} has left{' for a while' if answer.member_epoch == -2 else ''}"]
 
     def _commit(self, words: list[str], fields: dict[str, str]) -> list[str]:
         request = OffsetCommitRequest(
@@ -247,7 +255,11 @@ class Story:
             case schemas.ConsumerGroupMemberMetadataValue():
                 extra = "".join(
                     f" {name} {said}"
-                    for name, said in (("votes", value.server_assignor), ("rack", value.rack_id))
+                    for name, said in (
+                        ("votes", value.server_assignor),
+                        ("rack", value.rack_id),
+                        ("as", value.instance_id),
+                    )
                     if said
                 )
                 return "reads " + (",".join(value.subscribed_topic_names) or "-") + extra

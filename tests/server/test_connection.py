@@ -6,7 +6,7 @@ from tests.world import World
 from kohort.wire import codec
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
-from kohort.wire.messages.heartbeat import HeartbeatRequest
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 
 
@@ -71,13 +71,13 @@ def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
 def test_what_is_not_built_is_told_in_the_brokers_log():
     """The answer has a code and no room for a text."""
     world = World({})
-    request = HeartbeatRequest(
-        group_id="g", generation_id=1, member_id="m", group_instance_id="instance-1"
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="a.*"
     )
 
-    world.connect().send(framed(request, 4))
+    world.connect().send(framed(request, 1))
 
     assert world.told.warnings[-1] == (
-        "Heartbeat of 'c' at /127.0.0.1 is refused: "
-        "instance id 'instance-1': static membership is not supported yet"
+        "ConsumerGroupHeartbeat of 'c' at /127.0.0.1 is refused: SubscribedTopicRegex 'a.*': "
+        "server-side regular expressions are not supported yet; subscribe by name"
     )

@@ -8,6 +8,7 @@ from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
 from kohort.sim.checkers.epochs import Epochs
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.instances import Instances
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
@@ -25,6 +26,7 @@ from kohort.sim.facts import (
     Joined,
     Left,
     MemberAtEnd,
+    Named,
     NotServed,
     NotTaken,
     ProducerIdGiven,
@@ -61,6 +63,11 @@ def sent(value=b"v", *, once=False):
 
 def accepted(member, epoch, since, left, place=PLACE):
     return Accepted("g", member, epoch, {place: since}, left, left)
+
+
+def named(member, sent, *, new=False, instance="i"):
+    """Answered a second after it was sent."""
+    return Named("g", instance, member, new, sent * SECOND, (sent + 1) * SECOND)
 
 
 def at_end(member, epoch, *indexes):
@@ -103,6 +110,7 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 50, 120)]),
         (Owners, [accepted("b", 2, 50, 120), accepted("a", 1, 0, 100)]),
         (Epochs, [accepted("a", 3, 0, 1), accepted("a", 2, 0, 2)]),
+        (Instances, [named("a", 0, new=True), named("b", 2, new=True), named("a", 4)]),
         (Convergence, [TWO, at_end("a", 1, 0)]),
         (Convergence, [TWO, at_end("a", 1, 0, 1), at_end("b", 1, 1)]),
         (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 2, 1)]),
@@ -139,6 +147,19 @@ def test_what_must_not_be_is_seen(checker, facts):
         (ProducerIds, [ProducerIdGiven(7, epoch, asked_for=epoch > 0) for epoch in (0, 1)]),
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 110, 120)]),
         (Epochs, [accepted("a", 3, 0, 1), Left("g", "a"), accepted("a", 2, 0, 2)]),
+        (Instances, [named("a", 0, new=True), named("a", 4), named("b", 6, new=True)]),
+        (  # sent before the other one had heard of its place
+            Instances,
+            [named("a", 0, new=True), named("b", 2, new=True), named("a", 2)],
+        ),
+        (  # it has joined again
+            Instances,
+            [named("a", 0, new=True), named("b", 2, new=True), named("a", 4, new=True)],
+        ),
+        (
+            Instances,
+            [named("a", 0, new=True), named("b", 2, new=True, instance="j"), named("a", 4)],
+        ),
         (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 1, 1)]),
         (Convergence, [BitFlipped("__consumer_offsets-0"), TWO, at_end("a", 1, 0)]),
         (Fencing, [Joined("g", "a", 0), Expelled("g", "a", 7 * SECOND)]),

@@ -151,6 +151,17 @@ class Accepted(NamedTuple):
     at: int
 
 
+class Named(NamedTuple):
+    """A heartbeat of a static member was accepted. `anew`: it is the first since it has joined."""
+
+    group: str
+    instance: str
+    member: str
+    anew: bool
+    sent: int
+    at: int
+
+
 class NotTaken(NamedTuple):
     """A heartbeat was answered with an error that says nothing of the member."""
 
@@ -207,6 +218,7 @@ Fact = (
     | ProducerIdGiven
     | Joined
     | Accepted
+    | Named
     | NotTaken
     | Left
     | Expelled

@@ -66,9 +66,10 @@ class Teller:
         self._names.update(fact.topics)
 
     def _heartbeat(self, beat: ConsumerGroupHeartbeatRequest) -> str:
-        if beat.member_epoch == -1:
-            return f"leave {beat.member_id}"
-        words = [f"heartbeat {beat.member_id} epoch={beat.member_epoch}"]
+        instance = [] if beat.instance_id is None else [f"instance={beat.instance_id}"]
+        if beat.member_epoch < 0:
+            return " ".join([f"leave {beat.member_id} epoch={beat.member_epoch}", *instance])
+        words = [f"heartbeat {beat.member_id} epoch={beat.member_epoch}", *instance]
         if beat.subscribed_topic_names is not None:
             words.append(f"subscribe={','.join(beat.subscribed_topic_names) or '-'}")
         if beat.topic_partitions is not None and beat.member_epoch:

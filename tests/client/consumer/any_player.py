@@ -39,8 +39,8 @@ class AnyPlayer:
     def join(self) -> list[Any]:
         return self.take(self.machine.join())
 
-    def leave(self) -> list[Any]:
-        return self.take(self.machine.leave(self.desk.now))
+    def leave(self, *, for_good: bool = False) -> list[Any]:
+        return self.take(self.machine.leave(self.desk.now, for_good=for_good))
 
     def lose(self) -> list[Any]:
         """What is under way gets lost, and the connection with it."""

@@ -78,8 +78,8 @@ def after(ms: int) -> Millis:
     return Millis(NOW + ms)
 
 
-def outside(protocols: tuple[str, ...] = EAGER) -> ClassicMembership:
-    member = ClassicMembership(GroupId("g"), ClassicProfile(("t",), protocols))
+def outside(protocols: tuple[str, ...] = EAGER, **more: Any) -> ClassicMembership:
+    member = ClassicMembership(GroupId("g"), ClassicProfile(("t",), protocols), **more)
     member.coordinator_found()
     return member
 
@@ -592,3 +592,71 @@ def test_who_fails_while_it_parts_says_good_bye_all_the_same() -> None:
     assert isinstance(answer(member, ErrorCode.GROUP_AUTHORIZATION_FAILED)[-1], Failed)
     assert member.released(frozenset(places(0)), NOW) == []
     assert isinstance(sent(member).request, LeaveGroupRequest)
+
+
+# Static members (KIP-345)
+
+
+def static(*indices: int) -> ClassicMembership:
+    """A static follower of generation 3 that has these; it was not asked to come back."""
+    member = outside(instance_id="i")
+    assert member.join() == []
+    assert tell(member, generation(3)) == []
+    assert tell(member, gets(*indices)) == ([Assigned(places(*indices))] if indices else [])
+    return member
+
+
+def test_every_request_of_a_static_member_names_its_instance() -> None:
+    member = outside(instance_id="i")
+    member.join()
+    requests = [sent(member)]
+    member.received(requests[0].number, generation(3), NOW)
+    requests.append(sent(member))
+    member.received(requests[1].number, gets(0), NOW)
+    requests.append(sent(member, after(3000)))
+    assert [one.request.group_instance_id for one in requests] == ["i"] * 3  # type: ignore[union-attr]
+
+
+def test_a_static_member_goes_without_a_word() -> None:
+    """Its place waits for it until its session is over."""
+    member = static(0)
+    assert member.leave(NOW) == [Revoked(places(0))]
+    assert member.released(frozenset(places(0)), NOW) == [Left()]
+    assert (member.stage, member.wake_at()) == (ClassicStage.OUTSIDE, None)
+    assert member.join() == []
+    request = sent(member).request
+    assert isinstance(request, JoinGroupRequest)
+    assert (request.member_id, request.group_instance_id) == ("", "i")
+
+
+def test_a_static_member_that_leaves_for_good_says_so() -> None:
+    member = static()
+    assert member.leave(NOW, for_good=True) == []
+    request = sent(member).request
+    assert isinstance(request, LeaveGroupRequest)
+    (identity,) = request.members
+    assert (identity.member_id, identity.group_instance_id) == ("m", "i")
+
+
+def test_a_leader_that_takes_its_place_again_need_not_assign() -> None:
+    """KIP-814: others have what the leader before it gave them."""
+    member = outside(instance_id="i")
+    member.join()
+    answer = generation(3, leader="m")
+    answer.skip_assignment = True
+    assert tell(member, answer) == []
+    request = sent(member).request
+    assert isinstance(request, SyncGroupRequest)
+    assert request.assignments == []
+    assert member.leads
+
+
+def test_who_has_lost_its_instance_id_has_lost_everything() -> None:
+    member = static(0)
+    lost, failure = tell(
+        member, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), after(3000)
+    )
+    assert isinstance(lost, Lost)
+    assert isinstance(failure, Failed)
+    assert member.leave(NOW) == []
+    assert member.released(frozenset(places(0)), NOW) == [Left()]

@@ -6,6 +6,7 @@ import pytest
 
 from kohort.client.consumer.events import TopicIdPartition
 from kohort.client.consumer.heartbeat import (
+    Name,
     Profile,
     Told,
     assignment_in,
@@ -27,6 +28,7 @@ OWNED = tuple(
     for topic, index in [(TOPIC, 0), (TOPIC, 1), (OTHER, 0)]
 )
 TOLD = Told(PROFILE, OWNED)
+NAME = Name(GroupId("g"), MemberId("m"), None)
 QUIET: dict[str, Any] = {
     "instance_id": None,
     "rack_id": None,
@@ -51,7 +53,7 @@ FULL = {
 
 
 def said(tell: Told, known: Told | None, epoch: int = 4) -> ConsumerGroupHeartbeatRequest:
-    return request_of(GroupId("g"), MemberId("m"), epoch, tell, known)
+    return request_of(NAME, epoch, tell, known)
 
 
 def expected(**fields: Any) -> ConsumerGroupHeartbeatRequest:
@@ -98,7 +100,20 @@ def test_an_expression_is_taken_back_by_an_empty_one() -> None:
 
 def test_a_farewell_says_nothing_else() -> None:
     """K848-092."""
-    assert farewell(GroupId("g"), MemberId("m")) == expected(member_epoch=-1, **QUIET)
+    assert farewell(NAME, for_good=True) == expected(member_epoch=-1, **QUIET)
+
+
+@pytest.mark.parametrize(("for_good", "epoch"), [(True, -1), (False, -2)])
+def test_every_heartbeat_of_a_static_member_names_its_instance(
+    for_good: bool,  # noqa: FBT001
+    epoch: int,
+) -> None:
+    """Without it, it would be taken for a dynamic one (K848-106, K848-107)."""
+    name = NAME._replace(instance_id="i")
+    static = QUIET | {"instance_id": "i"}
+    assert request_of(name, 4, TOLD, TOLD) == expected(member_epoch=4, **static)
+    assert request_of(name, 0, TOLD, None).instance_id == "i"
+    assert farewell(name, for_good=for_good) == expected(member_epoch=epoch, **static)
 
 
 @pytest.mark.parametrize(

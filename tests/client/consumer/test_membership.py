@@ -376,7 +376,6 @@ FOR_GOOD = [
     ErrorCode.UNSUPPORTED_ASSIGNOR,
     ErrorCode.UNSUPPORTED_VERSION,
     ErrorCode.INVALID_REGULAR_EXPRESSION,
-    ErrorCode.UNRELEASED_INSTANCE_ID,
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 ]
@@ -563,3 +562,59 @@ def test_who_has_failed_without_a_coordinator_looks_for_one_to_leave() -> None:
     member = failed()
     assert member.connection_lost(NOW) == [CoordinatorWanted()]
     assert outside().connection_lost(NOW) == []
+
+
+# Static members (KIP-345)
+
+
+def static(*indices: int) -> Membership:
+    """A static member at epoch 5 that has these."""
+    member = outside(instance_id="i")
+    assert member.join() == []
+    tell(member, given(5, *indices))
+    return member
+
+
+@pytest.mark.parametrize(("for_good", "epoch"), [(False, -2), (True, -1)])
+def test_a_static_member_leaves_for_a_while_unless_it_is_for_good(
+    for_good: bool,  # noqa: FBT001
+    epoch: int,
+) -> None:
+    """It lets go of what it has, though nobody else gets it (K848-107)."""
+    member = static(0)
+    assert member.leave(NOW, for_good=for_good) == [Revoked(places(0))]
+    assert member.released(frozenset(places(0))) == []
+    request = sent(member).request
+    assert (request.member_epoch, request.instance_id) == (epoch, "i")
+    assert member.connection_lost(NOW) == [CoordinatorWanted()]
+    member.coordinator_found()
+    assert sent(member, after(member)).request.member_epoch == epoch  # until it is heard
+    assert member.received(2, kept(epoch), after(member)) == []
+    assert member.received(3, kept(epoch), after(member)) == [Left()]
+    assert member.stage is Stage.OUTSIDE
+
+
+def test_who_waits_for_its_instance_id_is_told_so_and_asks_again() -> None:
+    """Its former self may have died without a word, and is a member until its session is over."""
+    member = outside(instance_id="i")
+    member.join()
+    for number in range(3):
+        at = after(member, number * 10_000)
+        (event,) = tell(member, no(ErrorCode.UNRELEASED_INSTANCE_ID), at)
+        assert isinstance(event, Refused)
+        assert member.stage is Stage.JOINING
+        wake = member.wake_at()
+        assert wake is not None
+        assert wake > at
+    assert tell(member, given(6, 1), after(member, 40_000)) == [Assigned(places(1))]
+
+
+def test_who_has_lost_its_instance_id_has_lost_everything_and_says_no_good_bye() -> None:
+    """K848-109."""
+    member = static(0)
+    lost, failure = tell(member, no(ErrorCode.FENCED_INSTANCE_ID), after(member))
+    assert isinstance(lost, Lost)
+    assert isinstance(failure, Failed)
+    assert member.leave(NOW) == []
+    assert member.released(frozenset(places(0))) == [Left()]
+    assert member.wake_at() is None

@@ -64,6 +64,26 @@ class ClassicGroups(RuleBasedStateMachine):
     def join(self, who, protocols):
         self.parked.append(join(self.desk, self.member(who), protocols=protocols))
 
+    @rule(who=WHO, protocols=PROTOCOLS, version=st.sampled_from([5, 8, 9]))
+    def join_as_an_instance(self, who, protocols, version):
+        """A new client of an instance id, whether the old one is there or not."""
+        instance_id = f"i{who % 2}"
+        fields = {"group_instance_id": instance_id, "protocols": protocols}
+        asked = join(self.desk, version=version, **fields)
+        self.parked.append(asked)
+        owner = self.group.instances.get(instance_id)
+        if owner is not None and (asked.answer is None or not asked.answer.error_code):
+            self.members.append(owner)
+
+    @rule(who=WHO, other=WHO)
+    def claim_an_instance(self, who, other):
+        """What a client says about itself may be true or not."""
+        fields = {"group_instance_id": f"i{other % 2}"}
+        member_id = self.member(who)
+        self.parked.append(join(self.desk, member_id, **fields))
+        heartbeat(self.desk, member_id, self.generation, **fields)
+        leave(self.desk, (member_id, f"i{other % 2}"), ("", f"i{other % 3}"))
+
     @rule(who=WHO)
     def sync(self, who):
         named = {"protocol_name": self.group.protocol} if self.group else {}
@@ -129,6 +149,10 @@ class ClassicGroups(RuleBasedStateMachine):
             for name in one.protocols:
                 counted[name] = counted.get(name, 0) + 1
         assert group._supported == counted
+        instances = {one.instance_id: one.id for one in members if one.instance_id is not None}
+        assert group.instances == instances
+        assert len(instances) == sum(one.instance_id is not None for one in members)
+        assert set(group.pending_sync) <= set(group.members)
 
     @invariant()
     def calls_are_parked_only_where_somebody_waits_for_them(self):

@@ -26,7 +26,11 @@ SomeStage = TypeVar("SomeStage", bound=StrEnum)
 
 
 class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
-    """`stage` is where the member stands: at first `outside`, and `leaving` at the good-bye."""
+    """`stage` is where the member stands: at first `outside`, and `leaving` at the good-bye.
+
+    A member with an `instance_id` is static (KIP-345): it leaves for a while, unless it is told to
+    leave for good, and takes its place again when it comes back in time.
+    """
 
     def __init__(
         self,
@@ -36,8 +40,10 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
         *,
         outside: SomeStage,
         leaving: SomeStage,
+        instance_id: str | None = None,
     ) -> None:
         self.group_id = group_id
+        self.instance_id = instance_id
         self.profile = profile
         self.stage = outside
         self._outside = outside
@@ -46,6 +52,7 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
         self._holding: Holding[Partition] = Holding()
         self._assigned: frozenset[Partition] = frozenset()  # as last told
         self._departs = False
+        self._for_good = instance_id is None  # how it departs
 
     # What can be seen
 

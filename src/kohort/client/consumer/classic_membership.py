@@ -122,15 +122,30 @@ class ClassicRequest(NamedTuple):
 class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicStage]):
     """One member of one classic group. The coordinator gives it its id.
 
+    A static one says no good-bye, unless it leaves for good: its place waits until its session is
+    over. One whose instance id was taken has `Failed`. A cooperative one that ends between the two
+    rebalances of a move leaves partitions without an owner until the group rebalances for another
+    reason: the protocol replaces it in a group at rest, and only it knew (KIP-345 with KIP-429).
+
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
     answer to `received`. `generation` is -1 outside.
     """
 
     def __init__(
-        self, group_id: GroupId, profile: ClassicProfile, pauses: Pauses | None = None
+        self,
+        group_id: GroupId,
+        profile: ClassicProfile,
+        pauses: Pauses | None = None,
+        *,
+        instance_id: str | None = None,
     ) -> None:
         super().__init__(
-            group_id, profile, pauses, outside=ClassicStage.OUTSIDE, leaving=ClassicStage.LEAVING
+            group_id,
+            profile,
+            pauses,
+            outside=ClassicStage.OUTSIDE,
+            leaving=ClassicStage.LEAVING,
+            instance_id=instance_id,
         )
         self.member_id = NOBODY
         self.generation = NO_GENERATION
@@ -206,8 +221,9 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self.stage = ClassicStage.SYNCING
         return []
 
-    def leave(self, now: Millis) -> Events:
-        """Leave as soon as all that the member has is released. `Left` comes at the end.
+    def leave(self, now: Millis, *, for_good: bool = False) -> Events:
+        """Leave as soon as all that the member has is released. `Left` comes at the end. A static
+        member keeps its place in the group for a while, unless it leaves `for_good`.
 
         The answer to a join or a sync could take as long as a rebalance: `HangUp` comes first when
         one is under way. Should the broker read it after the good-bye, it knows the id no more.
@@ -215,6 +231,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         if self._departs:
             return []
         self._departs = True
+        self._for_good = for_good or self.instance_id is None
         if self.stage in (ClassicStage.LOST, ClassicStage.FAILED):
             return self._depart()
         events: Events = []
@@ -398,7 +415,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         return events + self._depart() if self._departs else events
 
     def _has_to_say_good_bye(self) -> bool:
-        return self.member_id != NOBODY
+        return self.member_id != NOBODY and self._for_good
 
     def _start_over(self) -> None:
         self._asking.forget()
@@ -424,6 +441,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             session_timeout_ms=self.profile.session_timeout_ms,
             rebalance_timeout_ms=self.profile.rebalance_timeout_ms,
             member_id=self.member_id,
+            group_instance_id=self.instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=[
                 JoinGroupRequestProtocol(name=name, metadata=metadata)
@@ -436,6 +454,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             group_id=self.group_id,
             generation_id=self.generation,
             member_id=self.member_id,
+            group_instance_id=self.instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=self._protocol,
             assignments=self._hands_out,
@@ -443,13 +462,15 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
 
     def _heartbeat_request(self) -> HeartbeatRequest:
         return HeartbeatRequest(
-            group_id=self.group_id, generation_id=self.generation, member_id=self.member_id
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
         )
 
     def _leave_request(self) -> LeaveGroupRequest:
-        return LeaveGroupRequest(
-            group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id)]
-        )
+        member = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        return LeaveGroupRequest(group_id=self.group_id, members=[member])
 
 
 def _error(code: int) -> ApiError | None:

@@ -17,6 +17,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 JOIN, LEAVE = 0, -1  # epochs of a member that is not in the group
+LEAVE_FOR_A_WHILE = -2  # a static member that will be back
 
 
 class Profile(NamedTuple):
@@ -33,6 +34,14 @@ class Profile(NamedTuple):
     rack: str | None = None
 
 
+class Name(NamedTuple):
+    """Who speaks. Every heartbeat of a static member has its instance id (KIP-345)."""
+
+    group_id: GroupId
+    member_id: MemberId
+    instance_id: str | None
+
+
 class Told(NamedTuple):
     """All that a member can say about itself in one heartbeat. `owned` is ascending."""
 
@@ -41,7 +50,7 @@ class Told(NamedTuple):
 
 
 def request_of(
-    group_id: GroupId, member_id: MemberId, epoch: int, tell: Told, known: Told | None
+    name: Name, epoch: int, tell: Told, known: Told | None
 ) -> ConsumerGroupHeartbeatRequest:
     """The heartbeat that tells what the coordinator does not know; `known` is None for nothing.
 
@@ -51,8 +60,7 @@ def request_of(
     owned = None if known is not None and known.owned == tell.owned else _by_topic(tell.owned)
     if knew is None:
         return ConsumerGroupHeartbeatRequest(
-            group_id=group_id,
-            member_id=member_id,
+            **name._asdict(),
             member_epoch=epoch,
             rack_id=wants.rack,
             rebalance_timeout_ms=wants.rebalance_timeout_ms,
@@ -63,8 +71,7 @@ def request_of(
         )
     timeout_ms = wants.rebalance_timeout_ms
     return ConsumerGroupHeartbeatRequest(
-        group_id=group_id,
-        member_id=member_id,
+        **name._asdict(),
         member_epoch=epoch,
         rack_id=None if wants.rack == knew.rack else wants.rack,
         rebalance_timeout_ms=-1 if timeout_ms == knew.rebalance_timeout_ms else timeout_ms,
@@ -77,9 +84,11 @@ def request_of(
     )
 
 
-def farewell(group_id: GroupId, member_id: MemberId) -> ConsumerGroupHeartbeatRequest:
-    """The heartbeat of a member that leaves. Nothing but its id counts."""
-    return ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=LEAVE)
+def farewell(name: Name, *, for_good: bool) -> ConsumerGroupHeartbeatRequest:
+    """The heartbeat of a member that leaves. Nothing but its ids counts."""
+    return ConsumerGroupHeartbeatRequest(
+        **name._asdict(), member_epoch=LEAVE if for_good else LEAVE_FOR_A_WHILE
+    )
 
 
 def assignment_in(answer: ConsumerGroupHeartbeatResponse) -> frozenset[TopicIdPartition] | None:

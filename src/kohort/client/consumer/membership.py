@@ -48,6 +48,7 @@ from kohort.client.consumer.events import (
 )
 from kohort.client.consumer.heartbeat import (
     JOIN,
+    Name,
     Profile,
     Told,
     assignment_in,
@@ -87,20 +88,39 @@ class Heartbeat(NamedTuple):
 
 
 _PUT_OUT = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+# Rights may be granted at any time, and another member may leave.
+_PASSING = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNRELEASED_INSTANCE_ID)
 
 
 class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
     """One member of one group. `member_id` is the client's own choice, for good (KIP-1082).
+
+    A static member whose instance id still belongs to another one is `Refused`, and asks until that
+    one has left or is silent for its session. One whose instance id was taken has `Failed`.
 
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
     answer to `received`. `epoch` is the member epoch, 0 outside.
     """
 
     def __init__(
-        self, group_id: GroupId, member_id: MemberId, profile: Profile, pauses: Pauses | None = None
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        profile: Profile,
+        pauses: Pauses | None = None,
+        *,
+        instance_id: str | None = None,
     ) -> None:
-        super().__init__(group_id, profile, pauses, outside=Stage.OUTSIDE, leaving=Stage.LEAVING)
+        super().__init__(
+            group_id,
+            profile,
+            pauses,
+            outside=Stage.OUTSIDE,
+            leaving=Stage.LEAVING,
+            instance_id=instance_id,
+        )
         self.member_id = member_id
+        self._name = Name(group_id, member_id, instance_id)
         self.epoch = JOIN
         self.interval_ms = DEFAULT_INTERVAL_MS
         self._saying: Told | None = None  # in the request under way; None in a good-bye
@@ -149,11 +169,16 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         """Want something else from now on. A member says so at once."""
         self.profile = profile
 
-    def leave(self, now: Millis) -> Events:
-        """Leave as soon as all that the member has is released. `Left` comes at the end."""
+    def leave(self, now: Millis, *, for_good: bool = False) -> Events:
+        """Leave as soon as all that the member has is released. `Left` comes at the end.
+
+        A static member leaves for a while, unless it is `for_good`; until its session ends nobody
+        else gets what it has.
+        """
         if self._departs:
             return []
         self._departs = True
+        self._for_good = for_good or self.instance_id is None
         if self.stage is not Stage.MEMBER:
             return self._depart()
         self.stage = Stage.PARTING
@@ -182,11 +207,11 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         number = self._asking.ask(now)
         if self.stage is Stage.LEAVING:
             self._saying = None
-            return Heartbeat(number, farewell(self.group_id, self.member_id))
+            return Heartbeat(number, farewell(self._name, for_good=self._for_good))
         self._saying = self._to_tell()
         self._may_be_known = True
         self._beat_at = Millis(now + self.interval_ms)
-        request = request_of(self.group_id, self.member_id, self.epoch, self._saying, self._known)
+        request = request_of(self._name, self.epoch, self._saying, self._known)
         return Heartbeat(number, request)
 
     def received(self, number: int, answer: ConsumerGroupHeartbeatResponse, now: Millis) -> Events:
@@ -238,9 +263,11 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if code.retriable or code in _PUT_OUT:
             self._failed(now)
             return []
-        if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # rights may be granted at any time
+        if code in _PASSING:
             self._failed(now)
             return [Refused(error)]
+        if code is ErrorCode.FENCED_INSTANCE_ID:
+            self._may_be_known = False  # another member has its place
         self.stage = Stage.FAILED
         events = [*self._lose(error), Failed(error)]
         return events + self._depart() if self._departs else events

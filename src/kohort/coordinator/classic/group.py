@@ -312,11 +312,29 @@ class ClassicGroup(Group):
         self._count(member.protocols, -1)
         if member.join is not None:
             self.parked_joins -= 1
-        if member.instance_id is not None:
-            self.instances.pop(member.instance_id, None)
+        if member.instance_id is not None and self.instances[member.instance_id] == member_id:
+            del self.instances[member.instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
         return member
+
+    def replace(self, successor: ClassicMember) -> ClassicMember:
+        """Give the place of a static member to its successor: what it has, and whether it leads or
+        is awaited. The caller answers the parked calls of the one that is returned.
+        """
+        assert successor.instance_id is not None
+        former = self.members.pop(self.instances[successor.instance_id])
+        self._count(former.protocols, -1)
+        if former.join is not None:
+            self.parked_joins -= 1
+        successor.assignment = former.assignment
+        if former.id in self.pending_sync:
+            del self.pending_sync[former.id]
+            self.pending_sync[successor.id] = None
+        if self.leader == former.id:
+            self.leader = successor.id
+        self.add(successor)
+        return former
 
     def change_protocols(self, member: ClassicMember, protocols: dict[str, bytes]) -> None:
         self._count(member.protocols, -1)

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from kohort.coordinator.classic import rebalance, timers
+from kohort.coordinator.classic import rebalance, static, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
+from kohort.coordinator.effects import Call, Effects, Note, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupState, MemberId, Millis
@@ -37,7 +37,8 @@ def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: M
             f"group {group.id} of type {group.protocol_type!r} has no protocol in common with"
             f" {', '.join(protocols) or 'none'} of type {request.protocol_type!r}",
         )
-    _check_size(state, group, MemberId(request.member_id), protocols)
+    former_id = group.instances.get(request.group_instance_id or "")
+    _check_size(state, group, MemberId(request.member_id or former_id or ""), protocols)
     if not request.member_id:
         return _join_as_new(state, group, call, protocols, now)
     return _join_as_known(state, group, call, protocols, now)
@@ -77,11 +78,16 @@ def _join_as_new(
 ) -> Effects:
     """From v4 on a new member must first come back with the id it is given (KIP-394).
 
-    In older versions a client that gave up waiting and asked again left a member behind.
+    In older versions a client that gave up waiting and asked again left a member behind. A static
+    one takes the place of the member that it left behind (KIP-345), so it need not come back.
     """
-    name = call.client.id[:LONGEST_NAME_IN_IDS]
+    instance_id = call.request.group_instance_id
+    name = (call.client.id if instance_id is None else instance_id)[:LONGEST_NAME_IN_IDS]
     member_id = MemberId(f"{name}-{UUID(bytes=state.new_uuid())}")
-    if call.version < 4:
+    if instance_id in group.instances:
+        successor = _member(call, member_id, protocols)
+        return static.replace(state, group, successor, call, now)
+    if call.version < 4 or instance_id is not None:
         return _let_in(state, group, call, now, member_id=member_id, protocols=protocols)
     group.pending[member_id] = None
     timers.renew(state.deadlines, group.id, member_id, now, call.request.session_timeout_ms)
@@ -102,7 +108,7 @@ def _join_as_known(
     rebalance in this way.
     """
     member_id = MemberId(call.request.member_id)
-    if member_id in group.pending:
+    if member_id in group.pending and call.request.group_instance_id is None:
         return _let_in(state, group, call, now, member_id=member_id, protocols=protocols)
     member = group.check_identity(member_id, call.request.group_instance_id)
     unchanged = member.offers(protocols)
@@ -113,7 +119,7 @@ def _join_as_known(
     group.change_protocols(member, protocols)
     member.session_timeout_ms = call.request.session_timeout_ms
     member.rebalance_timeout_ms = _rebalance_timeout_ms(call)
-    effects = _park(group, member, call)
+    effects = rebalance.park_join(group, member, call)
     effects.extend(rebalance.advance(state, group, now))
     return effects
 
@@ -127,8 +133,25 @@ def _let_in(
     member_id: MemberId,
     protocols: dict[str, bytes],
 ) -> Effects:
+    member = _member(call, member_id, protocols)
+    member.is_new = True
+    if not group.members:
+        group.protocol_type = call.request.protocol_type
+    if group.state is GroupState.PREPARING_REBALANCE and group.before is GroupState.EMPTY:
+        group.joined_meanwhile = True
+    group.add(member)
+    effects = rebalance.park_join(group, member, call)
+    timers.renew(state.deadlines, group.id, member_id, now, NEW_MEMBER_TIMEOUT_MS)
+    effects.notes.append(Note(group.id, f"member {member_id} joins"))
+    effects.extend(rebalance.advance(state, group, now))
+    return effects
+
+
+def _member(
+    call: Call[JoinGroupRequest], member_id: MemberId, protocols: dict[str, bytes]
+) -> ClassicMember:
     request = call.request
-    member = ClassicMember(
+    return ClassicMember(
         member_id,
         request.group_instance_id,
         call.client,
@@ -136,31 +159,6 @@ def _let_in(
         session_timeout_ms=request.session_timeout_ms,
         protocols=protocols,
     )
-    member.is_new = True
-    if not group.members:
-        group.protocol_type = request.protocol_type
-    if group.state is GroupState.PREPARING_REBALANCE and group.before is GroupState.EMPTY:
-        group.joined_meanwhile = True
-    group.add(member)
-    effects = _park(group, member, call)
-    timers.renew(state.deadlines, group.id, member_id, now, NEW_MEMBER_TIMEOUT_MS)
-    effects.notes.append(Note(group.id, f"member {member_id} joins"))
-    effects.extend(rebalance.advance(state, group, now))
-    return effects
-
-
-def _park(group: ClassicGroup, member: ClassicMember, call: Call[JoinGroupRequest]) -> Effects:
-    """Keep the call until the join phase ends. An older call of the same member is refused, since
-    nobody waits for it any more.
-    """
-    effects = Effects()
-    if member.join is None:
-        group.parked_joins += 1
-    else:
-        error = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"member {member.id} has joined again")
-        effects.replies.append(Reply(member.join.token, member.join.request.refused(error)))
-    member.join = call
-    return effects
 
 
 def _rebalance_timeout_ms(call: Call[JoinGroupRequest]) -> int:

@@ -27,7 +27,8 @@ def _take_out(
     """Without a member id an instance id is enough: that is how tools remove static members."""
     member_id = MemberId(identity.member_id)
     if not member_id:
-        owner = group.instances.get(identity.group_instance_id or "")
+        instance_id = identity.group_instance_id
+        owner = None if instance_id is None else group.instances.get(instance_id)
         if owner is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = owner

@@ -8,11 +8,15 @@ member's session ends.
 from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.effects import Effects, Note, Reply
+from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, GroupState, MemberId, Millis
-from kohort.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from kohort.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 
 _GONE = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, "the member is no longer in the group")
 _OVERTAKEN = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group rebalances again")
@@ -122,6 +126,20 @@ def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
         member_id=member.id,
         members=members,
     )
+
+
+def park_join(group: ClassicGroup, member: ClassicMember, call: Call[JoinGroupRequest]) -> Effects:
+    """Keep the call until the join phase ends. An older call of the same member is refused, since
+    nobody waits for it any more.
+    """
+    effects = Effects()
+    if member.join is None:
+        group.parked_joins += 1
+    else:
+        error = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"member {member.id} has joined again")
+        effects.replies.append(Reply(member.join.token, member.join.request.refused(error)))
+    member.join = call
+    return effects
 
 
 def renew(state: State, group: ClassicGroup, member: ClassicMember, now: Millis) -> None:

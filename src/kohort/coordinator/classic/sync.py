@@ -3,13 +3,12 @@
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.classic.records import size_of
 from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.records import codec
 from kohort.records.codec import Record
 from kohort.terms import GroupState, MemberId, Millis
-from kohort.wire import batch
 from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
@@ -91,8 +90,7 @@ def _hand_out(
 
 def _check_size(state: State, group: ClassicGroup, outcome: Record) -> None:
     """The outcome must fit into one record. Raises ApiError or WireError where it does not."""
-    key, value = codec.encode(outcome)
-    size = batch.HEADER_SIZE + batch.RECORD_SIZE + len(key) + len(value or b"")
+    size = size_of(outcome)
     limit = state.record_limit()
     if size > limit:
         raise ApiError(

@@ -5,10 +5,11 @@ Whatever ends it, the group goes on without the member at a new epoch.
 
 from collections.abc import Iterable
 
-from kohort.coordinator.consumer import metadata, timers
-from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
-from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.consumer import metadata, static, timers
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import AWAY, Member, MemberState
 from kohort.coordinator.consumer.records import (
+    current_record,
     epoch_record,
     member_tombstones,
     regex_tombstone,
@@ -26,19 +27,25 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 
 
 def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis) -> Effects:
-    """The member goes at once, and its epoch does not matter."""
+    """The member goes at once, and its epoch does not matter. A static one may say that it comes
+    back (KIP-345).
+    """
     request = call.request
     group_id, member_id = GroupId(request.group_id), MemberId(request.member_id)
     group = state.groups.consumer(group_id)
     if group is None:
         text = "is not a consumer group" if group_id in state.groups else "not found"
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
-    member = group.members.get(member_id)
-    if member is None:
-        raise unknown_member(group_id, member_id)
+    member = static.claimed(group, member_id, request.instance_id)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=request.member_epoch
     )
+    if request.member_epoch == AWAY:
+        gone = static.away(member)
+        records = [] if gone is member else [current_record(group_id, gone)]
+        text = f"member {member_id} leaves for a while, instance {member.instance_id}"
+        notes = [Note(group_id, text)] if records else []
+        return Effects(records, [Reply(call.token, response)], notes)
     return Effects(
         remove(state, group, [member]),
         [Reply(call.token, response)],

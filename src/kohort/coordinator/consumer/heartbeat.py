@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kohort.assignors.subscriptions import java_sorted
-from kohort.coordinator.consumer import fencing, metadata, planning, reconcile, timers
-from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
-from kohort.coordinator.consumer.member import JOINING, Member
+from kohort.coordinator.consumer import fencing, metadata, planning, reconcile, static, timers
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import AWAY, JOINING, Member
 from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
 from kohort.coordinator.consumer.reconcile import Owned
 from kohort.coordinator.consumer.records import (
@@ -54,8 +54,12 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     request = call.request
     group, records = _group_of(state, request)
     _check_room(group, request.member_id)
+    request.member_id = request.member_id or uuid_text(state.new_uuid())
+    succession = _succession(state, group, request, now)
+    if succession is not None:
+        return succession
     owned = _owned(request)
-    before = _member_of(state, group, request, owned)
+    before = _member_of(group, request, owned)
     known = group.members.get(before.id)
     member = _described(before, request, call.client)
 
@@ -119,29 +123,44 @@ def _check_room(group: ConsumerGroup, member_id: str) -> None:
         )
 
 
+def _succession(
+    state: State, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Millis
+) -> Effects | None:
+    """The steps before that of a member that joins in the place of another (KIP-345), if it does.
+    The call is taken once more after each. A place of its own it gives up first.
+    """
+    if request.member_epoch != JOINING:
+        return None
+    member_id = MemberId(request.member_id)
+    former = static.former_self(group, member_id, request.instance_id)
+    if former is None:
+        return None
+    own = group.members.get(member_id)
+    if own is not None:
+        return Effects(fencing.remove(state, group, [own]), again=True)
+    return static.replaced(state, group, former, member_id, now)
+
+
 def _member_of(
-    state: State,
-    group: ConsumerGroup,
-    request: ConsumerGroupHeartbeatRequest,
-    owned: Owned | None,
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, owned: Owned | None
 ) -> Member:
     """The member as the group has it, or a new one. Raises ApiError for one that is fenced."""
-    member_id = MemberId(request.member_id or uuid_text(state.new_uuid()))
-    member = group.members.get(member_id)
-    if member is None:
-        if request.member_epoch != JOINING:
-            raise unknown_member(group.id, member_id)
-        return Member(member_id)
-    _check_epoch(member, request.member_epoch, owned)
-    return member
+    member_id = MemberId(request.member_id)
+    if request.member_epoch != JOINING:
+        member = static.claimed(group, member_id, request.instance_id)
+        _check_epoch(member, request.member_epoch, owned)
+        return member
+    known = group.members.get(member_id)
+    if known is not None and known.epoch == AWAY:
+        return replace(known, epoch=JOINING, previous_epoch=JOINING)
+    return known or Member(member_id)
 
 
 def _check_epoch(member: Member, epoch: int, owned: Owned | None) -> None:
     """A member that is not at its epoch has missed something, unless it only missed our last
-    answer: then it is at the epoch before, with nothing that it may not have. Epoch 0 starts over
-    (KAFKA-19233).
+    answer: then it is at the epoch before, with nothing that it may not have.
     """
-    if epoch in (member.epoch, JOINING):
+    if epoch == member.epoch:
         return
     lost_answer = epoch < member.epoch and epoch == member.previous_epoch and owned is not None
     if lost_answer and _is_assigned(member, owned or {}):
@@ -180,6 +199,7 @@ def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: C
     regex = request.subscribed_topic_regex
     return replace(
         member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         client_id=client.id,
         client_host=client.host,

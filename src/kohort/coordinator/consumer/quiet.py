@@ -27,6 +27,7 @@ def quiet_member(
     if (
         member is not None
         and member.epoch == request.member_epoch
+        and request.instance_id in (None, member.instance_id)
         and says_nothing(request, member, client)
         and group.at_rest(member)
     ):

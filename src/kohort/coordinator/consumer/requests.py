@@ -14,13 +14,12 @@ CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)
 
 
 def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
-    """Whether a member says only that it goes on as before."""
+    """Whether a member says only that it goes on as before, whatever instance id it names."""
     return (
         request.subscribed_topic_names is None
         and request.rebalance_timeout_ms == -1
         and request.server_assignor is None
         and request.subscribed_topic_regex is None
-        and request.instance_id is None
         and request.rack_id is None
         and client.host == member.client_host
         and client.id == member.client_id

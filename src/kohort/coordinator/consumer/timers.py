@@ -5,7 +5,7 @@ Only `Deadlines.renew` begins a session anew, whoever has heard from the member.
 """
 
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.consumer.member import AWAY, Member, MemberState
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.state import State
 from kohort.terms import MemberId, Millis
@@ -50,4 +50,8 @@ def end(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
 
 
 def _must_give_up(member: Member) -> bool:
-    return member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None
+    return (
+        member.state is MemberState.UNREVOKED_PARTITIONS
+        and member.classic is None
+        and member.epoch != AWAY  # other brokers keep the state of a member that is away
+    )

@@ -41,8 +41,6 @@ DESCRIBED_AT_ONCE = 500
 def one_group(node: Node, call: Call[Any]) -> None:
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: pass on to the group's shard."""
     driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
-    if getattr(call.request, "group_instance_id", None) is not None:
-        raise unsupported.static_membership(call.request.group_instance_id)
     node.cluster.submit(driver, call)
 
 
@@ -53,8 +51,6 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
     driver = node.driver_for(call.client, READ, GroupId(request.group_id))
     for name in request.subscribed_topic_names or ():
         check(node.cluster.may, call.client, DESCRIBE, TOPIC, name)
-    if request.instance_id is not None:
-        raise unsupported.static_membership(request.instance_id)
     if request.subscribed_topic_regex:
         raise unsupported.regular_expression(request.subscribed_topic_regex)
     node.cluster.submit(driver, call)

@@ -6,7 +6,6 @@ from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
 from kohort.server.access import GROUP, READ, TOPIC, May, check
-from kohort.server.apis import unsupported
 from kohort.server.apis.named_topics import (
     TOPIC_IDS_FROM,
     name_topics,
@@ -25,8 +24,6 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
     """Refuse topics that are missing or forbidden; pass the rest on to the group's shard."""
     request = call.request
     check(node.cluster.may, call.client, READ, GROUP, request.group_id)
-    if request.group_instance_id is not None:
-        raise unsupported.static_membership(request.group_instance_id)
     topics = node.cluster.topics
     by_id = call.version >= TOPIC_IDS_FROM
     if by_id:

@@ -19,14 +19,6 @@ def warn_if_not_built(observe: Observer, request: str, client: Client, error: Ap
         observe.warning(f"{request} of {who} is refused: {error.message}")
 
 
-def static_membership(instance_id: str) -> NotBuiltError:
-    """KIP-345."""
-    return NotBuiltError(
-        ErrorCode.INVALID_REQUEST,
-        f"instance id {instance_id!r}: static membership is not supported yet",
-    )
-
-
 def regular_expression(pattern: str) -> NotBuiltError:
     """A regular expression in a subscription, for the broker to resolve (KIP-848)."""
     return NotBuiltError(

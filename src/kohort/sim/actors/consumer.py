@@ -26,6 +26,7 @@ class Consumer(Member):
     def __init__(self, stage: Stage, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"consumers-{number % GROUPS}"
+        self.instance_id = self.instance_of("consumer")
 
     def new_machine(self) -> Membership:
         random = self.random
@@ -34,9 +35,11 @@ class Consumer(Member):
             rebalance_timeout_ms=REBALANCE_MS,
             server_assignor=random.choice([None, None, "range", "uniform"]),
         )
-        member_id = MemberId(f"consumer-{self.number}-{self.lives}")
+        member_id = MemberId(f"{self.name}-{self.lives}".replace(" ", "-"))
         pauses = Pauses(jitter_permille=random.randrange(-200, 201))
-        return Membership(GroupId(self.group), member_id, profile, pauses)
+        return Membership(
+            GroupId(self.group), member_id, profile, pauses, instance_id=self.instance_id
+        )
 
     def member_id(self) -> str:
         return self.machine.member_id

@@ -18,14 +18,17 @@ from kohort.client.consumer.events import (
     Revoked,
     TopicsWanted,
 )
+from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, Place
+from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, Named, Place
 from kohort.sim.stage import Stage
 from kohort.terms import Millis
 
 PATIENCE_MS = 4000
 LONGEST_SLEEP_MS = 1000
 REBALANCE_MS = 60_000
+STATIC = 0.5  # of the members
+FOR_GOOD = 0.3  # of the leaves of static members
 SLOW_MS = 20_000  # an application that takes so long is still in time, whatever answers got lost
 FORGETFUL_MS = 70_000
 
@@ -47,9 +50,18 @@ class Member(Actor):
         self.overdue = False  # it keeps something for longer than it may
         self.failed = False
         self.leaving = False  # it was told to leave while it waited for an answer
+        self.instance_id: str | None = None
         self.machine: Any = None
         self._wants_coordinator = False
         self._poked: asyncio.Future[None] | None = None
+
+    def instance_of(self, kind: str) -> str | None:
+        """The instance id of the member of that kind with the number of this one, if it is static
+        in this run (KIP-345).
+        """
+        name = f"{kind}-{self.number}"
+        static = self.stage.stream(f"instance of {name}").random() < STATIC
+        return f"i-{name}" if static else None
 
     # What a subclass knows
 
@@ -137,9 +149,12 @@ class Member(Actor):
         self._begin()
 
     async def _leave(self) -> None:
-        """Leave in good order, for as long as anybody listens, and come back."""
+        """Leave in good order, for as long as anybody listens, and come back. A static member
+        leaves for a while, as a rule.
+        """
         machine = self.machine
-        self.take(machine.leave(self.now()))
+        for_good = self.instance_id is not None and self.random.random() < FOR_GOOD
+        self.take(machine.leave(self.now(), for_good=for_good))
         until = self.now() + FORGETFUL_MS
         while machine.stage != "outside" and self.now() < until and not self.over:
             await self._turn()
@@ -172,6 +187,8 @@ class Member(Actor):
                 self.take(machine.connection_lost(self.now()))
             return
         self.coordinator_moved(self.group, answer.error_code)
+        if not machine.waits_for_answer:  # a static member has left meanwhile, without a word
+            return
         if self.expels(asked.request, answer) and self.inside and not self.overdue:
             self.tell(Expelled(self.group, self.member_id(), self.stage.loop.now))
         was_at = self.epoch()
@@ -192,11 +209,14 @@ class Member(Actor):
             self.take(machine.leave(self.now()))
 
     def _told_inside(self, sent: int, owned: dict[Place, int]) -> None:
-        at = self.stage.loop.now
+        at, anew = self.stage.loop.now, False
         if not self.inside:
             self.inside = True
             self.tell(Joined(self.group, self.member_id(), sent))
+            anew = True
         self.overdue = self.overdue and bool(self.machine.release_by)
+        if self.instance_id is not None:
+            self.tell(Named(self.group, self.instance_id, self.member_id(), anew, sent, at))
         self.tell(Accepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
 
     def _is_out(self) -> None:
@@ -235,7 +255,8 @@ class Member(Actor):
                     self.caller.hang_up()
                 case Failed(error):
                     self.failed = True
-                    self.alarm(f"is refused for good: {error}")
+                    if self.instance_id is None or error.code is not ErrorCode.FENCED_INSTANCE_ID:
+                        self.alarm(f"is refused for good: {error}")
                 case _:
                     pass
 

@@ -6,6 +6,7 @@ from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.classic_member import ClassicMember
 from kohort.sim.actors.committer import Committer
 from kohort.sim.actors.consumer import Consumer
+from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
 from kohort.sim.actors.hostile import Hostile
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
@@ -23,6 +24,8 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Hostile, 2),
     (Consumer, 5),
     (ClassicMember, 5),
+    (ConsumerDouble, 2),
+    (ClassicDouble, 2),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}

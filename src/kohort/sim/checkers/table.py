@@ -6,6 +6,7 @@ from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
 from kohort.sim.checkers.epochs import Epochs
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.instances import Instances
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
@@ -21,4 +22,5 @@ CHECKERS: tuple[type[Checker], ...] = (
     Epochs,
     Convergence,
     Fencing,
+    Instances,
 )

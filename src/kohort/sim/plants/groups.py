@@ -6,12 +6,14 @@ from typing import Any
 
 from kohort.coordinator import shard
 from kohort.coordinator.classic import sync
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import fencing, reconcile
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.deadlines import Deadlines, Session
 from kohort.coordinator.effects import Call, Effects
 from kohort.sim.plants.instead import instead
-from kohort.terms import Millis
+from kohort.terms import MemberId, Millis
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 
@@ -61,6 +63,18 @@ def answer_leader() -> Iterator[None]:
         return effects
 
     with instead(sync, "_hand_out", to_the_leader):
+        yield
+
+
+def instance_is_enough() -> Iterator[None]:
+    """Who names an instance id is served as its member, also one that has lost it."""
+    check_identity = ClassicGroup.check_identity
+
+    def lenient(self: ClassicGroup, member_id: MemberId, instance_id: str | None) -> ClassicMember:
+        owner = None if instance_id is None else self.instances.get(instance_id)
+        return check_identity(self, owner or member_id, instance_id)
+
+    with instead(ClassicGroup, "check_identity", lenient):
         yield
 
 

@@ -20,6 +20,7 @@ PLANTS: dict[str, Plant] = {
     "session once": groups.session_once,
     "epoch before": groups.epoch_before,
     "answer leader": groups.answer_leader,
+    "instance is enough": groups.instance_is_enough,
     "raising handler": groups.raising_handler,
     "drop tombstone": logs.drop_tombstone,
     "unchecked crc": logs.unchecked_crc,
