@@ -5,6 +5,7 @@ from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import Broken
 from kohort.server.outbox import Nobody, Outbox
+from kohort.server.partitions import Partition
 from kohort.wire.batch import walk
 
 
@@ -47,6 +48,30 @@ def test_a_log_that_fails_while_it_is_synced_holds_up_its_own_transaction():
     assert "could not be synced" in desk.told.warnings[-1]
     desk.wait(2000)
     assert one.state() == "PrepareCommit"
+
+
+def test_a_fault_of_ours_concerns_one_marker(monkeypatch):
+    """It is told, and tried again."""
+    desk = Desk()
+    desk.create(partitions=2)
+    one = Producing(desk)
+    one.write(b"a")
+    one.write(b"b", partition=1)
+    faulty = desk.cluster.partition("orders", 0)
+    write = Partition.end_transaction
+
+    def end(self, *place, **more):
+        if self is faulty:
+            raise ZeroDivisionError("nobody thought of it")
+        write(self, *place, **more)
+
+    monkeypatch.setattr(Partition, "end_transaction", end)
+    assert one.end() == 0
+    assert (one.state(), seen(desk, partition=1)) == ("PrepareCommit", [b"b"])
+    assert "nobody thought of it" in desk.told.warnings[-1]
+    monkeypatch.undo()
+    desk.wait(500)
+    assert (one.state(), seen(desk)) == ("CompleteCommit", [b"a"])
 
 
 def test_groups_that_move_to_another_node_keep_what_is_pending():

@@ -69,6 +69,16 @@ def test_a_log_tells_what_is_stable_and_what_was_aborted(name):
         assert [(one.producer_id, one.first) for one in found] == aborted
 
 
+def test_a_batch_that_the_cleaner_has_emptied_opens_nothing():
+    """It is kept for its sequence; the marker behind it may be gone."""
+    emptied = batch.build([], 1000, producer_id=1, producer_epoch=0, transactional=True)
+    log = MemoryLog()
+    log.append(emptied, 1)
+    log.append(data(2, transactional=False), 1)
+
+    assert PartitionTransactions.of(log).stable(log.end) == 2
+
+
 def test_what_ended_is_stable_once_its_marker_is_durable():
     known = PartitionTransactions(Offset(0))
     known.wrote(1, Offset(3))

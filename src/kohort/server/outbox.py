@@ -61,8 +61,8 @@ class Outbox:
             part = _Part(round_, place)
             try:
                 self._carry(place, part, response, marker)
-            except ApiError as error:
-                part.answer(error)
+            except Exception as error:  # noqa: BLE001  (it is this marker's alone)
+                part.fail(error)
         round_.all_sent()
 
     def fail(self, error: Exception) -> None:

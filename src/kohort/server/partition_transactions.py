@@ -42,7 +42,8 @@ class PartitionTransactions:
         made = cls(log.start)
         for header in log.headers(_EVER):
             if header.is_transactional:
-                made._take(header, log.fetch(Offset(header.base_offset), 1))
+                control = header.is_control  # of a batch of data the header is enough
+                made._take(header, log.fetch(Offset(header.base_offset), 1) if control else b"")
         made.seen = log.end
         return made
 
@@ -58,7 +59,8 @@ class PartitionTransactions:
     def _take(self, header: BatchHeader, data: bytes) -> None:
         base = Offset(header.base_offset)
         if not header.is_control:
-            self.wrote(header.producer_id, base)
+            if header.count:  # the cleaner has emptied it otherwise: its transaction has ended
+                self.wrote(header.producer_id, base)
             return
         for _, _, key, _ in batches.entries(data):
             self.ended(header.producer_id, base, commit=batches.marker_commits(key))
