@@ -29,6 +29,7 @@ FLOORS = {
     "kohort.records": 2,
     "kohort.assignors": 2,
     "kohort.coordinator": 3,
+    "kohort.transactions": 3,
     "kohort.storage": 3,
     "kohort.runtime": 4,
     "kohort.client": 5,
@@ -58,6 +59,8 @@ PURE = (
 STRANGERS = [
     ("kohort.coordinator", "kohort.storage", "runtime introduces them"),
     ("kohort.storage", "kohort.coordinator", "runtime introduces them"),
+    ("kohort.transactions", "kohort.storage", "runtime introduces them"),
+    ("kohort.coordinator", "kohort.transactions", "groups know a transaction by its producer"),
     ("kohort.coordinator.offsets", "kohort.coordinator.classic", "any kind of group has offsets"),
     ("kohort.coordinator.offsets", "kohort.coordinator.consumer", "any kind of group has offsets"),
     ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),

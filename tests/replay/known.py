@@ -4,7 +4,6 @@ Patterns of frame names. COUNTS pins how many answers of each scenario differ, s
 is no longer needed is found.
 """
 
-_TRANSACTIONS = "transactions"
 _MIGRATION = "online migration of groups with members"
 _INTERVAL = "decision: the interval between assignments is 0, so that the capture's is set here"
 _SHARE = "share and streams groups are only listed"
@@ -22,8 +21,6 @@ DIFFERENCES: dict[str, str] = {
     "group_configs/alter-*-describe-after-*": _INTERVAL,
     "group_configs/alter-*-bad-operation": _SANE_CODE,
     "group_configs/list-resources-v1-none": "the capture had the topics of all scenarios",
-    "transactions/*": _TRANSACTIONS,
-    "find_coordinator/*transaction*": _TRANSACTIONS,
     "find_coordinator/v6-share*": _SHARE,
     "listing/delete-v*-non-empty": _SHARE,
     "classic_other_types/junk-*": _JUNK,
@@ -34,6 +31,7 @@ DIFFERENCES: dict[str, str] = {
     "listing/consumer-describe-v*-each-kind": _EPOCH_OF_EMPTY,
     "consumer_reconcile/*": _ASSIGNOR_BUMP,
     "find_coordinator/v0-group": "the internal topic is there from the start",
+    "find_coordinator/v1-transaction": "whoever asks first waits until the internal topic is made",
     "idempotent/init-first-of-broker": "producer ids are there from the start",
 }
 
@@ -43,10 +41,9 @@ COUNTS = {
     "consumer_reconcile": 13,
     "consumer_static": 2,
     "consumer_versions": 9,
-    "find_coordinator": 11,
+    "find_coordinator": 4,
     "group_configs": 11,
     "idempotent": 1,
     "listing": 5,
     "migration": 34,
-    "transactions": 86,
 }

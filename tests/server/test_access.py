@@ -25,6 +25,12 @@ from kohort.server.routes import ROUTES
 from kohort.terms import GroupId
 from kohort.wire.batch import build
 from kohort.wire.messages import alter_configs as replacing
+from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kohort.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -49,7 +55,9 @@ from kohort.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.elect_leaders import ElectLeadersRequest
+from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -69,6 +77,7 @@ from kohort.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kohort.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kohort.wire.messages.list_transactions import ListTransactionsRequest
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -93,7 +102,17 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 )
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from kohort.wire.messages.update_features import UpdateFeaturesRequest
+from kohort.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
 OWNER, STRANGER = 0, 1  # connections
 MALLORY = "User:mallory"
@@ -145,6 +164,23 @@ def joining(group_id, topics, member_id="m"):
     )
 
 
+def init(name):
+    return InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000)
+
+
+def txn_offset_commit(group_id, topics):
+    partition = TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata=None
+    )
+    return TxnOffsetCommitRequest(
+        transactional_id="open",
+        group_id=group_id,
+        producer_id=77,
+        producer_epoch=0,
+        topics=[TxnOffsetCommitRequestTopic(name=one, partitions=[partition]) for one in topics],
+    )
+
+
 class Town:
     """A broker with open and secret topics and groups, its owner, and a stranger. The group `both`
     has to do with both topics, and the topic `other` with all groups.
@@ -159,6 +195,9 @@ class Town:
             self.desk.produce(name)
             self.desk.ask(commit(name, ["other"]), 9)
             self.desk.ask(joining(name + "-members", ["other"]), 1)
+        self.desk.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["open"]), 4)
+        for name in ("open", "secret"):
+            assert self.desk.ask(init(name), 4).error_code == 0
         visible = [self.shard(name) for name in ("open", "open-members", "both")]
         assert self.shard("secret") not in visible
         assert self.shard("secret-members") not in visible
@@ -246,8 +285,8 @@ def leaving(answer):
     return [answer.error_code or answer.members[0].error_code]
 
 
-def produced(town, topic, *, by_id):
-    data = [PartitionProduceData(index=0, records=build([(b"k", b"v")], town.desk.now))]
+def produced(town, topic, *, by_id, **more):
+    data = [PartitionProduceData(index=0, records=build([(b"k", b"v")], town.desk.now, **more))]
     if by_id:
         return TopicProduceData(topic_id=town.ids[topic], partition_data=data)
     return TopicProduceData(name=topic, partition_data=data)
@@ -699,6 +738,93 @@ ROWS = [
         codes("results", "group_id"),
         GROUP,
     ),
+    Row(
+        "add topics to a transaction",
+        3,
+        lambda town, names: AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="open",
+            v3_and_below_producer_id=77,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=names[0], partitions=[0])],
+        ),
+        lambda answer: [
+            answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+        ],
+        TOPIC,
+        single=True,
+    ),
+    Row(
+        "add to a transaction",
+        3,
+        lambda town, names: AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=names[0],
+            v3_and_below_producer_id=77,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name="other", partitions=[0])],
+        ),
+        lambda answer: [
+            answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+        ],
+        TRANSACTIONAL_ID,
+        single=True,
+    ),
+    Row(
+        "add offsets of a group to a transaction",
+        3,
+        lambda town, names: AddOffsetsToTxnRequest(
+            transactional_id="open", producer_id=77, producer_epoch=0, group_id=names[0]
+        ),
+        top_level,
+        GROUP,
+        single=True,
+    ),
+    Row(
+        "add offsets to a transaction",
+        3,
+        lambda town, names: AddOffsetsToTxnRequest(
+            transactional_id=names[0], producer_id=77, producer_epoch=0, group_id="both"
+        ),
+        top_level,
+        TRANSACTIONAL_ID,
+        single=True,
+    ),
+    Row(
+        "commit offsets of a group in a transaction",
+        3,
+        lambda town, names: txn_offset_commit(names[0], ["other"]),
+        partition_codes(),
+        GROUP,
+        single=True,
+    ),
+    Row(
+        "commit offsets of topics in a transaction",
+        3,
+        lambda town, names: txn_offset_commit("both", names),
+        partition_codes(by="name"),
+        TOPIC,
+    ),
+    Row(
+        "end a transaction",
+        3,
+        lambda town, names: EndTxnRequest(
+            transactional_id=names[0], producer_id=77, producer_epoch=0, committed=True
+        ),
+        top_level,
+        TRANSACTIONAL_ID,
+        single=True,
+    ),
+    Row(
+        "describe transactions",
+        0,
+        lambda town, names: DescribeTransactionsRequest(transactional_ids=names),
+        codes("transaction_states", "transactional_id"),
+        TRANSACTIONAL_ID,
+    ),
+    Row(
+        "list transactions",
+        1,
+        lambda town, names: ListTransactionsRequest(state_filters=[], producer_id_filters=[]),
+        shown("transaction_states", "transactional_id"),
+        HIDDEN,
+    ),
 ]
 
 
@@ -768,6 +894,7 @@ OTHERWISE = {
     DescribeClusterRequest,  # shows what the caller may do, and the rest to everybody
     InitProducerIdRequest,
     *(type(request) for request, _ in OF_THE_CLUSTER),
+    WriteTxnMarkersRequest,  # what brokers ask each other, and a tool that may alter the cluster
 }
 
 
@@ -783,6 +910,29 @@ def test_who_may_not_ask_about_the_cluster_is_told(request_, version):
     for field in ("results", "filter_results"):
         found += [one.error_code for one in getattr(answer, field, ())]
     assert CLUSTER in found
+
+
+def test_what_brokers_ask_each_other_is_not_for_clients():
+    town = Town()
+    topic = WritableTxnMarkerTopic(name="open", partition_indexes=[0])
+    marker = WritableTxnMarker(
+        producer_id=1,
+        producer_epoch=0,
+        transaction_result=True,
+        topics=[topic],
+        coordinator_epoch=0,
+    )
+    asked = WriteTxnMarkersRequest(markers=[marker])
+    added = AddPartitionsToTxnRequest(
+        transactions=[AddPartitionsToTxnTransaction(transactional_id="open")]
+    )
+
+    refused = town.desk.ask(asked, 1, node=STRANGER)
+    assert refused.markers[0].topics[0].partitions[0].error_code == CLUSTER
+    assert town.desk.ask(added, 5, node=STRANGER).error_code == CLUSTER
+    granted = town.desk.ask(asked, 1)
+    assert granted.markers[0].topics[0].partitions[0].error_code == 0
+    assert town.desk.ask(added, 5).error_code == 0
 
 
 @pytest.mark.parametrize(("allowed", "told"), [(None, CLUSTER), (Kind.TOPIC, 0), (Kind.CLUSTER, 0)])
@@ -801,22 +951,23 @@ def test_who_may_write_nowhere_gets_no_producer_id(allowed, told):
 
 
 def test_the_transactional_id_of_somebody_else_is_refused_without_a_word_in_the_log():
-    """What is not built yet is said there; a rule is not."""
+    """Also where no transactional id is named, but a batch is of a transaction."""
     town = Town()
     desk = town.desk
     asked = [
-        InitProducerIdRequest(transactional_id="secret", transaction_timeout_ms=1000),
         ProduceRequest(
-            transactional_id="secret",
+            transactional_id=name,
             acks=-1,
             timeout_ms=1000,
-            topic_data=[produced(town, "open", by_id=False)],
-        ),
+            topic_data=[produced(town, "open", by_id=False, producer_id=1, transactional=True)],
+        )
+        for name in ("secret", None)
     ]
-    answer = desk.ask(asked[0], 4, node=STRANGER)
+    answer = desk.ask(init("secret"), 4, node=STRANGER)
     assert answer.error_code == TRANSACTIONAL_ID
-    answer = desk.ask(asked[1], 9, node=STRANGER)
-    assert partition_codes("responses", "partition_responses")(answer) == [TRANSACTIONAL_ID]
+    for one in asked:
+        answer = desk.ask(one, 9, node=STRANGER)
+        assert partition_codes("responses", "partition_responses")(answer) == [TRANSACTIONAL_ID]
     answer = desk.ask(
         FindCoordinatorRequest(key_type=1, coordinator_keys=["secret"]), 4, node=STRANGER
     )

@@ -296,6 +296,10 @@ def test_old_layouts_are_read_and_a_partition_of_an_unknown_one_is_refused_as_a_
         assert refused == 2
 
 
+# Groups that only offsets of aborted transactions have made: a cleaned log has nothing of them.
+ABORTED = ("txn-group-verify",)
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("name", STORIES)
 def test_what_a_scenario_left_is_the_same_after_a_restart(name, compacted, tmp_path):
@@ -316,5 +320,9 @@ def test_what_a_scenario_left_is_the_same_after_a_restart(name, compacted, tmp_p
         group = key.removeprefix("list ")
         if key.startswith("list ") and live.get(key, ("", ""))[1] == "CompletingRebalance":
             assert reloaded[key][1] in ("Empty", "Stable")
+            del different[key], different[f"describe {group}"]
+        elif compacted and group in ABORTED and key.startswith("list "):
+            assert live[key][1] == "Empty"
+            assert not [one for one in live if one.startswith(f"offset {group} ")]
             del different[key], different[f"describe {group}"]
     assert different == {}

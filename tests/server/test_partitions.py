@@ -75,7 +75,7 @@ def test_what_is_not_one_whole_batch_is_refused():
     [
         (batch(base_offset=5), ErrorCode.INVALID_RECORD),
         (build([], NOW), ErrorCode.INVALID_RECORD),
-        (batch(transactional=True, producer_id=1, producer_epoch=0), ErrorCode.INVALID_TXN_STATE),
+        (batch(transactional=True), ErrorCode.INVALID_RECORD),
         (
             build_marker(
                 commit=True, timestamp=NOW, producer_id=1, producer_epoch=0, coordinator_epoch=0

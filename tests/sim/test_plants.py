@@ -28,7 +28,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "shard by index": (8, 2.0, "commits"),
     "delete by name": (14, 2.0, "records"),
     "delete unwritten": (6, 2.0, "deletion"),
-    "open once": (34, 2.0, "served"),
+    "open once": (43, 2.0, "served"),
     "producer id twice": (1, 2.0, "producer ids"),
 }
 

@@ -224,6 +224,19 @@ class BrokerConfig:
         0, "Shown, and without effect yet: group records are plain.", least=0, most=4
     )
 
+    transaction_max_timeout_ms: int = integer(
+        900_000, "The longest transaction.timeout.ms that a producer may ask for.", least=1
+    )
+    transactional_id_expiration_ms: int = integer(
+        604_800_000, "A transactional id that is unused for longer is forgotten.", least=1
+    )
+    transaction_state_log_num_partitions: int = integer(
+        4, "Partitions of __transaction_state when it is created (upstream 50).", least=1
+    )
+    transaction_state_log_segment_bytes: int = integer(
+        104_857_600, "The size of a segment of __transaction_state.", least=LEAST_SEGMENT_BYTES
+    )
+
     group_coordinator_rebalance_protocols: tuple[str, ...] = listing(
         ("classic", "consumer"), "The protocols that groups may use.", choices=PROTOCOL_NAMES
     )

@@ -35,7 +35,7 @@ quota.window.num quota.window.size.seconds request.timeout.ms reserved.broker.ma
 security.inter.broker.protocol security.providers server.max.startup.time.ms
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
 socket.receive.buffer.bytes socket.send.buffer.bytes telemetry.max.bytes
-transactional.id.expiration.ms unstable.api.versions.enable unstable.feature.versions.enable
+unstable.api.versions.enable unstable.feature.versions.enable
 """
 
 IGNORED_NAMES = frozenset(_NAMES.split())
@@ -54,7 +54,13 @@ _FAMILIES = (
     "sasl.",
     "share.coordinator.",
     "ssl.",
-    "transaction.",
+    "transaction.abort.timed.out.",
+    "transaction.partition.verification.",
+    "transaction.remove.expired.",
+    "transaction.state.log.load.",
+    "transaction.state.log.min.",
+    "transaction.state.log.replication.",
+    "transaction.two.phase.commit.",
     "zookeeper.",
 )
 

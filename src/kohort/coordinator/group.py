@@ -29,6 +29,12 @@ class Group:
         """The session that a commit renews, if any. Raises ApiError for a refused commit."""
         raise self._without_offsets()
 
+    def check_transactional_commit(self, _call: Call[OffsetCommitRequest], _topics: Topics) -> None:
+        """The same for a commit in a transaction, which need not name a member, and which waits for
+        no rebalance. Raises ApiError.
+        """
+        raise self._without_offsets()
+
     def check_fetch(self, _wanted: OffsetFetchRequestGroup) -> None:
         """Raise ApiError where the caller says that it is a member and may not read offsets."""
 

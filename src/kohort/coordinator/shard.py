@@ -20,7 +20,7 @@ from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
-from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch
+from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
@@ -41,6 +41,7 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 AGAIN_MS = 500  # from a deadline that could not be met to the next attempt; upstream waits as long
 
@@ -171,6 +172,8 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     SyncGroupRequest: classic_protocol.sync,
     LeaveGroupRequest: classic_protocol.leave,
     OffsetDeleteRequest: delete.delete,
+    TxnOffsetCommitRequest: transactional.commit,
+    transactional.EndOffsets: transactional.end_offsets,
     ListGroupsRequest: queries.list_groups,
     DescribeGroupsRequest: queries.describe_groups,
     ConsumerGroupDescribeRequest: queries.describe_consumer_groups,

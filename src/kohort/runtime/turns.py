@@ -58,7 +58,6 @@ class _Batch:
             now,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
-            base_sequence=base_sequence,
             transactional=self.producer is not None,
         )
         return data, len(self.entries)

@@ -25,7 +25,8 @@ from kohort.storage.directory import KAFKA_METADATA
 from kohort.terms import TopicId, uuid_bytes, uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME = 249
@@ -305,6 +306,11 @@ class Catalog:
             draft.put(topic)
         self.save(draft)
         self.become(draft)
+
+    @property
+    def has_producer_ids(self) -> bool:
+        """Whether `next_producer_id` gives one."""
+        return self._next_producer_id < self._reserved_producer_id
 
     def next_producer_id(self) -> int | None:
         """A producer id that was never given out before, not even before a crash. None when the

@@ -21,15 +21,24 @@ from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
 from kohort.server.budget import Budget
-from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
-from kohort.server.disk_work import OPEN_SLICE_LOGS, Work
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
+from kohort.server.disk_work import OPEN_SLICE_LOGS, Finish, Work
 from kohort.server.durability import Durability, Durable
 from kohort.server.errands import Outing
 from kohort.server.fetch_sessions import FetchSessions
-from kohort.server.hosted import HOSTED, AnyDriver, Driver, Given, Hosted, NewMachine
+from kohort.server.hosted import (
+    HOSTED,
+    AnyDriver,
+    Driver,
+    Given,
+    Hosted,
+    NewMachine,
+    TransactionDriver,
+)
 from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import Logs
 from kohort.server.meters import Meters
+from kohort.server.outbox import ANYTHING, Outbox
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
 from kohort.server.placement import Endpoint, Placement
@@ -39,7 +48,6 @@ from kohort.terms import Millis, Offset, PartitionIndex
 
 LOAD_SLICE_RECORDS = 20_000
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
-ANYTHING = 1 << 62  # bytes: as much as any fetch waits for
 
 
 def dynamic_config(base: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> BrokerConfig:
@@ -80,6 +88,9 @@ class Cluster:
         self.table = PartitionTable(config, catalog, logs, observe, self)
         self._drivers: dict[str, dict[PartitionIndex, AnyDriver]] = {name: {} for name in HOSTED}
         self.drivers: dict[PartitionIndex, Driver] = self._drivers[OFFSETS_TOPIC]  # of groups
+        self.transactors: dict[PartitionIndex, TransactionDriver] = self._drivers[
+            TRANSACTIONS_TOPIC
+        ]
         self._hosted: dict[AnyDriver, Hosted] = {}
         self.waiting = Waiting()
         self._housekeeping = Housekeeping(config, logs, observe)
@@ -89,7 +100,7 @@ class Cluster:
         self.durability = Durability(synced=config.log_sync != "none")
         self._submitted: dict[AnyDriver, None] = {}
         self._first_ns = 0  # when the first call of the next turn came
-        self._now = Millis(0)  # of the last turn or write
+        self.now = Millis(0)  # of the last turn or write
         self._wake: Millis | None = None
         self._loading: list[AnyDriver] = []
         self._errands: deque[Outing] = deque()
@@ -100,7 +111,7 @@ class Cluster:
     def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
         """Open the logs, those of groups first, and begin to load the shards."""
         self.placement = Placement(self.catalog, brokers)
-        self._now = now
+        self.now = now
         if self.config.authorizer_class_name:
             self.observe.warning(
                 "authorizer.class.name is set: rules are kept, and not enforced yet;"
@@ -201,19 +212,26 @@ class Cluster:
         def limit_bytes() -> int:
             return partition.config.max_message_bytes
 
-        driver = PartitionDriver(
-            partition.log,
-            lambda: new_machine(
+        def machine() -> Any:
+            return new_machine(
                 Given(
                     self.config,
                     self.new_uuid,
+                    self.new_producer_id,
                     self.topics,
                     limit_bytes,
                     self.may,
                     self.foreign,
                     self.meters.tally,
+                    outbox,
+                    self.catalog.note_producer_id,
                 )
-            ),
+            )
+
+        outbox = Outbox(self, lambda: driver)
+        driver: AnyDriver = PartitionDriver(
+            partition.log,
+            machine,
             self.observe,
             name=str(partition),
             limit_bytes=limit_bytes,
@@ -226,16 +244,34 @@ class Cluster:
         else:
             self._loading.append(driver)
 
-    def rearrange(self, change: Callable[[Placement], None]) -> None:
-        """Change which node serves what. Groups that get another coordinator are read anew from the
-        log, since a coordinator knows of another one's groups what the log says.
+    def new_producer_id(self) -> int | None:
+        """A producer id that nobody has had. None when the reserved ones are used up: more are
+        being reserved from then on.
         """
-        topic = self.offsets_topic()
-        before = {index: self.placement.leader(topic, index) for index in self.drivers}
+        producer_id = self.catalog.next_producer_id()
+        if producer_id is None:
+            self.reserve_producer_ids(lambda _error: None)
+        return producer_id
+
+    def reserve_producer_ids(self, finish: Finish) -> None:
+        """Reserve more producer ids, then call `finish`."""
+
+        def reserve(draft: Draft) -> Finish:
+            draft.reserve_producer_ids()
+            return finish
+
+        self.table.change(reserve)
+
+    def rearrange(self, change: Callable[[Placement], None]) -> None:
+        """Change which node serves what. Groups and transactions that get another coordinator are
+        read anew from the log, since a coordinator knows of another one's what the log says.
+        """
+        hosted = [(driver, one.partition) for driver, one in self._hosted.items()]
+        before = [self.placement.leader(one.topic, one.index) for _, one in hosted]
         change(self.placement)
-        for index, leader in before.items():
-            if self.placement.leader(topic, index) != leader:
-                driver = self.drivers[index]
+        for (driver, partition), former in zip(hosted, before, strict=True):
+            leader = self.placement.leader(partition.topic, partition.index)
+            if leader != former:
                 driver.resign(f"node {leader} does not coordinate {driver.name} any more")
                 self._turn_next(driver)
                 self._loading.append(driver)
@@ -262,7 +298,7 @@ class Cluster:
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
         """A partition has grown. Readers wait until that is durable, and so does its answer."""
-        self._now = now
+        self.now = now
         partition.unread_bytes += size_bytes
         self.durability.wrote(partition)
         if partition.high_watermark == partition.log.end:
@@ -280,7 +316,7 @@ class Cluster:
             if partition.topic.name in HOSTED:
                 size_bytes = ANYTHING  # what a machine writes is not counted
             for parked in self.waiting.arrived(key, size_bytes):
-                self.resume(parked, self._now)
+                self.resume(parked, self.now)
 
     def resume(self, parked: Parked, now: Millis) -> None:
         """Answer a fetch whose time is over, or for which enough has arrived."""
@@ -340,7 +376,7 @@ class Cluster:
         What follows from the answers of this turn waits for the next one, so that a long request,
         which is answered part by part, lets others in. `has_more` tells of it.
         """
-        self._now = now
+        self.now = now
         due = now if due is None else due
         if self._wake is not None and self._wake <= due:
             self._wake_up(due)
@@ -430,7 +466,7 @@ class Cluster:
 
     def end_work(self, work: Work, now: Millis) -> None:
         """Adopt the result, and answer the requests that wait for it."""
-        self._now = now
+        self.now = now
         self.table.end(work, now)
 
     def begin_errand(self) -> Outing | None:

@@ -16,28 +16,35 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.access import DESCRIBE, TOPIC, May
-from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.meters import Meters
 from kohort.server.partitions import Partition
+from kohort.server.tokens import Token
 from kohort.terms import Offset
+from kohort.transactions.machine import Transactor
 
 Driver = PartitionDriver[Shard]
+TransactionDriver = PartitionDriver[Transactor]
 AnyDriver = PartitionDriver[Any]
 
 
 class Given(NamedTuple):
-    """What a new machine is given: the settings, a source of ids, the topics of now, what says how
-    large a record may be at the time, who may do what, the assignors of others, and where it
-    counts.
+    """What a new machine is given: the settings, a source of ids, one of producer ids (None while
+    more are being reserved), the topics of now, what says how large a record may be at the time,
+    who may do what, the assignors of others, where it counts, the token of those who carry its
+    messages out, and who is told of producer ids that are in use.
     """
 
     config: BrokerConfig
     new_uuid: Callable[[], bytes]
+    new_producer_id: Callable[[], int | None]
     topics: Topics
     limit_bytes: Callable[[], int]
     may: May
     foreign: Mapping[str, Assign]
     tally: Tally
+    outbox: Token
+    note_producer_id: Callable[[int], None]
 
 
 NewMachine = Callable[[Given], Any]
@@ -59,8 +66,13 @@ def _new_shard(given: Given) -> Shard:
     )
 
 
+def _new_transactor(given: Given) -> Transactor:
+    return Transactor(given.config, given.new_producer_id, given.outbox, given.note_producer_id)
+
+
 HOSTED: Mapping[str, NewMachine] = {
     OFFSETS_TOPIC: _new_shard,
+    TRANSACTIONS_TOPIC: _new_transactor,
 }
 
 

@@ -9,13 +9,15 @@ records under other offsets than were acknowledged.
 from collections.abc import Sequence
 
 from kohort.config import TopicConfig
+from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.terms import Millis
 from kohort.wire import batch as batches
-from kohort.wire.batch import CODEC_MASK, HEADER_SIZE, PREFIX_SIZE, BatchHeader
+from kohort.wire.batch import CODEC_MASK, HEADER_SIZE, PREFIX_SIZE, TRANSACTIONAL, BatchHeader
 from kohort.wire.compression import Compression
 
 _MAGIC_AT = 16
+_ATTRIBUTES_AT = 22  # the lower byte
 _LEAST_SIZE = 14  # of the oldest format: a smaller size is no batch of any format
 _NEWEST_MAGIC = 2
 _ZSTD_SINCE = 7  # version of Produce
@@ -36,6 +38,17 @@ def check_readable(records: bytes | None) -> None:
         _next_size(records, 0)
 
 
+def producer_in_transaction(records: bytes | None) -> Producer | None:
+    """The producer of a batch that is part of a transaction; None for any other bytes."""
+    if records is None or len(records) < HEADER_SIZE or not records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+        return None
+    try:
+        header = batches.peek(records)
+    except WireError:
+        return None
+    return Producer(header.producer_id, header.producer_epoch)
+
+
 def one_batch(records: bytes | None, version: int) -> bytes:
     """The batch, without bytes behind it that are no batch. Raises ApiError unless there is exactly
     one, of a format that this version of Produce has.
@@ -53,7 +66,7 @@ def one_batch(records: bytes | None, version: int) -> bytes:
         raise ApiError(
             ErrorCode.CORRUPT_MESSAGE, f"batch of {size} bytes, expected {HEADER_SIZE} up"
         )
-    if version < _ZSTD_SINCE and records[22] & CODEC_MASK == Compression.ZSTD:
+    if version < _ZSTD_SINCE and records[_ATTRIBUTES_AT] & CODEC_MASK == Compression.ZSTD:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"zstd in Produce v{version}, expected v{_ZSTD_SINCE} or newer",
@@ -139,10 +152,9 @@ def _check_shape(header: BatchHeader, where: str) -> None:
         )
     if header.is_control:
         raise ApiError(ErrorCode.INVALID_RECORD, f"control batch for {where} from a client")
-    if header.is_transactional:
+    if header.is_transactional and header.producer_id < 0:
         raise ApiError(
-            ErrorCode.INVALID_TXN_STATE,
-            f"transactional batch for {where}: transactions are not supported yet",
+            ErrorCode.INVALID_RECORD, f"transactional batch for {where} without a producer id"
         )
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
         raise ApiError(

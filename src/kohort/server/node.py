@@ -7,9 +7,11 @@ each of them serves.
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import GROUP, Operation, refusal
+from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
-from kohort.server.hosted import Driver
-from kohort.terms import GroupId
+from kohort.server.hosted import Driver, TransactionDriver
+from kohort.server.internal_topics import create_transactions_topic
+from kohort.terms import GroupId, PartitionIndex
 from kohort.wire.offered import offered_versions
 
 
@@ -50,6 +52,56 @@ class Node:
                 f"the log of group {group_id!r} is partition {shard}, which is not open",
             )
         return driver
+
+    def transactor_of(self, transactional_id: str) -> TransactionDriver:
+        """The machine of a transactional id. Raises ApiError where it is elsewhere or not open."""
+        cluster = self.cluster
+        found = cluster.placement.transactor_of(transactional_id)
+        if found is None:
+            create_transactions_topic(cluster, lambda _error: None)
+            raise ApiError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic of transactions is being made"
+            )
+        index, endpoint = found
+        if endpoint.id != self.id:
+            raise ApiError(
+                ErrorCode.NOT_COORDINATOR,
+                f"this broker does not coordinate the transactional id {transactional_id!r}",
+            )
+        return self._transactor(index, transactional_id)
+
+    def transactor_anywhere(self, transactional_id: str) -> TransactionDriver:
+        """The machine of a transactional id, whichever node it belongs to: the nodes share a
+        process. Raises ApiError where it is not open.
+        """
+        found = self.cluster.placement.transactor_of(transactional_id)
+        if found is None:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"no producer has the transactional id {transactional_id!r}",
+            )
+        return self._transactor(found[0], transactional_id)
+
+    def _transactor(self, index: PartitionIndex, transactional_id: str) -> TransactionDriver:
+        """The machine of a partition of transactions. Raises ApiError while it is not open."""
+        driver = self.cluster.transactors.get(index)
+        if driver is None:
+            raise ApiError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"the log of transactional id {transactional_id!r} is partition {index}, "
+                "which is not open",
+            )
+        return driver
+
+    def transactors(self) -> list[TransactionDriver]:
+        """The machines of all transactions that this node coordinates."""
+        cluster = self.cluster
+        topic = cluster.catalog.by_name.get(TRANSACTIONS_TOPIC)
+        return [
+            driver
+            for index, driver in sorted(cluster.transactors.items())
+            if topic is not None and cluster.placement.leader(topic, index) == self.id
+        ]
 
     def drivers(self) -> list[Driver]:
         """The shards of all groups that this node coordinates, as far as their logs are open."""

@@ -20,6 +20,7 @@ from kohort.server.catalog import (
     Topic,
 )
 from kohort.server.cluster import Cluster
+from kohort.server.internal_topics import internal_configs
 from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
 from kohort.server.plug_ins import foreign_assignors
 from kohort.storage.directory import LogDirectory
@@ -100,7 +101,7 @@ def adopt_folders(
                 topic_id=known[0] if known else TopicId(new_id()),
                 partitions=max(indexes) + 1,
                 replication_factor=1,
-                configs=offsets_topic_configs(None) if name == OFFSETS_TOPIC else {},
+                configs=internal_configs(name, config),
             )
         )
         observe.warning(f"{name} is taken in from its folders, with the settings of a new topic")
@@ -130,15 +131,6 @@ def create_offsets_topic(
                 topic_id=TopicId(new_id()),
                 partitions=config.offsets_topic_num_partitions,
                 replication_factor=1,
-                configs=offsets_topic_configs(config),
+                configs=internal_configs(OFFSETS_TOPIC, config),
             )
         )
-
-
-def offsets_topic_configs(config: BrokerConfig | None) -> dict[str, str]:
-    size = (config or BrokerConfig()).offsets_topic_segment_bytes
-    return {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        "segment.bytes": str(size),
-    }

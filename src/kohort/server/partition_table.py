@@ -12,7 +12,7 @@ from typing import Protocol
 from kohort.config import BrokerConfig
 from kohort.errors import Broken, StorageError
 from kohort.runtime.observers import Observer
-from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Draft, Topic
+from kohort.server.catalog import INTERNAL_TOPICS, Catalog, Draft, Topic
 from kohort.server.disk_work import (
     OPEN_SLICE_LOGS,
     Change,
@@ -200,10 +200,10 @@ class PartitionTable:
 
     def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
         """The partitions of these topics that are neither open nor damaged nor being opened: those
-        of groups first, then those that have not failed before.
+        of coordinators first, then those that have not failed before.
         """
         opening = set(self._opening)
-        in_order = sorted(topics, key=lambda topic: topic.name != OFFSETS_TOPIC)
+        in_order = sorted(topics, key=lambda topic: topic.name not in INTERNAL_TOPICS)
         places = [
             place
             for topic in in_order

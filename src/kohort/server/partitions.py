@@ -7,9 +7,11 @@ with log.sync=group the high watermark follows the sync after the turn.
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
+from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.server import incoming
 from kohort.server.catalog import Topic
+from kohort.server.partition_transactions import Aborted, PartitionTransactions
 from kohort.server.producers import Producers
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset, PartitionIndex
@@ -49,6 +51,7 @@ class Partition:
     __slots__ = (
         "_producer_expiration_ms",
         "_producers",
+        "_transactions",
         "config",
         "damage",
         "failed",
@@ -74,6 +77,9 @@ class Partition:
         self.refusal = ""  # of the last of them
         self._producers: Producers | None = None
         self._producer_expiration_ms = broker.producer_id_expiration_ms
+        self._transactions: PartitionTransactions | None = None
+        if log.start == log.end:
+            self._transactions = PartitionTransactions(log.end)
 
     @property
     def leader_epoch(self) -> int:
@@ -82,8 +88,31 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """The end for read_committed: the high watermark, as long as there are no transactions."""
-        return self.high_watermark
+        """What is known of it without reading the log: before that, every transaction has ended.
+
+        Readers of all records are told this one. Where nobody has asked for committed records
+        since the start, it is the high watermark.
+        """
+        known = self._transactions
+        return self.high_watermark if known is None else self._stable(known)
+
+    def stable_end(self) -> Offset:
+        """The end for readers of committed records: the first record of an open transaction, or
+        the high watermark. Raises ApiError where the log cannot be read.
+        """
+        return self._stable(self._known_transactions())
+
+    def _stable(self, known: PartitionTransactions) -> Offset:
+        """The first record of an open transaction may have been deleted."""
+        return max(known.stable(self.high_watermark), self.log.start)
+
+    def aborted(self, start: Offset, end: Offset) -> list[Aborted]:
+        """The aborted transactions that a reader of these offsets must know of. Call `stable_end`
+        before it.
+        """
+        known = self._known_transactions()
+        known.forget_before(self.log.start)
+        return known.aborted(start, end)
 
     @property
     def partition(self) -> "Partition":
@@ -127,6 +156,8 @@ class Partition:
         header = incoming.check(records, self.config, str(self), now)
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
+        if header.is_transactional:
+            self._known_transactions()
         if header.producer_id >= 0:
             producers = self._known_producers(now)
             before = producers.admit(header)
@@ -134,9 +165,44 @@ class Partition:
                 return Appended(before.base_offset, before.timestamp, 0)
         if append_time != _NO_TIMESTAMP:
             records = batches.with_append_time(records, append_time)
+        base_offset = self._write(records, header.last_offset_delta + 1)
+        if producers is not None:
+            producers.written(header, base_offset, now)
+        known = self._transactions
+        if known is not None and known.seen == base_offset:
+            known.seen = self.log.end
+            if header.is_transactional:
+                known.wrote(header.producer_id, base_offset)
+        return Appended(base_offset, append_time, len(records))
+
+    def end_transaction(
+        self, producer: Producer, now: Millis, *, commit: bool, coordinator_epoch: int
+    ) -> None:
+        """Write the marker that ends a producer's transaction. Raises ApiError."""
+        if self.failed:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
+        known, producers = self._known_transactions(), self._known_producers(now)
+        marker = batches.build_marker(
+            commit=commit,
+            timestamp=now,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        offset = self._write(marker, 1)
+        producers.written(batches.header_at(marker), offset, now)
+        known.ended(producer.id, offset, commit=commit)
+        known.seen = self.log.end
+
+    def check_marker(self, producer: Producer, now: Millis) -> None:
+        """Raises ApiError for the marker of a producer that has a newer epoch here."""
+        self._known_producers(now).check_epoch(producer)
+
+    def _write(self, batch: bytes, count: int) -> Offset:
+        """Append a batch; the offset of its first record. Raises ApiError."""
         base_offset = self.log.end
         try:
-            self.log.append(records, header.last_offset_delta + 1)
+            self.log.append(batch, count)
         except Broken as error:  # a sync has failed, in this call or unnoticed before
             self.failed = True
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -144,9 +210,7 @@ class Partition:
             self.refused_writes += 1
             self.refusal = str(error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.refusal) from error
-        if producers is not None:
-            producers.written(header, base_offset, now)
-        return Appended(base_offset, append_time, len(records))
+        return base_offset
 
     def read(self, offset: int, limit_bytes: int, end: Offset) -> bytes:
         """Whole batches from the one that holds `offset`, all of them before `end`.
@@ -168,7 +232,7 @@ class Partition:
             raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
 
-    def _unreadable(self, error: Broken) -> ApiError:
+    def _unreadable(self, error: Broken | WireError) -> ApiError:
         self.damage = str(error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
@@ -216,10 +280,25 @@ class Partition:
     def expire_producers(self, before: Millis) -> None:
         """Forget the producers that have been silent since `before`."""
         if self._producers is not None:
-            self._producers.expire(before)
+            known = self._transactions
+            self._producers.expire(before, keep=() if known is None else known.producers)
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
+
+    def _known_transactions(self) -> PartitionTransactions:
+        """The transactions. They are read from the log when somebody first asks: most partitions
+        never see one. What a machine has written to its own log is read then, too.
+        """
+        known = self._transactions
+        try:
+            if known is None:
+                known = self._transactions = PartitionTransactions.of(self.log)
+            elif known.seen != self.log.end:
+                known.catch_up(self.log)
+        except (Broken, WireError) as error:
+            raise self._unreadable(error) from error
+        return known
 
     def _known_producers(self, now: Millis) -> Producers:
         """The producers. They are read from the log when the first of them writes after a start.

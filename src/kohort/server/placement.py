@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kohort.java import text_hash
-from kohort.server.catalog import OFFSETS_TOPIC, Catalog, Topic
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Topic
 from kohort.terms import GroupId, PartitionIndex
 
 
@@ -83,10 +83,21 @@ class Placement:
         leader = self.leader(self._catalog.by_name[OFFSETS_TOPIC], self.shard_of(group_id))
         return self._by_id[leader]
 
+    def transactor_of(self, transactional_id: str) -> tuple[PartitionIndex, Endpoint] | None:
+        """The partition of __transaction_state that an id lives in, and the node that coordinates
+        its transactions. None while there is no such topic.
+        """
+        topic = self._catalog.by_name.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            return None
+        index = coordinator_partition(transactional_id, topic.partitions)
+        return index, self._by_id[self.leader(topic, index)]
+
 
 @lru_cache(maxsize=65536)
 def coordinator_partition(group_id: str, partitions: int) -> PartitionIndex:
-    """The partition that holds a group, as upstream computes it: abs(hash) mod partitions.
+    """The partition that holds a group or a transactional id, as upstream computes it: abs(hash)
+    mod partitions.
 
     The absolute value of the smallest integer is taken as 0.
     """

@@ -3,8 +3,10 @@
 A producer may have five requests under way: a batch that is sent again is one of these.
 """
 
+from collections.abc import Container
 from typing import NamedTuple
 
+from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis, Offset
 from kohort.wire.batch import BatchHeader
@@ -23,10 +25,11 @@ class Written(NamedTuple):
 
 
 class _Producer:
-    __slots__ = ("batches", "epoch", "used_at")
+    __slots__ = ("batches", "begins_anew", "epoch", "used_at")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, *, begins_anew: bool) -> None:
         self.epoch = epoch
+        self.begins_anew = begins_anew  # its first batch must have sequence 0
         self.batches: list[Written] = []
         self.used_at = Millis(0)
 
@@ -49,12 +52,7 @@ class Producers:
         known = self._producers.get(header.producer_id)
         if known is None:
             return None
-        if header.producer_epoch < known.epoch:
-            raise ApiError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} is at epoch {known.epoch}, "
-                f"its batch says {header.producer_epoch}",
-            )
+        self.check_epoch(Producer(header.producer_id, header.producer_epoch))
         if header.producer_epoch > known.epoch:
             self._must_be(header, 0)
             return None
@@ -66,13 +64,27 @@ class Producers:
                 return batch
         if known.batches:
             self._must_be(header, (known.batches[-1].last_sequence + 1) % _SEQUENCES)
+        elif known.begins_anew:
+            self._must_be(header, 0)
         return None
+
+    def check_epoch(self, producer: Producer) -> None:
+        """Raises ApiError for an epoch that is over."""
+        known = self._producers.get(producer.id)
+        if known is not None and producer.epoch < known.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer.id} is at epoch {known.epoch}, "
+                f"its batch says {producer.epoch}",
+            )
 
     def written(self, header: BatchHeader, base_offset: Offset, now: Millis) -> None:
         """Remember a batch that is in the log now."""
         known = self._producers.get(header.producer_id)
         if known is None or header.producer_epoch > known.epoch:
-            known = self._producers[header.producer_id] = _Producer(header.producer_epoch)
+            known = self._producers[header.producer_id] = _Producer(
+                header.producer_epoch, begins_anew=known is not None
+            )
         known.used_at = now
         if header.is_control:  # a marker ends a transaction and has no sequence
             return
@@ -82,9 +94,15 @@ class Producers:
         if len(known.batches) > _REMEMBERED:
             del known.batches[0]
 
-    def expire(self, before: Millis) -> None:
-        """Forget the producers that have written nothing since."""
-        over = [producer_id for producer_id, one in self._producers.items() if one.used_at < before]
+    def expire(self, before: Millis, keep: Container[int] = ()) -> None:
+        """Forget the producers that have written nothing since, but for those with an open
+        transaction.
+        """
+        over = [
+            producer_id
+            for producer_id, one in self._producers.items()
+            if one.used_at < before and producer_id not in keep
+        ]
         for producer_id in over:
             del self._producers[producer_id]
 

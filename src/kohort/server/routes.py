@@ -33,11 +33,16 @@ from kohort.server.apis import (
     producer_ids,
     replicas,
     topic_partitions,
+    transactions,
+    txn_offset_commit,
     update_features,
+    write_txn_markers,
 )
 from kohort.server.apis.unsupported import warn_if_not_built
 from kohort.server.node import Node
 from kohort.terms import Millis
+from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kohort.wire.messages.alter_configs import AlterConfigsRequest
 from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
@@ -56,7 +61,9 @@ from kohort.wire.messages.describe_configs import DescribeConfigsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.elect_leaders import ElectLeadersRequest
+from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.fetch import FetchRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -68,6 +75,7 @@ from kohort.wire.messages.list_config_resources import ListConfigResourcesReques
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.list_offsets import ListOffsetsRequest
 from kohort.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kohort.wire.messages.list_transactions import ListTransactionsRequest
 from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest
@@ -75,7 +83,9 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.wire.messages.produce import ProduceRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
+from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.wire.messages.update_features import UpdateFeaturesRequest
+from kohort.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handle = Callable[[Node, Call[Any], Millis], None]
 
@@ -139,7 +149,7 @@ ROUTES: dict[type[Any], Route] = {
     MetadataRequest: here(metadata.metadata),
     DescribeClusterRequest: here(describe_cluster.describe_cluster),
     DescribeTopicPartitionsRequest: here(topic_partitions.describe_topic_partitions),
-    FindCoordinatorRequest: here(find_coordinator.find_coordinator),
+    FindCoordinatorRequest: here(find_coordinator.find_coordinator, waits=True),
     UpdateFeaturesRequest: here(update_features.update_features),
     ElectLeadersRequest: here(replicas.elect_leaders),
     AlterPartitionReassignmentsRequest: here(replicas.alter_partition_reassignments),
@@ -177,4 +187,12 @@ ROUTES: dict[type[Any], Route] = {
     DescribeGroupsRequest: to_shard(groups.describe_groups),
     ConsumerGroupDescribeRequest: to_shard(groups.describe_consumer_groups),
     DeleteGroupsRequest: to_shard(groups.delete_groups),
+    # transactions
+    AddPartitionsToTxnRequest: to_shard(transactions.add_partitions),
+    AddOffsetsToTxnRequest: to_shard(transactions.add_offsets),
+    TxnOffsetCommitRequest: to_shard(txn_offset_commit.commit_offsets),
+    EndTxnRequest: to_shard(transactions.end),
+    WriteTxnMarkersRequest: to_shard(write_txn_markers.write_markers),
+    DescribeTransactionsRequest: to_shard(transactions.describe),
+    ListTransactionsRequest: to_shard(transactions.list_transactions),
 }

@@ -37,6 +37,27 @@ class Mapped:
         self._token.fail(error)
 
 
+class Then:
+    """A token that goes on with a request once the answer of another part of the broker is there.
+    What goes on answers the request by itself.
+    """
+
+    __slots__ = ("_go_on", "_token")
+
+    def __init__(self, token: Token, go_on: Callable[[Any], None]) -> None:
+        self._token = token
+        self._go_on = go_on
+
+    def answer(self, response: Any) -> None:
+        try:
+            self._go_on(response)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self._token.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        self._token.fail(error)
+
+
 class Gather:
     """A request that several shards answer: the last part releases the whole."""
 

@@ -7,6 +7,8 @@ implemented.
 from typing import Any, NamedTuple
 
 from kohort.wire.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -25,7 +27,9 @@ from kohort.wire.messages import (
     describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -37,6 +41,7 @@ from kohort.wire.messages import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -44,7 +49,9 @@ from kohort.wire.messages import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     update_features,
+    write_txn_markers,
 )
 from kohort.wire.schema import Versions
 
@@ -90,6 +97,19 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     (describe_acls.DescribeAclsRequest, describe_acls.DescribeAclsResponse, "1-3"),
     (create_acls.CreateAclsRequest, create_acls.CreateAclsResponse, "1-3"),
     (delete_acls.DeleteAclsRequest, delete_acls.DeleteAclsResponse, "1-3"),
+    (
+        add_partitions_to_txn.AddPartitionsToTxnRequest,
+        add_partitions_to_txn.AddPartitionsToTxnResponse,
+        "0-5",
+    ),
+    (
+        add_offsets_to_txn.AddOffsetsToTxnRequest,
+        add_offsets_to_txn.AddOffsetsToTxnResponse,
+        "0-4",
+    ),
+    (end_txn.EndTxnRequest, end_txn.EndTxnResponse, "0-5"),
+    (write_txn_markers.WriteTxnMarkersRequest, write_txn_markers.WriteTxnMarkersResponse, "1-2"),
+    (txn_offset_commit.TxnOffsetCommitRequest, txn_offset_commit.TxnOffsetCommitResponse, "0-5"),
     (describe_configs.DescribeConfigsRequest, describe_configs.DescribeConfigsResponse, "1-4"),
     (alter_configs.AlterConfigsRequest, alter_configs.AlterConfigsResponse, "0-2"),
     (describe_log_dirs.DescribeLogDirsRequest, describe_log_dirs.DescribeLogDirsResponse, "1-5"),
@@ -114,6 +134,12 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     (offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse, "0"),
     (update_features.UpdateFeaturesRequest, update_features.UpdateFeaturesResponse, "0-2"),
     (describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse, "0-2"),
+    (
+        describe_transactions.DescribeTransactionsRequest,
+        describe_transactions.DescribeTransactionsResponse,
+        "0",
+    ),
+    (list_transactions.ListTransactionsRequest, list_transactions.ListTransactionsResponse, "0-2"),
     (
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
         consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,

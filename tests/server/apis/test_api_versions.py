@@ -21,14 +21,27 @@ def test_what_is_served(desk):
     assert set(offered) == set(APIS)
     assert offered[0] == (0, 13)
     assert offered[1] == (4, 18)
-    assert [one.name for one in answer.finalized_features] == ["group.version"]
+    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    assert levels == {"transaction.version": 2, "group.version": 1}
+    assert [one.name for one in answer.supported_features] == [
+        "group.version",
+        "transaction.version",
+    ]
 
 
 def test_without_the_consumer_protocol_its_feature_is_off():
     """K848-029, K848-031."""
     answer = versions(Desk(group_coordinator_rebalance_protocols="classic"), 3)
 
-    assert answer.finalized_features == []
+    assert [one.name for one in answer.finalized_features] == ["transaction.version"]
+
+
+@pytest.mark.parametrize("cap", ["Produce:11", "EndTxn:4", "TxnOffsetCommit:4", "EndTxn:-1"])
+def test_a_broker_without_the_requests_of_newer_transactions_does_not_name_them(cap):
+    """KIP-890: a producer that sees the feature sends these."""
+    answer = versions(Desk(api_versions_max=cap), 3)
+
+    assert [one.name for one in answer.finalized_features] == ["group.version"]
 
 
 @pytest.mark.parametrize(("name", "number"), [("", "1"), ("a b", "1"), ("a", "1~"), ("-a", "1")])

@@ -28,11 +28,6 @@ def test_groups_are_coordinated_by_the_leader_of_their_partition():
 @pytest.mark.parametrize(
     ("kind", "code", "words"),
     [
-        (
-            1,
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "transactions are not supported yet",
-        ),
         (2, ErrorCode.INVALID_REQUEST, "share groups"),
         (9, ErrorCode.INVALID_REQUEST, "key type is 9"),
     ],
@@ -51,10 +46,36 @@ def test_what_has_no_coordinator(desk, kind, code, words):
             -1,
         )
         assert words in one.error_message
-    assert len(desk.told.warnings) == (2 if "not supported yet" in words else 0)
-    for line in desk.told.warnings:  # a client seldom shows the words
-        assert line.startswith("FindCoordinator of 'desk' at /")
-        assert line.endswith("is refused: transactional id 'k': transactions are not supported yet")
+    assert not desk.told.warnings
+
+
+TRANSACTIONS = "__transaction_state"
+
+
+def test_transactions_are_coordinated_by_the_leader_of_their_partition():
+    """Whoever asks first waits until the topic is made."""
+    desk = Desk(nodes=3)
+    assert TRANSACTIONS not in desk.cluster.catalog.by_name
+    names = [f"t-{number}" for number in range(20)] + ["größe"]
+    answer = desk.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=names), 4)
+
+    (topic,) = metadata(desk, TRANSACTIONS).topics
+    assert (topic.is_internal, len(topic.partitions)) == (True, 4)
+    leaders = {one.partition_index: one.leader_id for one in topic.partitions}
+    for one in answer.coordinators:
+        assert one.error_code == 0
+        assert one.node_id == leaders[coordinator_partition(one.key, 4)]
+    assert len({one.node_id for one in answer.coordinators}) > 1
+    single = desk.ask(FindCoordinatorRequest(key="t-0", key_type=1), 3)
+    assert single.node_id == answer.coordinators[0].node_id
+
+
+def test_without_room_for_their_topic_there_are_no_transactions():
+    desk = Desk(max_partitions="6")
+    (one,) = desk.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["t"]), 4).coordinators
+
+    assert (one.error_code, one.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    assert "max.partitions is 6" in desk.told.warnings[0]
 
 
 def test_no_error_has_the_words_of_its_version(desk):

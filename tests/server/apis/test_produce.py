@@ -5,7 +5,6 @@ from tests.server.desk import START, Desk
 
 from kohort.errors import ErrorCode
 from kohort.wire.batch import build
-from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
@@ -110,20 +109,6 @@ def test_topics_go_by_id_from_v13_on(desk):
     assert (answer.topic_id, answer.partition_responses[0].error_code) == (topic_id, 0)
     (answer,) = desk.ask(produce_by_id(b"?" * 16), 13).responses
     assert answer.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
-
-
-def test_transactions_are_refused_in_words(desk):
-    topic_id = desk.create()
-
-    (answer,) = desk.ask(produce_by_id(topic_id, transactional_id="t-1"), 13).responses
-    (one,) = answer.partition_responses
-    assert one.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "transactions are not supported yet" in one.error_message
-    refused = desk.ask(InitProducerIdRequest(transactional_id="t-1", transaction_timeout_ms=1), 4)
-    assert (refused.error_code, refused.producer_id) == (
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        -1,
-    )
 
 
 def test_batches_for_one_topic_in_several_entries_are_all_written(desk):

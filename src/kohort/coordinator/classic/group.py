@@ -228,6 +228,15 @@ class ClassicGroup(Group):
             return None
         return Session(timers.session_key(self.id, member.id), member.session_timeout_ms)
 
+    def check_transactional_commit(self, call: Call[OffsetCommitRequest], _topics: Topics) -> None:
+        request = call.request
+        self.committer(
+            MemberId(request.member_id),
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            transactional=True,
+        )
+
     def check_offset_delete(self) -> None:
         if self.members and self.protocol_type != CONSUMER_PROTOCOL:
             raise ApiError(

@@ -210,6 +210,21 @@ class ConsumerGroup(Group):
             raise _stale(member, epoch)
         return None
 
+    def check_transactional_commit(self, call: Call[OffsetCommitRequest], topics: Topics) -> None:
+        """A producer that names a member is fenced by the member's epoch, under the code that
+        producers know (KIP-447).
+        """
+        request = call.request
+        named = request.member_id or request.group_instance_id is not None
+        if request.generation_id_or_member_epoch < 0 and not named:
+            return
+        try:
+            self.check_commit(call, topics)
+        except ApiError as error:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+            raise
+
     def check_fetch(self, wanted: OffsetFetchRequestGroup) -> None:
         """A caller that says it is a member may be a zombie of an older epoch."""
         if wanted.member_id is None:

@@ -47,7 +47,7 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
         for one in topic.partitions:
             partition = one.partition_index
             metadata = one.committed_metadata or ""
-            if len(metadata) * 2 > longest and _too_long(metadata, longest):
+            if len(metadata) * 2 > longest and too_long(metadata, longest):
                 partitions.append(
                     OffsetCommitResponsePartition(
                         partition_index=partition,
@@ -103,7 +103,7 @@ def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -
                 partitions=[
                     one
                     for one in topic.partitions
-                    if not _too_long(one.committed_metadata or "", longest)
+                    if not too_long(one.committed_metadata or "", longest)
                 ],
             )
             for topic in request.topics
@@ -119,7 +119,7 @@ def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -
         return group.check_commit(again, state.topics)
 
 
-def _too_long(metadata: str, longest: int) -> bool:
+def too_long(metadata: str, longest: int) -> bool:
     """Whether there are more UTF-16 units than allowed: Java counts in these."""
     return len(metadata) * 2 > longest and (
         len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > longest

@@ -14,8 +14,16 @@ from kohort.wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.produce import ProduceRequest
+from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
+# What producers send once a broker says that it has transactions of the second version (KIP-890).
+_TRANSACTIONS_2 = {
+    ProduceRequest.api_key: 12,  # type: ignore[attr-defined]
+    EndTxnRequest.api_key: 5,  # type: ignore[attr-defined]
+    TxnOffsetCommitRequest.api_key: 5,  # type: ignore[attr-defined]
+}
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
@@ -52,7 +60,19 @@ def api_versions(node: Node, call: Call[ApiVersionsRequest], _now: Millis) -> Ap
     supported = []
     if call.version >= 4:  # only v4 can say that a feature starts at 0
         supported.append(SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1))
+        supported.append(
+            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2)
+        )
     finalized = []
+    if all(
+        key in node.served and node.served[key].last >= version
+        for key, version in _TRANSACTIONS_2.items()
+    ):
+        finalized.append(
+            FinalizedFeatureKey(
+                name="transaction.version", max_version_level=2, min_version_level=2
+            )
+        )
     level = group_version(node)
     if level:
         finalized.append(

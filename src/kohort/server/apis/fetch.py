@@ -4,6 +4,8 @@ Bytes go from the log to the answer unchanged. A fetch that finds too little is 
 again when it is woken or when its time is over.
 """
 
+from collections import deque
+
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import READ
@@ -17,9 +19,11 @@ from kohort.server.apis.leaders import (
 from kohort.server.catalog import Topic
 from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.node import Node
-from kohort.server.partitions import READ_COMMITTED
-from kohort.terms import Millis, TopicId
+from kohort.server.partitions import READ_COMMITTED, Partition
+from kohort.terms import Millis, Offset, TopicId
+from kohort.wire.batch import walk
 from kohort.wire.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -152,7 +156,7 @@ class _Reading:
         partition = led_partition(self.node, topic, wanted.partition)
         check_leader_epoch(partition, max(wanted.current_leader_epoch, NOT_SAID))
         self.watched.append((partition.topic.name, wanted.partition))
-        end = partition.last_stable_offset if self.committed else partition.high_watermark
+        end = partition.stable_end() if self.committed else partition.high_watermark
         records = b""
         limit = min(wanted.partition_max_bytes, left)
         if limit > 0 or not self.found_bytes:
@@ -167,7 +171,9 @@ class _Reading:
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.last_stable_offset,
             log_start_offset=partition.log.start,
-            aborted_transactions=[] if self.committed else None,
+            aborted_transactions=(
+                _aborted(partition, wanted.fetch_offset, records) if self.committed else None
+            ),
             records=records,
         )
 
@@ -196,3 +202,14 @@ class _Reading:
                 node_id=leader.id, host=leader.host, port=leader.port
             )
         return data
+
+
+def _aborted(partition: Partition, start: int, records: bytes) -> list[AbortedTransaction]:
+    """What a reader of committed records must leave out of these."""
+    if not records or not partition.aborted(Offset(start), partition.high_watermark):
+        return []  # as nearly always: the batches need not be looked at
+    last = deque(walk(records), maxlen=1)[0][1]
+    return [
+        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first)
+        for one in partition.aborted(Offset(start), Offset(last.last_offset + 1))
+    ]

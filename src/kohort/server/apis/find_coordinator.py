@@ -1,9 +1,10 @@
-"""FindCoordinator: which node to ask about a group."""
+"""FindCoordinator: which node to ask about a group or a transactional id."""
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, GROUP, TRANSACTIONAL_ID, check
-from kohort.server.apis import unsupported
+from kohort.server.catalog import TRANSACTIONS_TOPIC
+from kohort.server.internal_topics import create_transactions_topic
 from kohort.server.node import Node
 from kohort.server.placement import Endpoint
 from kohort.terms import GroupId, Millis
@@ -18,8 +19,23 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 def find_coordinator(
     node: Node, call: Call[FindCoordinatorRequest], _now: Millis
-) -> FindCoordinatorResponse:
-    """The node of each group, by the partition that its id hashes to."""
+) -> FindCoordinatorResponse | None:
+    """The node of each key, by the partition that it hashes to. Who is the first to ask about
+    transactions waits for their topic.
+    """
+    request = call.request
+    keys = request.coordinator_keys if call.version >= 4 else [request.key]
+    if request.key_type == _TRANSACTION and TRANSACTIONS_TOPIC not in node.cluster.catalog.by_name:
+        for key in keys:
+            if node.cluster.may(call.client, DESCRIBE, TRANSACTIONAL_ID, key):
+                create_transactions_topic(
+                    node.cluster, lambda _error: call.token.answer(_answer(node, call))
+                )
+                return None
+    return _answer(node, call)
+
+
+def _answer(node: Node, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     request = call.request
     if call.version >= 4:
         return FindCoordinatorResponse(
@@ -43,7 +59,6 @@ def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: s
     try:
         found = _found(node, client, key_type, key)
     except ApiError as error:
-        unsupported.warn_if_not_built(node.cluster.observe, "FindCoordinator", client, error)
         return Coordinator(
             key=key,
             node_id=-1,
@@ -69,9 +84,14 @@ def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
         return node.cluster.placement.coordinator_of(GroupId(key))
     if key_type == _TRANSACTION:
         check(may, client, DESCRIBE, TRANSACTIONAL_ID, key)
-        raise unsupported.transactions(key)
+        transactor = node.cluster.placement.transactor_of(key)
+        if transactor is None:
+            raise ApiError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic of transactions cannot be made"
+            )
+        return transactor[1]
     if key_type == _SHARE:
         text = f"share group key {key!r}: share groups are not supported"
     else:
-        text = f"key type is {key_type}, expected 0 for groups"
+        text = f"key type is {key_type}, expected 0 for groups or 1 for transactions"
     raise ApiError(ErrorCode.INVALID_REQUEST, text)

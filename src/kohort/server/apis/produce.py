@@ -4,17 +4,19 @@ Several entries of one topic are answered as one, as upstream does. Of several b
 partition upstream writes only the last, without an error for the others; here each is written.
 """
 
-from kohort.coordinator.effects import Call
+from kohort.coordinator.effects import Call, Producer
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server import incoming
-from kohort.server.access import WRITE
-from kohort.server.apis import unsupported
+from kohort.server.access import TRANSACTIONAL_ID, WRITE, check, refusal
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
 from kohort.server.catalog import Topic
 from kohort.server.incoming import RefusedRecords
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
-from kohort.terms import Millis, TopicId
+from kohort.server.tokens import Then
+from kohort.terms import Millis, TopicId, TopicPartition
+from kohort.transactions.messages import Enrol, Enrolled
+from kohort.transactions.transaction import EPOCHS_IN_RESPONSE
 from kohort.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -34,22 +36,127 @@ _START_IS_NOT_TOLD = frozenset(
     }
 )
 _NO_OFFSET = -1
+_BY_ID_SINCE = 13
+_ENROLS_SINCE = 12  # transactions of the second version
+_ABORTABLE_SINCE = 11
+# Of the coordinator; older producers do not take them for reasons to try again.
+_LATER = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
     """Append each batch to its partition, and answer when all of them are durable, also a batch
     that was there already. With acks=0 there is no answer, and a refusal closes the connection.
+
+    What belongs to a transaction is written once its coordinator has said that it does.
     """
-    request = call.request
-    touched: list[Partition] = []
     try:
-        response, refused = _produced(node, call, now, touched)
+        enrol = _enrolment(node, call)
+        driver = None if enrol is None else node.transactor_anywhere(enrol.transactional_id)
     except ApiError as error:
-        if request.acks == 0:
+        if call.request.acks == 0:
             call.token.skip()
             raise WireError(str(error)) from error
         raise
-    if request.acks != 0:
+    if enrol is None or driver is None:
+        _append_all(node, call, now, _Verdict(frozenset()))
+        return
+
+    def enrolled(answer: Enrolled) -> None:
+        verdict = _Verdict(frozenset(enrol.partitions), answer, call.version)
+        _append_all(node, call, node.cluster.now, verdict)
+
+    node.cluster.submit(driver, Call(Then(call.token, enrolled), enrol, call.version, call.client))
+
+
+def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
+    """What the coordinator of the transaction must be asked; None without one. From version 12 on
+    a partition comes into the transaction by what is written to it (KIP-890). Raises ApiError.
+    """
+    request = call.request
+    producers: dict[Producer, None] = {}
+    partitions: dict[TopicPartition, None] = {}
+    by_id = node.cluster.catalog.by_id
+    for wanted in request.topic_data:
+        topic = by_id.get(TopicId(wanted.topic_id)) if call.version >= _BY_ID_SINCE else None
+        name = topic.name if topic is not None else wanted.name
+        for data in wanted.partition_data:
+            incoming.check_readable(data.records)  # before anything is written
+            producer = incoming.producer_in_transaction(data.records)
+            if producer is not None:
+                producers[producer] = None
+                partitions[TopicPartition(name, data.index)] = None
+    if not producers:
+        return None
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        raise refusal(TRANSACTIONAL_ID)
+    check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id)
+    if len(producers) > 1:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"batches of {len(producers)} producers in one transaction, expected one",
+        )
+    known = {
+        place: None
+        for place in partitions
+        if node.cluster.partition(*place) is not None and node.cluster.topics.by_name.get(place[0])
+    }
+    return Enrol(
+        transactional_id,
+        next(iter(producers)),
+        tuple(known),
+        EPOCHS_IN_RESPONSE if call.version >= _ENROLS_SINCE else 0,
+        verify_only=call.version < _ENROLS_SINCE or not known,
+    )
+
+
+class _Verdict:
+    """What the coordinator has said about the partitions that are written to in a transaction."""
+
+    def __init__(
+        self,
+        asked: frozenset[TopicPartition],
+        answer: Enrolled = Enrolled(ErrorCode.NONE),  # noqa: B008  (a value)
+        version: int = 0,
+    ) -> None:
+        self._asked = asked
+        self._answer = answer
+        self._version = version
+
+    def check(self, place: TopicPartition) -> None:
+        """Raises ApiError where a transaction may not write there."""
+        if place not in self._asked:  # it has come meanwhile: no marker would ever come to it
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} was not there yet")
+        answer = self._answer
+        if answer.code is not ErrorCode.NONE:
+            raise ApiError(self._code(answer.code), answer.message)
+        if place in answer.missing:
+            raise ApiError(
+                ErrorCode.TRANSACTION_ABORTABLE
+                if self._version >= _ABORTABLE_SINCE
+                else ErrorCode.INVALID_TXN_STATE,
+                "Partition was not added to the transaction",
+            )
+
+    def _code(self, code: ErrorCode) -> ErrorCode:
+        """The code that a producer of this version understands: upstream's translation."""
+        if code is ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if code in _LATER or (
+            code is ErrorCode.CONCURRENT_TRANSACTIONS and self._version < _ENROLS_SINCE
+        ):
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return code
+
+
+def _append_all(node: Node, call: Call[ProduceRequest], now: Millis, verdict: _Verdict) -> None:
+    touched: list[Partition] = []
+    response, refused = _produced(node, call, now, touched, verdict)
+    if call.request.acks != 0:
         node.cluster.answer_behind(call.token, response, touched)
         return
     call.token.skip()
@@ -58,15 +165,14 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
 
 
 def _produced(
-    node: Node, call: Call[ProduceRequest], now: Millis, touched: list[Partition]
+    node: Node,
+    call: Call[ProduceRequest],
+    now: Millis,
+    touched: list[Partition],
+    verdict: _Verdict,
 ) -> tuple[ProduceResponse, bool]:
     """The answer, and whether it holds a refusal. `touched` gets the written partitions."""
     request, version = call.request, call.version
-    if request.transactional_id is not None:
-        raise unsupported.transactional(node.cluster.may, call.client, request.transactional_id)
-    for wanted in request.topic_data:
-        for data in wanted.partition_data:
-            incoming.check_readable(data.records)  # before anything is written
     refused = False
     elsewhere: dict[int, NodeEndpoint] = {}
     by_topic: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
@@ -77,7 +183,7 @@ def _produced(
             WRITE,
             wanted.name,
             TopicId(wanted.topic_id),
-            by_id=version >= 13,
+            by_id=version >= _BY_ID_SINCE,
         )
         answers = by_topic.setdefault((wanted.name, wanted.topic_id), [])
         for data in wanted.partition_data:
@@ -85,6 +191,8 @@ def _produced(
                 partition = _own_partition(node, topic, data.index)
                 batch = incoming.one_batch(data.records, version)
                 _check_acks(request.acks)
+                if incoming.producer_in_transaction(batch) is not None:
+                    verdict.check(TopicPartition(partition.topic.name, data.index))
                 answers.append(_append(node, partition, data.index, batch, now))
                 touched.append(partition)
             except ApiError as error:

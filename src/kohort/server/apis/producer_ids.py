@@ -1,11 +1,20 @@
-"""InitProducerId: a number that distinguishes idempotent producers (KIP-98)."""
+"""InitProducerId: a number that distinguishes idempotent producers (KIP-98).
+
+The coordinator of its transactional id gives a transactional producer its number.
+"""
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
-from kohort.server.access import ANY, CLUSTER, CLUSTER_NAME, IDEMPOTENT_WRITE, TOPIC, WRITE, check
-from kohort.server.apis import unsupported
-from kohort.server.catalog import Draft
-from kohort.server.disk_work import Finish
+from kohort.server.access import (
+    ANY,
+    CLUSTER,
+    CLUSTER_NAME,
+    IDEMPOTENT_WRITE,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    WRITE,
+    check,
+)
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -14,12 +23,15 @@ from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitPro
 def init_producer_id(
     node: Node, call: Call[InitProducerIdRequest], _now: Millis
 ) -> InitProducerIdResponse | None:
-    """A new id for an idempotent producer, whatever it had before."""
+    """A new id for an idempotent producer, whatever it had before; or the one that belongs to a
+    transactional id.
+    """
     request = call.request
     may = node.cluster.may
-    if request.transactional_id is not None:
-        raise unsupported.transactional(may, call.client, request.transactional_id)
-    if not may(call.client, WRITE, TOPIC, ANY):  # who writes anywhere needs an id
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        check(may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id)
+    elif not may(call.client, WRITE, TOPIC, ANY):  # who writes anywhere needs an id
         check(may, call.client, IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise ApiError(
@@ -27,15 +39,21 @@ def init_producer_id(
             f"producer id {request.producer_id} with epoch {request.producer_epoch}, "
             "expected both or none",
         )
+    if transactional_id is not None:
+        if not transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        driver = node.transactor_of(transactional_id)
+        if node.cluster.catalog.has_producer_ids:
+            node.cluster.submit(driver, call)
+        else:  # without one it is refused, and asks again
+            node.cluster.reserve_producer_ids(lambda _error: node.cluster.submit(driver, call))
+        return None
     producer_id = node.cluster.catalog.next_producer_id()
     if producer_id is not None:
         return _given(producer_id)
-
-    def reserve(draft: Draft) -> Finish:
-        draft.reserve_producer_ids()
-        return lambda error: call.token.answer(_when_reserved(node, call, error))
-
-    node.cluster.table.change(reserve)
+    node.cluster.reserve_producer_ids(
+        lambda error: call.token.answer(_when_reserved(node, call, error))
+    )
     return None
 
 

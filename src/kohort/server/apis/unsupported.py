@@ -6,7 +6,6 @@ Clients take these codes for final; with most others they would ask again for ev
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.observers import Observer
-from kohort.server.access import TRANSACTIONAL_ID, WRITE, May, check
 
 
 class NotBuiltError(ApiError):
@@ -20,19 +19,9 @@ def warn_if_not_built(observe: Observer, request: str, client: Client, error: Ap
         observe.warning(f"{request} of {who} is refused: {error.message}")
 
 
-def transactions(transactional_id: str) -> NotBuiltError:
-    """KIP-98, except idempotent producers."""
+def transaction_pattern(pattern: str) -> NotBuiltError:
+    """A pattern of ids in ListTransactions (KIP-1152)."""
     return NotBuiltError(
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        f"transactional id {transactional_id!r}: transactions are not supported yet",
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        f"TransactionalIdPattern {pattern!r}: patterns of ids are not supported yet",
     )
-
-
-def transactional(may: May, client: Client, transactional_id: str) -> ApiError:
-    """Refuse a transactional id; an empty one is an error of its own. Raises ApiError where the
-    client may not use this id.
-    """
-    check(may, client, WRITE, TRANSACTIONAL_ID, transactional_id)
-    if not transactional_id:
-        return ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-    return transactions(transactional_id)

@@ -1,0 +1,241 @@
+"""Requests of transactional producers, and of tools that look at transactions.
+
+What a producer asks goes to the machine of its transactional id; what a tool asks, to several.
+"""
+
+from typing import Any
+
+from kohort.coordinator.effects import Call, Client, Producer
+from kohort.errors import ApiError, ErrorCode
+from kohort.runtime.driver import Condition
+from kohort.server.access import (
+    CLUSTER,
+    CLUSTER_ACTION,
+    CLUSTER_NAME,
+    DESCRIBE,
+    GROUP,
+    READ,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    WRITE,
+    check,
+    refusal,
+)
+from kohort.server.apis import unsupported
+from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.hosted import TransactionDriver
+from kohort.server.node import Node
+from kohort.server.tokens import Gather, Mapped, Token
+from kohort.terms import GroupId, TopicPartition
+from kohort.transactions.messages import Enrol, Enrolled
+from kohort.wire.messages import add_partitions_to_txn as add_wire
+from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kohort.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTransaction,
+)
+from kohort.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from kohort.wire.messages.end_txn import EndTxnRequest
+from kohort.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+_BATCHED_SINCE = 4  # of AddPartitionsToTxn
+_FENCED_SINCE = 2  # of AddPartitionsToTxn and AddOffsetsToTxn
+
+
+def offsets_partition(node: Node, group_id: str) -> TopicPartition:
+    """The partition that the offsets of a group are in."""
+    return TopicPartition(OFFSETS_TOPIC, node.cluster.placement.shard_of(GroupId(group_id)))
+
+
+def end(node: Node, call: Call[EndTxnRequest]) -> None:
+    """Commit or abort."""
+    transactional_id = call.request.transactional_id
+    check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id)
+    node.cluster.submit(node.transactor_of(transactional_id), call)
+
+
+def add_offsets(node: Node, call: Call[AddOffsetsToTxnRequest]) -> None:
+    """The partition of the group's offsets comes into the transaction."""
+    request = call.request
+    check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    check(node.cluster.may, call.client, READ, GROUP, request.group_id)
+    enrol = Enrol(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        (offsets_partition(node, request.group_id),),
+    )
+
+    def answer(enrolled: Enrolled) -> AddOffsetsToTxnResponse:
+        return AddOffsetsToTxnResponse(error_code=_code(enrolled.code, call.version))
+
+    driver = node.transactor_of(request.transactional_id)
+    node.cluster.submit(driver, Call(Mapped(call.token, answer), enrol, call.version, call.client))
+
+
+def add_partitions(node: Node, call: Call[AddPartitionsToTxnRequest]) -> None:
+    """Partitions come into transactions: all that a transaction names, or none of them."""
+    request = call.request
+    if call.version < _BATCHED_SINCE:
+        one = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        _add(node, call, one, Mapped(call.token, _as_single))
+        return
+    check(node.cluster.may, call.client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+
+    def merge(results: list[Any]) -> AddPartitionsToTxnResponse:
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+    if not request.transactions:
+        call.token.answer(merge([]))
+        return
+    gather = Gather(call.token, len(request.transactions), merge)
+    for index, one in enumerate(request.transactions):
+        _add(node, call, one, gather.part(index))
+
+
+def _as_single(result: add_wire.AddPartitionsToTxnResult) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
+
+
+def _add(
+    node: Node,
+    call: Call[AddPartitionsToTxnRequest],
+    one: AddPartitionsToTxnTransaction,
+    token: Token,
+) -> None:
+    """Answer `token` with the result for one transaction."""
+
+    def told(codes: dict[TopicPartition, ErrorCode]) -> add_wire.AddPartitionsToTxnResult:
+        return add_wire.AddPartitionsToTxnResult(
+            transactional_id=one.transactional_id,
+            topic_results=[
+                add_wire.AddPartitionsToTxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        add_wire.AddPartitionsToTxnPartitionResult(
+                            partition_index=index,
+                            partition_error_code=codes[TopicPartition(topic.name, index)],
+                        )
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in one.topics
+            ],
+        )
+
+    places = [
+        TopicPartition(topic.name, index) for topic in one.topics for index in topic.partitions
+    ]
+
+    def answer(enrolled: Enrolled) -> add_wire.AddPartitionsToTxnResult:
+        code = _code(enrolled.code, call.version)
+        absent = ErrorCode.TRANSACTION_ABORTABLE
+        return told({place: absent if place in enrolled.missing else code for place in places})
+
+    try:
+        check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, one.transactional_id)
+        refused = {place: code for place in places if (code := _why_not(node, call.client, place))}
+        if refused:
+            rest = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
+            token.answer(told({**rest, **refused}))
+            return
+        driver = node.transactor_of(one.transactional_id)
+    except ApiError as error:
+        token.answer(told(dict.fromkeys(places, error.code)))
+        return
+    enrol = Enrol(
+        one.transactional_id,
+        Producer(one.producer_id, one.producer_epoch),
+        tuple(places),
+        verify_only=one.verify_only,
+    )
+    node.cluster.submit(driver, Call(Mapped(token, answer), enrol, call.version, call.client))
+
+
+def _why_not(node: Node, client: Client, place: TopicPartition) -> ErrorCode | None:
+    """The error of a partition that no transaction of this client can write to."""
+    known = node.cluster.topics.by_name.get(place.topic)
+    if not node.cluster.may(client, WRITE, TOPIC, place.topic):
+        return refusal(TOPIC).code
+    if known is None or not 0 <= place.partition < known.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return None
+
+
+def _code(code: ErrorCode, version: int) -> ErrorCode:
+    """Older clients do not know PRODUCER_FENCED."""
+    if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
+    """Each id by its own machine. Topics that the client may not describe are left out."""
+    may, client = node.cluster.may, call.client
+    by_driver: dict[TransactionDriver, list[str]] = {}
+    refused: list[Any] = []
+    for one in call.request.transactional_ids:
+        try:
+            check(may, client, DESCRIBE, TRANSACTIONAL_ID, one)
+            by_driver.setdefault(node.transactor_of(one), []).append(one)
+        except ApiError as error:
+            alone = DescribeTransactionsRequest(transactional_ids=[one])
+            refused += alone.refused(error).transaction_states
+
+    def merge(parts: list[DescribeTransactionsResponse]) -> DescribeTransactionsResponse:
+        states = refused + [state for part in parts for state in part.transaction_states]
+        for state in states:
+            state.topics = [one for one in state.topics if may(client, DESCRIBE, TOPIC, one.topic)]
+        order = {one: place for place, one in enumerate(call.request.transactional_ids)}
+        states.sort(key=lambda state: order[state.transactional_id])
+        return DescribeTransactionsResponse(transaction_states=states)
+
+    if not by_driver:
+        call.token.answer(merge([]))
+        return
+    gather = Gather(call.token, len(by_driver), merge)
+    for index, (driver, own) in enumerate(by_driver.items()):
+        asked = DescribeTransactionsRequest(transactional_ids=own)
+        node.cluster.submit(driver, Call(gather.part(index), asked, call.version, client))
+
+
+def list_transactions(node: Node, call: Call[ListTransactionsRequest]) -> None:
+    """The ids of this node that the client may describe. An id of a log that cannot be read is left
+    out; while a log is being read, that is the answer.
+    """
+    may, client = node.cluster.may, call.client
+    if call.request.transactional_id_pattern:
+        raise unsupported.transaction_pattern(call.request.transactional_id_pattern)
+
+    def merge(parts: list[ListTransactionsResponse]) -> ListTransactionsResponse:
+        for part in parts:
+            if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
+                return part
+        return ListTransactionsResponse(
+            unknown_state_filters=list(
+                dict.fromkeys(name for part in parts for name in part.unknown_state_filters)
+            ),
+            transaction_states=[
+                state
+                for part in parts
+                for state in part.transaction_states
+                if may(client, DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)
+            ],
+        )
+
+    drivers = [one for one in node.transactors() if one.condition is not Condition.FAILED]
+    if not drivers:
+        call.token.answer(merge([]))
+        return
+    gather = Gather(call.token, len(drivers), merge)
+    for index, driver in enumerate(drivers):
+        part = Call(gather.part(index), call.request, call.version, client)
+        node.cluster.submit(driver, part)

@@ -1,0 +1,147 @@
+"""Carries the markers of transactions to the partitions that they end in, and tells how that went.
+
+A marker for a partition of groups goes to its machine, any other into the log. Once all of them are
+durable, or refused, the machine that has asked for them is told. It asks again for those that were
+refused. A partition whose topic is gone has nothing to end: its marker counts as written.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kohort.coordinator.effects import Call, Client, Marker
+from kohort.coordinator.offsets.transactional import EndOffsets
+from kohort.errors import ApiError, ErrorCode
+from kohort.runtime.driver import PartitionDriver
+from kohort.runtime.observers import Observer
+from kohort.server.catalog import OFFSETS_TOPIC, Catalog
+from kohort.server.partitions import Partition
+from kohort.server.tokens import Token
+from kohort.terms import Millis, PartitionIndex, TopicPartition
+from kohort.transactions.messages import Markers, MarkersWritten
+
+ANYTHING = 1 << 62  # bytes: with a marker readers may have all that waited for it
+_BROKER = Client("", "")
+
+
+class World(Protocol):
+    """What the outbox needs of the cluster."""
+
+    catalog: Catalog
+    observe: Observer
+    drivers: dict[PartitionIndex, Any]
+
+    @property
+    def now(self) -> Millis: ...
+    def partition(self, name: str, index: int) -> Partition | None: ...
+    def submit(self, driver: PartitionDriver[Any], call: Call[Any]) -> None: ...
+    def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None: ...
+    def answer_behind(self, token: Token, response: Any, partitions: list[Partition]) -> None: ...
+
+
+class Nobody:
+    """A token for which nobody waits."""
+
+    def answer(self, response: Any) -> None: ...
+    def fail(self, error: Exception) -> None: ...
+
+
+class Outbox:
+    """The token of one machine of transactions: what it answers to it are `Markers`."""
+
+    def __init__(self, world: World, driver: Callable[[], PartitionDriver[Any]]) -> None:
+        self._world = world
+        self._driver = driver
+
+    def answer(self, response: Markers) -> None:
+        """Carry markers out. They are durably decided."""
+        driver = self._driver()
+        marker = Marker(response.commit, driver.log.leader_epoch)
+        round_ = _Round(self._world, driver, response)
+        for place in response.partitions:
+            part = _Part(round_, place)
+            try:
+                self._carry(place, part, response, marker)
+            except Exception as error:  # noqa: BLE001  (it is this marker's alone)
+                part.fail(error)
+        round_.all_sent()
+
+    def fail(self, error: Exception) -> None:
+        """The decision may not be durable: the machine is read anew and asks again if it is."""
+
+    def _carry(
+        self, place: TopicPartition, part: "_Part", markers: Markers, marker: Marker
+    ) -> None:
+        """Have one marker written. Raises ApiError."""
+        world = self._world
+        topic = world.catalog.by_name.get(place.topic)
+        if topic is None or not 0 <= place.partition < topic.partitions:
+            part.answer(None)
+            return
+        partition = world.partition(*place)
+        shard = world.drivers.get(PartitionIndex(place.partition))
+        if place.topic == OFFSETS_TOPIC and shard is not None:
+            world.submit(shard, Call(part, EndOffsets(markers.producer, marker), 0, _BROKER))
+        elif partition is None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{place} is not open")
+        else:
+            partition.end_transaction(
+                markers.producer,
+                world.now,
+                commit=markers.commit,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+            world.wrote(partition, world.now, ANYTHING)
+            world.answer_behind(part, None, [partition])
+
+
+class _Round:
+    """One message, until every partition has said what became of its marker."""
+
+    def __init__(self, world: World, driver: PartitionDriver[Any], markers: Markers) -> None:
+        self._world = world
+        self._driver = driver
+        self._markers = markers
+        self._written: list[TopicPartition] = []
+        self._failed: list[TopicPartition] = []
+        self._sent = False
+
+    def told(self, place: TopicPartition, error: Exception | None) -> None:
+        if error is None:
+            self._written.append(place)
+        else:
+            self._failed.append(place)
+            self._world.observe.warning(
+                f"the transaction of {self._markers.transactional_id!r} cannot be ended in "
+                f"{place} yet: {error}"
+            )
+        self._tell()
+
+    def all_sent(self) -> None:
+        self._sent = True
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._sent and len(self._written) + len(self._failed) == len(self._markers.partitions):
+            told = MarkersWritten(
+                self._markers.transactional_id,
+                self._markers.ticket,
+                tuple(self._written),
+                tuple(self._failed),
+            )
+            self._world.submit(self._driver, Call(Nobody(), told, 0, _BROKER))
+
+
+class _Part:
+    """The token of one marker. It is answered with None, or with why it is not written."""
+
+    __slots__ = ("_place", "_round")
+
+    def __init__(self, round_: _Round, place: TopicPartition) -> None:
+        self._round = round_
+        self._place = place
+
+    def answer(self, response: ApiError | None) -> None:
+        self._round.told(self._place, response)
+
+    def fail(self, error: Exception) -> None:
+        self._round.told(self._place, error)

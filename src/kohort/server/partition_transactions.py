@@ -1,0 +1,111 @@
+"""What a partition knows of transactions: where open ones begin, and which were aborted (KIP-98).
+
+Consumers that read committed records read up to the first record of an open transaction, and are
+told which of the records before it were aborted. All of this is in the log: `catch_up` reads it.
+"""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from kohort.storage.log import Log
+from kohort.terms import Millis, Offset
+from kohort.wire import batch as batches
+from kohort.wire.batch import BatchHeader
+
+_EVER = Millis(-(1 << 62))  # before the time of any batch
+_READ_LIMIT_BYTES = 1 << 62
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction: its first record, its marker, and what was stable at that."""
+
+    producer_id: int
+    first: Offset
+    last: Offset
+    stable: Offset
+
+
+class PartitionTransactions:
+    """The transactions of one log, up to the offset `seen`."""
+
+    __slots__ = ("_aborted", "_ended", "_open", "seen")
+
+    def __init__(self, seen: Offset) -> None:
+        self.seen = seen
+        self._open: dict[int, Offset] = {}  # the first record by producer, in the order of the log
+        self._ended: list[tuple[Offset, Offset]] = []  # first record and marker, not yet durable
+        self._aborted: list[Aborted] = []  # in the order of their markers
+
+    @classmethod
+    def of(cls, log: Log) -> "PartitionTransactions":
+        """Those of a whole log. Raises Broken where it cannot be read."""
+        made = cls(log.start)
+        for header in log.headers(_EVER):
+            if header.is_transactional:
+                control = header.is_control  # of a batch of data the header is enough
+                made._take(header, log.fetch(Offset(header.base_offset), 1) if control else b"")
+        made.seen = log.end
+        return made
+
+    def catch_up(self, log: Log) -> None:
+        """Take in what somebody else has appended. Raises Broken where it cannot be read."""
+        if self.seen < log.end:
+            for data in log.read(self.seen, _READ_LIMIT_BYTES):
+                header = batches.peek(data)
+                if header.is_transactional:
+                    self._take(header, data)
+            self.seen = log.end
+
+    def _take(self, header: BatchHeader, data: bytes) -> None:
+        base = Offset(header.base_offset)
+        if not header.is_control:
+            if header.count:  # the cleaner has emptied it otherwise: its transaction has ended
+                self.wrote(header.producer_id, base)
+            return
+        for _, _, key, _ in batches.entries(data):
+            self.ended(header.producer_id, base, commit=batches.marker_commits(key))
+
+    @property
+    def producers(self) -> dict[int, Offset]:
+        """The producers with an open transaction here, and its first record. Not to be changed."""
+        return self._open
+
+    def wrote(self, producer_id: int, base_offset: Offset) -> None:
+        """A batch of a transaction begins here."""
+        self._open.setdefault(producer_id, base_offset)
+
+    def ended(self, producer_id: int, marker: Offset, *, commit: bool) -> None:
+        """A marker is written. One without a transaction ends nothing."""
+        first = self._open.pop(producer_id, None)
+        if first is None:
+            return
+        self._ended.append((first, marker))
+        if not commit:
+            stable = next(iter(self._open.values()), Offset(marker + 1))
+            self._aborted.append(Aborted(producer_id, first, marker, stable))
+
+    def stable(self, high_watermark: Offset) -> Offset:
+        """Everything before is decided, durably: the last stable offset."""
+        if self._ended:
+            self._ended = [one for one in self._ended if one[1] >= high_watermark]
+        firsts = [first for first, _ in self._ended]
+        if self._open:
+            firsts.append(next(iter(self._open.values())))
+        return min(high_watermark, *firsts) if firsts else high_watermark
+
+    def aborted(self, start: Offset, end: Offset) -> list[Aborted]:
+        """The aborted transactions that may have records at `start` or behind it, before `end`."""
+        found = []
+        at = bisect_left(self._aborted, start, key=lambda one: one.last)
+        for one in self._aborted[at:]:
+            if one.first < end:
+                found.append(one)
+            if one.stable >= end:
+                break  # those that were aborted later begin behind it
+        return found
+
+    def forget_before(self, start: Offset) -> None:
+        """The log begins here now: nobody reads what was aborted before."""
+        at = bisect_left(self._aborted, start, key=lambda one: one.last)
+        if at:
+            del self._aborted[:at]

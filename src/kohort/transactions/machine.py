@@ -1,0 +1,138 @@
+"""The state machine behind one partition of __transaction_state.
+
+Requests come in by call(), records by replay(), time by tick(). It is driven as the machine of the
+groups is: see `coordinator/shard.py`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
+from kohort.coordinator.topics import Topics
+from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.records import transactions as records
+from kohort.records.causes import Headers
+from kohort.records.transactions import Record, Unknown
+from kohort.terms import Millis
+from kohort.transactions import ending, enrolling, expiring, initialise, queries
+from kohort.transactions.messages import Enrol, MarkersWritten
+from kohort.transactions.state import EXPIRY, MARKERS, TIMEOUT, State
+from kohort.transactions.transaction import Transaction, TransactionState
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kohort.wire.messages.end_txn import EndTxnRequest
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest
+from kohort.wire.messages.list_transactions import ListTransactionsRequest
+
+AGAIN_MS = 500  # from a deadline that could not be met to the next attempt
+
+
+class Transactor(State):
+    """The transactional ids of one partition, as a machine that a driver runs."""
+
+    def call(self, call: Call[Any], now: Millis) -> Effects:
+        """Answer a request. A refusal is an answer like any other."""
+        try:
+            return CALLS[type(call.request)](self, call, now)
+        except ApiError as error:
+            return Effects([], [Reply(call.token, call.request.refused(_as_known(call, error)))])
+
+    def tick(self, now: Millis) -> Iterator[Effects]:
+        """Do what is due, one deadline at a time."""
+        while (due := self.deadlines.pop_due(now)) is not None:
+            (kind, *about), details = due
+            yield DEADLINES[kind](self, now, *about, *details)
+
+    def put_off(self, now: Millis) -> None:
+        """The last step of tick() has failed or could not be written: its deadline comes again."""
+        self.deadlines.put_off(Millis(now + AGAIN_MS))
+
+    def wake_at(self) -> Millis | None:
+        """When tick() has something to do; it may be asked too early, never too late."""
+        return self.deadlines.wake_at()
+
+    def clock_jumped(self, by_ms: int) -> None:
+        """The clock of the broker has jumped forward or back by this much."""
+        self.deadlines.clock_jumped(by_ms)
+
+    def topics_changed(self, _topics: Topics, _now: Millis) -> Iterator[Effects]:
+        """A marker for a topic that is gone is told to be written: nothing is left to do here."""
+        return iter(())
+
+    def start(self, now: Millis) -> Iterator[Effects]:
+        """The log has been read: time counts again, and what was decided is completed."""
+        decided = []
+        for known in self.transactions.values():
+            if known.state.decided:
+                decided.append(known)  # nothing else changes it until its markers are written
+            elif known.state is TransactionState.ONGOING:
+                self.works(known.id, Millis(known.started_at + known.timeout_ms))
+            else:
+                self.rests(known.id, known.updated_at)
+        for known in decided:
+            yield ending.begin_again(self, known, now)
+
+    def replay(self, record: Record | Unknown, offset: int, producer: Producer | None) -> None:
+        """Make true what the record says. Nothing else changes what a log can bring back."""
+        if producer is not None:
+            raise Broken(f"the record at offset {offset} is in a transaction of {producer}")
+        if isinstance(record, Unknown):
+            return
+        if record.value is None:
+            self.transactions.pop(record.transactional_id, None)
+            self.last_epochs.pop(record.transactional_id, None)
+        else:
+            known = Transaction.of(record.transactional_id, record.value)
+            self.transactions[known.id] = known
+            self.note_producer_id(max(known.producer_id, known.next_producer_id))
+
+    def replay_marker(self, producer: Producer, *, commit: bool) -> None:
+        """Nothing here is in a transaction."""
+        raise Broken(f"a marker of {producer} (commit: {commit}) in a log without transactions")
+
+    encode = staticmethod(records.encode)
+
+    def decode(self, key: bytes, value: bytes | None) -> Record | Unknown:
+        """The record. Raises WireError for one that nobody could have written."""
+        record = records.decode(key, value)
+        if isinstance(record, Record) and record.value is not None:
+            Transaction.of(record.transactional_id, record.value)
+        return record
+
+    def headers(self, _step: Effects) -> Mapping[int, Headers]:
+        """Its records have none."""
+        return {}
+
+    def finished(self, errand: Errand, _outcome: Any, _now: Millis) -> Effects:
+        """It sends nobody on errands. Raises Broken."""
+        raise Broken(f"{errand} has come back, expected none")
+
+    def told(self, _calls: Iterable[Call[Any]], _steps: Iterable[Effects]) -> Iterator[str]:
+        """What to tell about a turn: transactions that were aborted without their producer."""
+        lines, self.lines = self.lines, []
+        yield from lines
+
+
+def _as_known(call: Call[Any], error: ApiError) -> ApiError:
+    """Older clients do not know PRODUCER_FENCED."""
+    since = _FENCED_SINCE.get(type(call.request), 0)
+    if error.code is ErrorCode.PRODUCER_FENCED and call.version < since:
+        return ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+    return error
+
+
+_FENCED_SINCE: dict[type, int] = {InitProducerIdRequest: 4, EndTxnRequest: 2}
+
+CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
+    InitProducerIdRequest: initialise.init_producer_id,
+    Enrol: enrolling.enrol,
+    EndTxnRequest: ending.end,
+    MarkersWritten: ending.written,
+    DescribeTransactionsRequest: queries.describe,
+    ListTransactionsRequest: queries.list_transactions,
+}
+
+DEADLINES: dict[str, Callable[..., Effects]] = {
+    TIMEOUT: ending.timed_out,
+    MARKERS: ending.ask_again,
+    EXPIRY: expiring.expired,
+}

@@ -1,0 +1,71 @@
+"""DescribeTransactions and ListTransactions (KIP-664): what there is, without changing it."""
+
+from kohort.coordinator.effects import Call, Effects, answered
+from kohort.errors import ErrorCode
+from kohort.terms import Millis
+from kohort.transactions.state import State
+from kohort.transactions.transaction import PASSING_STATES, Transaction, TransactionState
+from kohort.wire.messages import describe_transactions as describe_wire
+from kohort.wire.messages import list_transactions as list_wire
+from kohort.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from kohort.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+_NAMES = (*(one.value for one in TransactionState), *PASSING_STATES)
+
+
+def describe(state: State, call: Call[DescribeTransactionsRequest], _now: Millis) -> Effects:
+    """Each id by itself; one that does not exist gets an error."""
+    states = [_described(state, one) for one in call.request.transactional_ids]
+    return answered(call, DescribeTransactionsResponse(transaction_states=states))
+
+
+def _described(state: State, transactional_id: str) -> describe_wire.TransactionState:
+    known = state.transactions.get(transactional_id)
+    if known is None:
+        return describe_wire.TransactionState(
+            error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id
+        )
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in known.partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    return describe_wire.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=known.state.value,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.started_at,
+        producer_id=known.producer_id,
+        producer_epoch=known.epoch,
+        topics=[
+            describe_wire.TopicData(topic=topic, partitions=partitions)
+            for topic, partitions in by_topic.items()
+        ],
+    )
+
+
+def list_transactions(state: State, call: Call[ListTransactionsRequest], now: Millis) -> Effects:
+    """The ids that pass every filter. Names of states that nobody knows are told."""
+    request = call.request
+    states = [
+        list_wire.TransactionState(
+            transactional_id=known.id,
+            producer_id=known.producer_id,
+            transaction_state=known.state.value,
+        )
+        for known in state.transactions.values()
+        if _passes(known, request, now)
+    ]
+    unknown = [one for one in request.state_filters if one not in _NAMES]
+    response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=states)
+    return answered(call, response)
+
+
+def _passes(known: Transaction, request: ListTransactionsRequest, now: Millis) -> bool:
+    if request.producer_id_filters and known.producer_id not in request.producer_id_filters:
+        return False
+    if request.state_filters and known.state.value not in request.state_filters:
+        return False
+    least_ms = request.duration_filter
+    return least_ms < 0 or now - known.started_at > least_ms
