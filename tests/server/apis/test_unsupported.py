@@ -11,10 +11,10 @@ CLIENT = Client("app", "/127.0.0.1")
 
 def test_the_log_tells_of_what_is_not_built_and_of_nothing_else():
     told = Told()
-    for error in (unsupported.transactions("t"), ApiError(ErrorCode.INVALID_REQUEST, "no")):
-        unsupported.warn_if_not_built(told, "Produce", CLIENT, error)
+    for error in (unsupported.transaction_pattern("t"), ApiError(ErrorCode.INVALID_REQUEST, "no")):
+        unsupported.warn_if_not_built(told, "ListTransactions", CLIENT, error)
     (line,) = told.warnings
     assert line == (
-        "Produce of 'app' at /127.0.0.1 is refused: "
-        "transactional id 't': transactions are not supported yet"
+        "ListTransactions of 'app' at /127.0.0.1 is refused: "
+        "TransactionalIdPattern 't': patterns of ids are not supported yet"
     )
