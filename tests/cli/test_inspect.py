@@ -40,7 +40,7 @@ def test_json(kohort):
 
 def test_every_message_of_the_wire_and_the_log_can_be_asked_for(kohort):
     names = _messages()
-    assert len(names) == 2 * len(APIS) + 20
+    assert len(names) == 2 * len(APIS) + 22
     for cls in names.values():
         assert kohort("inspect", "codec", cls.__name__, str(cls.versions.last)).code == 0
 

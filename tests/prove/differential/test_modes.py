@@ -23,6 +23,17 @@ NOT_ASKED = {
     "TxnOffsetCommit",
     "DescribeTransactions",
     "ListTransactions",
+    # APIs of administration: what they do shows in settings of one broker, and in rules.
+    "AlterConfigs",
+    "ListConfigResources",
+    "DescribeLogDirs",
+    "ElectLeaders",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "UpdateFeatures",
+    "DescribeAcls",
+    "CreateAcls",
+    "DeleteAcls",
 }
 
 
