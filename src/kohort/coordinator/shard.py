@@ -23,6 +23,7 @@ from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
 from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
+from kohort.coordinator.timed import Timed
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
@@ -43,10 +44,8 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
 from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-AGAIN_MS = 500  # from a deadline that could not be met to the next attempt; upstream waits as long
 
-
-class Shard(State):
+class Shard(Timed, State):
     """The groups of one partition, as a machine that a driver runs.
 
     Handlers validate before they touch a deadline, so a refusal changes nothing.
@@ -59,19 +58,9 @@ class Shard(State):
         except ApiError as error:
             return Effects([], [Reply(call.token, call.request.refused(error))])
 
-    def tick(self, now: Millis) -> Iterator[Effects]:
-        """Do what is due, one deadline at a time."""
-        while (due := self.deadlines.pop_due(now)) is not None:
-            (kind, *about), details = due
-            yield DEADLINES[kind](self, now, *about, *details)
-
-    def put_off(self, now: Millis) -> None:
-        """The last step of tick() has failed or could not be written: its deadline comes again."""
-        self.deadlines.put_off(Millis(now + AGAIN_MS))
-
-    def wake_at(self) -> Millis | None:
-        """When tick() has something to do; it may be asked too early, never too late."""
-        return self.deadlines.wake_at()
+    def meet(self, kind: str, now: Millis, *about: Any) -> Effects:
+        """Do what one deadline asks for."""
+        return DEADLINES[kind](self, now, *about)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Settings of the broker have changed that groups follow."""
@@ -81,16 +70,12 @@ class Shard(State):
         """Look for expired offsets in the next turn, and not only after the check interval."""
         expiry.begin_now(self, now)
 
-    def clock_jumped(self, by_ms: int) -> None:
-        """The clock of the broker has jumped forward or back by this much."""
-        self.deadlines.clock_jumped(by_ms)
-
     def topics_changed(self, topics: Topics, now: Millis) -> Iterator[Effects]:
         """Take the next image of the cluster's topics; its consequences come in slices.
 
         Groups look at their topics at their next heartbeat, and those with regular expressions at
-        new ones at once. Offsets of deleted topics go; a topic
-        made anew under the same name is another topic.
+        new ones at once. Offsets of deleted topics go; a topic made anew under the same name is
+        another topic.
         """
         before, self.topics = self.topics, topics
         changed, deleted = metadata.changes(before, topics)

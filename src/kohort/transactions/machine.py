@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
+from kohort.coordinator.timed import Timed
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records import transactions as records
@@ -23,10 +24,8 @@ from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.list_transactions import ListTransactionsRequest
 
-AGAIN_MS = 500  # from a deadline that could not be met to the next attempt
 
-
-class Transactor(State):
+class Transactor(Timed, State):
     """The transactional ids of one partition, as a machine that a driver runs."""
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
@@ -36,23 +35,9 @@ class Transactor(State):
         except ApiError as error:
             return Effects([], [Reply(call.token, call.request.refused(_as_known(call, error)))])
 
-    def tick(self, now: Millis) -> Iterator[Effects]:
-        """Do what is due, one deadline at a time."""
-        while (due := self.deadlines.pop_due(now)) is not None:
-            (kind, *about), details = due
-            yield DEADLINES[kind](self, now, *about, *details)
-
-    def put_off(self, now: Millis) -> None:
-        """The last step of tick() has failed or could not be written: its deadline comes again."""
-        self.deadlines.put_off(Millis(now + AGAIN_MS))
-
-    def wake_at(self) -> Millis | None:
-        """When tick() has something to do; it may be asked too early, never too late."""
-        return self.deadlines.wake_at()
-
-    def clock_jumped(self, by_ms: int) -> None:
-        """The clock of the broker has jumped forward or back by this much."""
-        self.deadlines.clock_jumped(by_ms)
+    def meet(self, kind: str, now: Millis, *about: Any) -> Effects:
+        """Do what one deadline asks for."""
+        return DEADLINES[kind](self, now, *about)
 
     def topics_changed(self, _topics: Topics, _now: Millis) -> Iterator[Effects]:
         """A marker for a topic that is gone is told to be written: nothing is left to do here."""
