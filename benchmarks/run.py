@@ -29,6 +29,7 @@ MEASURES = (
     "commits",
     "fetches",
     "one_group",
+    "static_members",
     "reload",
     "small_write",
 )

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from kohort.config import BROKER_SETTINGS
+from kohort.config import BROKER_SETTINGS, DYNAMIC_NAMES
 from kohort.config.settings import text_of
 from kohort.server.metrics import METRICS, PROCESS, served_name
 from kohort.spark.gold import MEASURES
@@ -33,8 +33,21 @@ Settings have Kafka's names. Give them as `-X name=value` or in a `server.proper
 `--config`; a flag wins over `-X`, and `-X` wins over the file. A name that Kafka knows and that has
 no effect here is accepted, and a warning names it once. Any other name is refused.
 
-| name | default | meaning |
-|---|---|---|
+Settings with a dot in the column "at runtime" can be changed while the broker runs, and count at
+once: IncrementalAlterConfigs of the resource BROKER, by the broker's id or for all by the empty
+name. A change is kept in the data directory, wins over file and `-X` after a restart, and leaves a
+line in the broker's log. With Kafka's own tools:
+
+```console
+$ kafka-configs.sh --bootstrap-server 127.0.0.1:9092 --entity-type brokers --entity-name 0 \\
+    --alter --add-config log.retention.ms=3600000
+```
+
+Settings of topics (`--entity-type topics`) can always be changed, and those of groups by
+[`kohort groups config`](cli.md#kohort-groups-config-group).
+
+| name | default | at runtime | meaning |
+|---|---|---|---|
 """
 
 TABLES_HEAD = """\
@@ -80,7 +93,8 @@ def protocol() -> str:
 def settings() -> str:
     """docs/settings.md"""
     rows = [
-        f"| `{name}` | `{text_of(setting.default) or ' '}` | {setting.doc} |"
+        f"| `{name}` | `{text_of(setting.default) or ' '}` "
+        f"| {'•' if name in DYNAMIC_NAMES else ''} | {setting.doc} |"
         for name, setting in sorted(BROKER_SETTINGS.items())
     ]
     return CONFIG_HEAD + "\n".join(rows) + "\n"

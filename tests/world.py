@@ -2,12 +2,13 @@
 the test gives it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
 from tests.observer import Told
 
+from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.errors import Broken
 from kohort.server.access import May, everyone_may
@@ -16,7 +17,8 @@ from kohort.server.connection import Connection
 from kohort.server.door import Door
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
-from kohort.server.placement import Endpoint
+from kohort.server.placement import Endpoint, Placement
+from kohort.server.plug_ins import foreign_assignors
 from kohort.terms import Millis, Offset
 from kohort.wire.frames import FrameReader
 
@@ -60,7 +62,8 @@ class World:
     """A cluster and the time. Every step is taken until nothing moves any more.
 
     `files` is the disk, and nothing is kept without one. `prepare` may change the catalog before
-    the broker starts.
+    the broker starts. `assignors` are those of others, by their names, instead of those that are
+    installed.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class World:
         prepare: Callable[[Catalog], None] | None = None,
         seed: int = 7,
         may: May = everyone_may,
+        assignors: Mapping[str, Assign] | None = None,
     ) -> None:
         self.now = Millis(now)
         self.told = Told()
@@ -88,6 +92,7 @@ class World:
             files=files,
             new_id=lambda: random.randbytes(16),
             may=may,
+            assignors=foreign_assignors if assignors is None else lambda _: assignors,
         )
         if prepare is not None:
             prepare(self.cluster.catalog)
@@ -147,6 +152,14 @@ class World:
         """What the broker does now and then, to its end."""
         while self.cluster.housekeep(self.now):
             self.settle()
+        self.settle()
+        while self.cluster.load_some(self.now):
+            self.settle()
+        self.settle()
+
+    def rearrange(self, change: Callable[[Placement], None]) -> None:
+        """Change which node serves what; those that take over have read their logs on return."""
+        self.cluster.rearrange(change)
         self.settle()
         while self.cluster.load_some(self.now):
             self.settle()

@@ -226,3 +226,8 @@ class Broken(KohortError):  # noqa: N818  (a state, not a complaint: the machine
 
 class StorageError(KohortError):
     """A read or a write that the disk refused: the log is as it was before."""
+
+
+def how_to_install(extra: str) -> str:
+    """What brings the libraries of an extra of this package, for an error that misses one."""
+    return f"pip install '.[{extra}]' in a clone of Kohort"

@@ -1,11 +1,11 @@
-"""The regular expressions of subscriptions: RE2, whole names (KIP-848).
+"""The regular expressions of clients: RE2, whole names (KIP-848, KIP-1152).
 
 RE2 takes time in proportion to the text, whatever the expression. The bounds here keep small what
 a client can make one expression cost. RE2 comes with the package google-re2; without it,
 `unavailable_or_none` says so, and nothing else here may be called.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -52,7 +52,15 @@ def check(expression: str) -> None:
 
 def matches(expression: str, name: str) -> bool:
     """Whether the expression matches the whole name. Raises InvalidExpression."""
-    return _compiled(expression).fullmatch(name) is not None
+    return matcher(expression)(name)
+
+
+def matcher(expression: str) -> Callable[[str], bool]:
+    """What says of a name whether the expression matches the whole of it. Raises
+    InvalidExpression.
+    """
+    fullmatch = _compiled(expression).fullmatch
+    return lambda name: fullmatch(name) is not None
 
 
 def resolve(

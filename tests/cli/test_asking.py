@@ -47,7 +47,8 @@ def test_it_may_stand_anywhere(kohort, argv):
 def test_the_nearest_wins(kohort, monkeypatch, argv, port):
     monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "127.0.0.1:1")
     ran = kohort(*(one.format("127.0.0.1") for one in argv))
-    assert refused(ran) == f"kohort: cannot connect to 127.0.0.1:{port}: refused"
+    origin = " (KOHORT_BOOTSTRAP_SERVER is 127.0.0.1:1)" if port == 1 else ""
+    assert refused(ran) == f"kohort: cannot connect to 127.0.0.1:{port}: refused{origin}"
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
@@ -74,6 +75,18 @@ def test_a_mistake_is_told_of_where_it_stands(kohort, monkeypatch):
     assert "--bootstrap-server: 'c:d'" in refused(
         kohort("--bootstrap-server", "c:d", "groups", "list")
     )
+
+
+@pytest.mark.parametrize("command", [("groups", "list"), ("consume", "t"), ("produce", "t")])
+def test_an_address_that_nobody_listens_at_is_told_with_its_origin(kohort, monkeypatch, command):
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "127.0.0.1:1")
+    ran = kohort(*command)
+    assert ran.code == 1
+    assert ran.complaints == [
+        "kohort: cannot connect to 127.0.0.1:1: refused (KOHORT_BOOTSTRAP_SERVER is 127.0.0.1:1)"
+    ]
+    ran = kohort(*command, "--bootstrap-server", "127.0.0.1:2")
+    assert ran.complaints == ["kohort: cannot connect to 127.0.0.1:2: refused"]
 
 
 @pytest.mark.parametrize(

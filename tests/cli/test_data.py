@@ -78,7 +78,19 @@ def test_keys_go_with_their_values(topic, consumed, run):
     assert len(places) == 1
     assert [row["value"] for row in rows if row["key"] == "a"] == ["1", "3=4"]
     (empty,) = [row for row in rows if row["key"] == ""]
-    assert list(empty) == ["topic_partition", "offset", "timestamp", "key", "value"]
+    assert list(empty) == ["topic_partition", "offset", "timestamp", "key", "value", "headers"]
+    assert empty["headers"] == []
+
+
+def test_json_has_the_headers_of_a_record(topic, consumed, broker):
+    headers = {"kohort.cause": "join", "none": None, "bytes": b"\xff"}
+    broker.produce(topic, "x", headers=headers)
+    (row,) = [json.loads(line) for line in consumed(topic, "--format", "json").splitlines()]
+    assert row["headers"] == [
+        {"key": "kohort.cause", "value": "join"},
+        {"key": "none", "value": None},
+        {"key": "bytes", "value_bytes": "ff"},
+    ]
 
 
 def test_what_is_no_text_comes_as_it_is_and_in_json_in_hexadecimal(topic, consumed, run):
@@ -172,8 +184,8 @@ def test_what_is_typed_is_seen_at_once_by_who_waits(broker, topic, run):
 
 @pytest.mark.parametrize("argv", [("produce", "t"), ("consume", "t")])
 def test_nobody_there(kohort, argv, monkeypatch):
-    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "127.0.0.1:1")
-    ran = kohort(*argv)
+    monkeypatch.delenv("KOHORT_BOOTSTRAP_SERVER", raising=False)
+    ran = kohort(*argv, "--bootstrap-server", "127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert ran.complaints == ["kohort: cannot connect to 127.0.0.1:1: refused"]
 

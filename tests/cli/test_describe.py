@@ -2,6 +2,8 @@
 
 from tests.client.members import commit, coordinator
 from tests.client.scripted import asynchronous
+from tests.serve.talk import Talk
+from tests.testing.members import beat, join
 
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.client.admin.views import Outcomes
@@ -46,3 +48,20 @@ def test_a_group_more_copies_no_offsets_of_the_others(kohort, monkeypatch):
                 assert (ran.code, ran.err) == (0, "")
                 seen.append(len(copies))
             assert seen[0] == seen[1]
+
+
+def test_static_members_have_a_column_and_one_that_is_away_has_epoch_minus_2(kohort):
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        describe = ("groups", "describe", "g", "--bootstrap-server", broker.bootstrap)
+        with Talk(broker.bootstrap) as client:
+            epoch = join(client, "g", "a")
+            assert kohort(*describe).rows[3][:2] == ["MEMBER", "CLIENT"]
+            join(client, "g", "b", instance_id="i-1")
+            assert beat(client, "g", -2, "b", instance_id="i-1") == 0
+            assert beat(client, "g", epoch, "a") == 0
+            rows = kohort(*describe).rows
+    at = rows.index(next(row for row in rows if row[:1] == ["MEMBER"]))
+    assert rows[at][:5] == ["MEMBER", "INSTANCE", "CLIENT", "HOST", "EPOCH"]
+    assert [row[:2] for row in rows[at + 1 : at + 3]] == [["a", "-"], ["b", "i-1"]]
+    assert rows[at + 2][4] == "-2"

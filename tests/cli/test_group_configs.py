@@ -39,12 +39,32 @@ def test_a_refusal_is_told_and_changes_nothing(kohort, server):
     refused = kohort("groups", "config", "billing", "--set", f"{SESSION}=1", *server)
     assert refused.code == 1
     assert "must be greater than or equal to group.consumer.min.session.timeout.ms" in refused.err
+    assert "group.consumer.min.session.timeout.ms, which is 1000" in refused.err
+    assert refused.out == "", "no table without a row"
     as_json = kohort(
-        "groups", "config", "billing", "--set", "colour=blue", "--format", "json", *server
+        *("groups", "config", "billing", "--set", f"{SESSION}=1", "--format", "json"), *server
     )
     assert as_json.code == 1
     (group,) = as_json.json["groups"]
     assert (group["group_id"], "configs" in group) == ("billing", False)
+
+
+@pytest.mark.parametrize("change", [("--set", "consumer.session.timeout=1"), ("--unset",)])
+def test_a_name_that_is_no_setting_of_the_cluster_is_a_wrong_call(kohort, server, change):
+    change = change if len(change) == 2 else (*change, "consumer.session.timeout")
+    wrong = kohort("groups", "config", "billing", *change, *server)
+    assert (wrong.code, wrong.out) == (2, "")
+    (line,) = wrong.complaints
+    assert line.startswith(f"kohort: {change[0]}: consumer.session.timeout is not a setting of gro")
+    assert line.endswith("did you mean consumer.session.timeout.ms?")
+
+
+def test_a_setting_is_not_set_and_taken_back_at_once(kohort):
+    wrong = kohort("groups", "config", "billing", "--set", f"{SESSION}=1", "--unset", SESSION)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.complaints == [
+        f"kohort: groups config: {SESSION} is in --set and in --unset, expected one"
+    ]
 
 
 def test_json_tells_what_holds(kohort, server):

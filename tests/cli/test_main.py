@@ -122,6 +122,8 @@ def test_it_runs_as_a_module(program):
         (["groups", "describe"], "expected group ids or --all, one of the two"),
         (["groups", "describe", "g", "--all"], "expected group ids or --all, one of the two"),
         (["groups", "delete"], "expected group ids or --from, one of the two"),
+        (["serve", "--set", "a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
+        (["serve", "--set=a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
         (["groups", "list", "--zookeeper", "h:1"], "unrecognized arguments: --zookeeper h:1"),
         (["groups", "describe", "g", "--new-consumer"], "unrecognized arguments: --new-consumer"),
         (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 10000"),

@@ -140,7 +140,7 @@ def test_columns_that_are_shown_are_there():
         (["show", "records", "--group", "g"], 2, "table records has no groups, so --group cannot"),
         (["show", "lag", "--limit", "0"], 2, "0 is too small, expected at least 1"),
         (["run"], 2, "the following arguments are required: --source"),
-        (["run", "--source", "x:y"], 1, "'x:y' is not a source, expected one of log:DIRECTORY, "),
+        (["run", "--source", "x:y"], 2, "'x:y' is not a source, expected one of log:DIRECTORY, "),
         (["run", "--source", "log:x", "--every", "5s"], 2, "--every is for --stream"),
         (["run", "--source", "log:x", "--stream", "--to", "2026-01-01"], 2, "--to is not for --st"),
         (["run", "--source", "log:x", "--from", "soon"], 2, "'soon' is not a time, expected such"),
@@ -207,7 +207,25 @@ def test_where_nothing_was_written_yet(kohort, tmp_path):
 def test_without_spark_it_says_what_to_install(kohort, out, monkeypatch):
     monkeypatch.setattr("kohort.spark.find_spec", lambda _: None)
     ran = kohort("pipeline", "show", "lag", "--out", out)
-    assert ran.complaints == ["kohort: pyarrow is not installed: pip install 'kohort[tables]'"]
+    hint = "pip install '.[tables]' in a clone of Kohort"
+    assert ran.complaints == [f"kohort: pyarrow is not installed: {hint}"]
+
+
+def test_a_wrong_source_is_told_before_what_is_not_installed(kohort, tmp_path, monkeypatch):
+    monkeypatch.setattr("kohort.spark.find_spec", lambda _: None)
+    for wrong in ("lgo:data", "data", "log:", "log: "):
+        ran = kohort("pipeline", "run", "--source", wrong, "--out", str(tmp_path))
+        assert (ran.code, ran.out) == (2, "")
+        (line,) = ran.complaints
+        assert f"'{wrong}' is not a source, expected one of log:DIRECTORY, cluster:" in line
+
+
+@pytest.mark.parametrize("command", [("show", "lag"), ("report",), ("snapshot",)])
+def test_a_directory_of_tables_is_no_file(kohort, tmp_path, command):
+    (tmp_path / "file").write_text("")
+    ran = kohort("pipeline", *command, "--out", str(tmp_path / "file"))
+    assert (ran.code, ran.out) == (2, "")
+    assert "file' is a file, expected a directory" in ran.err
 
 
 def summary(out):

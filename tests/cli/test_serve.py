@@ -52,6 +52,14 @@ def test_one_ready_line_and_a_clean_end(tmp_path, how):
     assert (tmp_path / "new").is_dir()
 
 
+def test_an_assignor_that_is_not_installed_is_a_wrong_call(tmp_path):
+    directory = tmp_path / "data"
+    done = finished("--data-dir", str(directory), "-X", "group.consumer.assignors=uniform,uniforn")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "group.consumer.assignors has 'uniforn', expected a list out of" in done.stderr
+    assert not directory.exists()
+
+
 def test_each_node_has_an_address():
     process, ready = start("--listen", "127.0.0.1:0", "--in-memory", "--nodes", "3")
     with process:
@@ -105,7 +113,8 @@ def test_a_directory_that_is_not_writable(tmp_path):
     ("argv", "words"),
     [
         (["--in-memory", "--listen", "9092"], "'9092' is not an address, expected HOST:PORT"),
-        (["--in-memory", "--listen", "a:99999"], "'a:99999' is not an address"),
+        (["--in-memory", "--listen", "a:99999"], "'a:99999' has port 99999, expected 0 to 65535"),
+        (["--in-memory", "--metrics", "99999"], "port 99999, expected 0 to 65535"),
         (["--in-memory", "--nodes", "0"], "'0' is not a number of nodes"),
         (["--in-memory", "-X", "nonsense"], "'nonsense' is not a setting, expected NAME=VALUE"),
         (["--in-memory", "--data-dir", "x"], "not allowed with argument --in-memory"),
@@ -137,6 +146,20 @@ def test_a_file_of_settings_that_is_no_text(kohort, tmp_path):
     ran = kohort("serve", "--in-memory", "--config", str(tmp_path / "binary"))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith("binary: byte 10 is not UTF-8\n")
+
+
+def test_all_mistakes_of_a_file_are_told_with_their_lines(kohort, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("# ours\nnum.partitions=x\nnode.id=7\n\nlog.roll.ms=\\\n  soon\nbroker.id=-9\n")
+    ran = kohort("serve", "--in-memory", "--config", str(file), "-X", "num.partitons=3")
+    assert (ran.code, ran.out) == (2, "")
+    first, second, third, fourth = ran.complaints
+    assert first.startswith(f"kohort: serve: {file}, line 2: num.partitions is 'x', expected")
+    assert second.startswith(f"kohort: serve: {file}, line 5: log.roll.ms is 'soon', expected")
+    assert third.startswith(f"kohort: serve: {file}, line 7: node.id is '-9', expected")
+    assert fourth.startswith("kohort: serve: num.partitons is not a setting; did you mean num.part")
+    ran = kohort("serve", "--in-memory", "--config", str(file), "-X", "num.partitions=0")
+    assert ran.complaints[0].startswith("kohort: serve: num.partitions is '0', expected")
 
 
 def arguments(**given):

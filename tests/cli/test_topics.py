@@ -52,4 +52,29 @@ def test_a_day_with_topics(kohort):
         first, second = deleted.json["topics"]
         assert first == {"topic": "orders", "result": "deleted"}
         assert (second["result"], second["error"]) == ("failed", "UNKNOWN_TOPIC_OR_PARTITION")
+        for verb in ("delete", "describe"):
+            missing = kohort("topics", verb, "nope", *server)
+            assert missing.code == 1
+            told = "kohort: topic nope does not exist (UNKNOWN_TOPIC_OR_PARTITION)"
+            assert missing.complaints == [told]
+        assert missing.out == "", "no table without a row"
         assert [row[0] for row in kohort("topics", "list", *server).rows] == ["TOPIC", "pay"]
+
+
+def test_a_pattern_can_be_tried(kohort):
+    """K848-114."""
+    with Broker(in_memory=True) as broker:
+        for topic in ("orders", "orders-eu", "payments"):
+            broker.create_topic(topic)
+        listed = ("topics", "list", "--bootstrap-server", broker.bootstrap, "--matching")
+        found = kohort(*listed, "orders-?.*").rows[1:]
+        assert [row[0] for row in found] == ["orders", "orders-eu"]
+        assert kohort(*listed, "order").rows[1:] == []
+        broker.groups["g"].commit("orders")  # which makes the topic of the groups' log
+        assert [row[0] for row in kohort(*listed, "__.*").rows[1:]] == ["__consumer_offsets"]
+        refused = kohort(*listed, "orders(?=-)")
+        assert refused.code == 2
+        assert (
+            "'orders(?=-)' is not a regular expression of RE2: invalid or unsupported Perl syntax"
+            in refused.complaints[-1]
+        )

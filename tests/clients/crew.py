@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -123,6 +123,21 @@ def settled(members: Iterable[Member], partitions: int) -> None:
 def numbers_read(members: Iterable[Member]) -> Counter[int]:
     """How often each record was seen, by all members together."""
     return Counter(one[2] for member in members for read in member.notes("read") for one in read)
+
+
+def assert_nothing_committed_is_read_again(members: Iterable[Member]) -> None:
+    """What was committed before a read began is not read by it."""
+    events = sorted(
+        (note["at"], index, note)
+        for index, member in enumerate(members)
+        for note in map(json.loads, member.journal.read_text(encoding="utf-8").splitlines())
+    )
+    committed: dict[int, int] = defaultdict(int)
+    for _, _, note in events:
+        for partition, offset, number in note.get("read", ()):
+            assert offset >= committed[partition], f"record {number} was committed before"
+        for partition, offset in note.get("committed", ()):
+            committed[partition] = max(committed[partition], offset)
 
 
 def create_topic(bootstrap: str, name: str, partitions: int) -> None:

@@ -1,7 +1,8 @@
 """A group member in a process of its own:
 python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL [INSTANCE].
 
-Kinds: confluent-classic, confluent-consumer, kafka-python, aiokafka. It reads, commits about four
+Kinds: confluent-classic, confluent-cooperative, confluent-consumer, kafka-python, aiokafka. It
+reads, commits about four
 times a second, and writes what happens into the journal, a JSON object a line: `owns` (all its
 partitions), `read` (partition, offset, number), `committed` (partition, offset), `failed`. With an
 instance id it is a static member, whose session is long enough for a restart.
@@ -45,13 +46,15 @@ def confluent(
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
-        "group.protocol": protocol,
+        "group.protocol": "consumer" if protocol == "consumer" else "classic",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 100,
         "reconnect.backoff.max.ms": 300,
     }
-    if protocol == "classic":
+    if protocol == "cooperative":
+        settings["partition.assignment.strategy"] = "cooperative-sticky"
+    if protocol != "consumer":
         settings |= {"session.timeout.ms": session_ms(instance), "heartbeat.interval.ms": 500}
     if instance is not None:
         settings["group.instance.id"] = instance

@@ -1,10 +1,14 @@
 """Stock clients that know nothing of us consume as groups, under both protocols."""
 
-import json
-from collections import defaultdict
-
 import pytest
-from tests.clients.crew import KINDS, create_topic, numbers_read, produce, settled
+from tests.clients.crew import (
+    KINDS,
+    assert_nothing_committed_is_read_again,
+    create_topic,
+    numbers_read,
+    produce,
+    settled,
+)
 from tests.waiting import SOON_S, eventually
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
@@ -34,21 +38,6 @@ def test_a_group_grows_and_shrinks(kind, broker, crew):
 
     assert set(numbers_read(crew.members)) == set(range(1500))
     assert_nothing_committed_is_read_again(crew.members)
-
-
-def assert_nothing_committed_is_read_again(members):
-    """What was committed before a read began is not read by it."""
-    events = sorted(
-        (note["at"], index, note)
-        for index, member in enumerate(members)
-        for note in map(json.loads, member.journal.read_text(encoding="utf-8").splitlines())
-    )
-    committed = defaultdict(int)
-    for _, _, note in events:
-        for partition, offset, number in note.get("read", ()):
-            assert offset >= committed[partition], f"record {number} was committed before"
-        for partition, offset in note.get("committed", ()):
-            committed[partition] = max(committed[partition], offset)
 
 
 @pytest.mark.parametrize("kind", KINDS)

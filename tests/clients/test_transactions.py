@@ -1,78 +1,21 @@
 """Stock clients read, write on and commit in transactions, while they and the broker are killed."""
 
-import subprocess
-import sys
-from collections import Counter
-from pathlib import Path
-
 import pytest
-from confluent_kafka import Consumer, Producer
 from tests.clients.crew import create_topic
-from tests.waiting import eventually
+from tests.clients.shift import (
+    NUMBERS,
+    WORKERS,
+    Reader,
+    Shift,
+    assert_each_number_is_written_on_once,
+    produce,
+    reach,
+)
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
-WORKER = Path(__file__).with_name("worker.py")
-KINDS = ["confluent-classic", "confluent-consumer", "aiokafka"]
-NUMBERS = 900
 
-
-class Shift:
-    """One worker at a time: where the last one has ended, another one begins."""
-
-    def __init__(self, kind, bootstrap, directory):
-        self.arguments = [sys.executable, str(WORKER), kind, bootstrap, "the-worker"]
-        self.errors = (directory / "worker.err").open("w")
-        self.process = None
-
-    def __enter__(self):
-        self.go_on()
-        return self
-
-    def go_on(self):
-        if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen(self.arguments, stderr=self.errors)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait(60)
-
-    def __exit__(self, *_):
-        self.kill()
-        self.errors.close()
-
-
-class Reader:
-    """Everything in `out` that a reader of committed records gets."""
-
-    def __init__(self, bootstrap):
-        self.consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "readers",
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
-                "reconnect.backoff.max.ms": 300,
-            }
-        )
-        self.consumer.subscribe(["out"])
-        self.numbers = Counter()
-
-    def read(self):
-        for one in self.consumer.consume(500, 0.2):
-            if one.error() is None:
-                self.numbers[int(one.value())] += 1
-        return len(self.numbers)
-
-
-def produce(bootstrap):
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    for number in range(NUMBERS):
-        producer.produce("in", str(number))
-    assert producer.flush(60) == 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WORKERS)
 def test_every_number_is_written_on_once_whoever_is_killed(kind, broker, tmp_path):
     """KIP-98, KIP-447: what a killed worker has left is aborted, and its successor goes on."""
     create_topic(broker.bootstrap, "in", 2)
@@ -80,27 +23,14 @@ def test_every_number_is_written_on_once_whoever_is_killed(kind, broker, tmp_pat
     produce(broker.bootstrap)
     reader = Reader(broker.bootstrap)
     with Shift(kind, broker.bootstrap, tmp_path) as shift:
-
-        def reaches(count):
-            def done():
-                shift.go_on()
-                return reader.read() >= count
-
-            eventually(done, f"{count} numbers are written on", seconds=300)
-
-        reaches(NUMBERS // 6)
+        reach(shift, reader, NUMBERS // 6)
         shift.kill()
-        reaches(NUMBERS // 3)
+        reach(shift, reader, NUMBERS // 3)
         broker.kill()
         broker.restart()
-        reaches(NUMBERS // 2)
+        reach(shift, reader, NUMBERS // 2)
         shift.kill()
         broker.kill()
         broker.restart()
-        reaches(NUMBERS)
-    for _ in range(10):
-        reader.read()
-    reader.consumer.close()
-
-    assert set(reader.numbers) == set(range(NUMBERS))
-    assert not [number for number, count in reader.numbers.items() if count > 1]
+        reach(shift, reader, NUMBERS)
+    assert_each_number_is_written_on_once(reader)

@@ -7,6 +7,7 @@ from kohort.config import (
     DYNAMIC_NAMES,
     BrokerConfig,
     ConfigError,
+    LeftAside,
     checked_dynamic_config,
     with_dynamic,
 )
@@ -18,17 +19,46 @@ def test_all_of_them_are_settings():
 
 def test_the_last_layer_is_the_strongest_and_the_file_the_weakest():
     file = BrokerConfig.of({"log.retention.ms": "1", "log.roll.ms": "1", "message.max.bytes": "1"})
-    changed = with_dynamic(
-        file, {"log.retention.ms": "2", "log.roll.ms": "2"}, {"log.retention.ms": "3"}
-    )
+    configured = {
+        "": {"log.retention.ms": "2", "log.roll.ms": "2"},
+        str(file.node_id): {"log.retention.ms": "3"},
+        "another": {"log.roll.ms": "4"},
+    }
+    dynamic = with_dynamic(file, configured)
+    changed = dynamic.config
     assert (changed.log_retention_ms, changed.log_roll_ms, changed.message_max_bytes) == (3, 2, 1)
     assert changed.given == file.given
-    assert with_dynamic(file, {}, {}) is file
+    assert dynamic.in_force == configured
+    assert dynamic.left_aside == ()
+    assert with_dynamic(file, {}).config is file
 
 
-def test_what_contradicts_the_file_is_refused():
-    with pytest.raises(ConfigError, match=r"group\.consumer\.max\.assignment\.interval\.ms"):
-        with_dynamic(BrokerConfig(), {"group.consumer.assignment.interval.ms": "15001"})
+def test_what_contradicts_the_file_is_left_aside_alone():
+    interval = "group.consumer.assignment.interval.ms"
+    file = BrokerConfig()
+    own = str(file.node_id)
+    configured = {
+        "": {interval: "15001", "log.roll.ms": "2"},
+        own: {interval: "15002", "log.preallocate": "perhaps"},
+    }
+    dynamic = with_dynamic(file, configured)
+    bound = "expected at most group.consumer.max.assignment.interval.ms, which is 15000"
+    readable = "log.preallocate is 'perhaps', expected true or false"
+    assert dynamic.left_aside == (
+        LeftAside(own, interval, "15002", f"{interval} is 15002, {bound}"),
+        LeftAside("", interval, "15001", f"{interval} is 15001, {bound}"),
+        LeftAside(own, "log.preallocate", "perhaps", readable),
+    )
+    assert dynamic.in_force == {"": {"log.roll.ms": "2"}, own: {}}
+    assert dynamic.config == with_dynamic(file, dynamic.in_force).config
+    assert dynamic.config.log_roll_ms == 2
+
+
+def test_under_a_setting_that_is_left_aside_lies_that_of_all_brokers():
+    interval = "group.consumer.assignment.interval.ms"
+    file = BrokerConfig()
+    dynamic = with_dynamic(file, {"": {interval: "7"}, str(file.node_id): {interval: "15001"}})
+    assert dynamic.config.group_consumer_assignment_interval_ms == 7
 
 
 @pytest.mark.parametrize("text", ["0", "soon", "-2"])

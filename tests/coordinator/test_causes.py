@@ -1,11 +1,24 @@
 """The log of groups says why: headers on tombstones, epochs and generations."""
 
-from tests.coordinator.classics import QUICK, join, leave, newcomer, stable, sync
+from tests.coordinator.classics import (
+    QUICK,
+    commit,
+    heartbeat,
+    join,
+    leave,
+    newcomer,
+    stable,
+    sync,
+)
 from tests.coordinator.consumers import Consumer, beat, settled
 from tests.coordinator.desk import Desk, topics
 
+from kohort.coordinator.causes import Causes
+from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.groups import Groups
 from kohort.records.causes import Because, Cause, causes_in
-from kohort.records.codec import decode
+from kohort.records.codec import Record, decode
+from kohort.records.schemas import GroupMetadataKey, OffsetCommitKey
 from kohort.wire import batch
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -32,6 +45,15 @@ def of_generations(desk):
     return [why for kind, is_value, why in causes(desk) if kind == "GroupMetadata" and is_value]
 
 
+def ended_offsets(desk):
+    return [
+        (key.group, key.topic, key.partition)
+        for data in desk._batches.read(desk._batches.start, 1 << 30)
+        for one in batch.records(data)
+        if one.value is None and type(key := decode(one.key, None).key) is OffsetCommitKey
+    ]
+
+
 def test_an_epoch_says_who_has_come_and_who_has_gone():
     desk = Desk()
     settled(desk, "a", "b")
@@ -53,6 +75,12 @@ def test_every_tombstone_of_a_member_says_why():
         ("ConsumerGroupTargetAssignmentMember", [Because(Cause.LEAVE, "b")]),
         ("ConsumerGroupMemberMetadata", [Because(Cause.LEAVE, "b")]),
     ]
+
+
+def test_an_expression_that_names_other_topics_is_a_cause():
+    desk = Desk(known=topics(orders=1))
+    beat(desk, "a", 0, names=None, subscribed_topic_regex="order.*")
+    assert of_epochs(desk) == [[Because(Cause.SUBSCRIPTION)]]
 
 
 def test_deadlines_are_told_apart():
@@ -120,6 +148,7 @@ def test_a_generation_that_a_restart_came_into_says_nothing_wrong():
 
 
 def test_one_line_of_the_broker_says_who_and_why():
+    """K848-007."""
     desk = Desk(**QUICK)
     (leader,) = stable(desk)
     other, _ = newcomer(desk, reason="started")
@@ -145,3 +174,38 @@ def test_no_state_depends_on_headers():
     before = desk.shard.groups.consumer("g").members
     desk.restart()
     assert desk.shard.groups.consumer("g").members == before
+
+
+def test_offsets_that_expire_are_no_cause_of_a_later_rebalance():
+    desk = Desk(**QUICK, offsets_retention_minutes=1, offsets_retention_check_interval_ms=10_000)
+    (leader,) = stable(desk)
+    commit(desk, {("payments", 0): 7}, member_id=leader, generation_id_or_member_epoch=1)
+    for _ in range(14):
+        desk.wait(5000)
+        heartbeat(desk, leader, 1)
+    assert ("g", "payments", 0) in ended_offsets(desk)
+    leave(desk, leader)
+    assert of_generations(desk)[-1] == [Because(Cause.LEAVE, leader)]
+
+
+class Counted(str):
+    """An id that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_many_groups_that_end_in_one_step_are_not_compared_with_each_other():
+    step = Effects()
+    for number in range(500):
+        name = f"group-{number}"
+        step.records.append(Record(GroupMetadataKey(group=Counted(name)), None))
+        step.notes.append(Note(Counted(name), "it has expired", Cause.EXPIRY))
+    Counted.compared = 0
+    assert len(Causes().headers(Groups(), step)) == 500
+    assert Counted.compared <= 500 * 10

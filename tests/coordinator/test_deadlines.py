@@ -79,6 +79,22 @@ def test_what_is_left_in_the_heap_goes_when_it_is_met(anew):
     assert due(deadlines, 5000) == ["a"]
 
 
+@pytest.mark.parametrize("anew", ["cancelled", "earlier"])
+def test_the_heap_stays_as_small_as_what_is_live(anew):
+    """Long before the time comes that the places left behind are waiting for."""
+    deadlines = Deadlines()
+    deadlines.set("rests", 1_000_000_000, "rests")
+    deadlines.set("first", 1, "first")
+    for turn in range(1000):
+        if anew == "cancelled":
+            deadlines.cancel("a")
+        deadlines.set("a", 1_000_000 - turn, "a")
+        assert len(deadlines._heap) <= 2 * len(deadlines)
+
+    assert due(deadlines, 2_000_000) == ["first", "a"]
+    assert due(deadlines, 1_000_000_000) == ["rests"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_any_mixture_is_as_a_plain_table_would_have_it(seed):
     chance = Random(seed)

@@ -116,6 +116,12 @@ def test_the_next_answer_and_session_of_a_member_follow():
     assert any("consumer.session.timeout.ms=7000" in line for line in desk.told_lines.lines)
 
 
+def test_a_change_is_told_also_where_there_is_no_group_yet():
+    desk = Desk()
+    alter(desk, consumer_session_timeout_ms="50000")
+    assert desk.told_lines.lines == ["group g: consumer.session.timeout.ms=50000"]
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_group_that_comes_later_has_them(restarted):
     """K848-131."""

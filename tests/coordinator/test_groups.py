@@ -15,6 +15,8 @@ def test_groups_by_id_and_by_kind() -> None:
     groups.remove("s")
     groups.remove("s")
     assert list(groups) == []
+    groups.add(share)
+    assert groups.made == 2
 
 
 def test_a_group_that_only_holds_offsets() -> None:

@@ -1,11 +1,13 @@
 """What the documentation says about the code is what the code says."""
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+from kohort.config.broker import MIGRATION_POLICIES
 from kohort.server.routes import ROUTES
 from kohort.wire.apis import APIS
 
@@ -97,3 +99,21 @@ def test_links_between_documents_lead_somewhere():
             target = part.split(")")[0].split("#")[0]
             if target and "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_guide_to_the_new_protocol_has_every_policy_and_every_refusal():
+    """K848-183."""
+    guide = (ROOT / "docs" / "migration.md").read_text(encoding="utf-8")
+    for policy in MIGRATION_POLICIES:
+        assert f"| `{policy}` |" in guide
+    for chapter in ("Settings of the client", "Callbacks", "Patterns", "Assignors"):
+        assert f"## {chapter}\n" in guide
+    source = (ROOT / "src/kohort/coordinator/migration/upgrade.py").read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
+    reasons = [
+        one for one in texts if isinstance(one, str) and re.match(r"(online|the) .*\.$", one)
+    ]
+    assert len(reasons) == 4
+    for reason in [*reasons, "an unsupported custom assignor is in use."]:
+        assert f"`{reason}" in guide

@@ -29,7 +29,10 @@ def blocks(page, language):
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-GUIDE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+GUIDES = {
+    name: (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("testing.md", "groups.md", "transactions.md")
+}
 
 
 def run(broker, program, *argv, given=""):
@@ -81,13 +84,17 @@ def test_the_first_minute_is_as_it_is_told():
 
 PROGRAMS = [
     *[(f"README: {head}", code) for head, code in blocks(README, "python") if head[:3] != "The"],
-    *[(f"testing.md: {head}", code) for head, code in blocks(GUIDE, "python")],
+    *[
+        (f"{name}: {head}", code)
+        for name in GUIDES
+        for head, code in blocks(GUIDES[name], "python")
+    ],
 ]
 
 
 @pytest.mark.parametrize(("where", "code"), PROGRAMS, ids=[where for where, _ in PROGRAMS])
 def test_programs_run_as_they_stand(where, code, tmp_path):
-    assert len(PROGRAMS) == 10
+    assert len(PROGRAMS) == 15
     with Broker(in_memory=True) as broker:
         program = tmp_path / "test_program.py"
         program.write_text(code.replace(USUAL, broker.bootstrap), encoding="utf-8")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import os
 import shutil
 import signal
 import socket
@@ -61,19 +60,7 @@ TOOL_FLAGS = ("-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava
 @functools.cache
 def class_path() -> str:
     """Kafka's jars and what they need, as Java wants it; Maven brings what is missing."""
-    folder = maven.cache(f"kafka-{VERSION}")
-    kept, pom = folder / "classpath.txt", folder / "pom.xml"
-    if kept.exists() and pom.exists() and pom.read_text() == POM:
-        found = kept.read_text().strip()
-        if found and all(Path(jar).exists() for jar in found.split(os.pathsep)):
-            return found
-    folder.mkdir(parents=True, exist_ok=True)
-    pom.write_text(POM)
-    found = maven.class_path(pom, f"Kafka {VERSION}", RESOLVE_SECONDS)
-    fresh = kept.with_suffix(f".{os.getpid()}")
-    fresh.write_text(found)
-    fresh.replace(kept)  # whole or not at all, also for another test run beside this one
-    return found
+    return maven.kept_class_path(f"kafka-{VERSION}", POM, f"Kafka {VERSION}", RESOLVE_SECONDS)
 
 
 @functools.cache

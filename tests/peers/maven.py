@@ -37,6 +37,25 @@ def class_path(pom: Path, what: str, seconds: float) -> str:
         listing.unlink(missing_ok=True)
 
 
+def kept_class_path(name: str, pom: str, what: str, seconds: float) -> str:
+    """The class path of a project that is kept in the cache under a name; Maven brings what is
+    missing. Raises PeerError, as `class_path` does.
+    """
+    folder = cache(name)
+    kept, project = folder / "classpath.txt", folder / "pom.xml"
+    if kept.exists() and project.exists() and project.read_text() == pom:
+        found = kept.read_text().strip()
+        if found and all(Path(jar).exists() for jar in found.split(os.pathsep)):
+            return found
+    folder.mkdir(parents=True, exist_ok=True)
+    project.write_text(pom)
+    found = class_path(project, what, seconds)
+    fresh = kept.with_suffix(f".{os.getpid()}")
+    fresh.write_text(found)
+    fresh.replace(kept)  # whole or not at all, also for another test run beside this one
+    return found
+
+
 def cache(name: str) -> Path:
     """Where a pom and what is known of its jars is kept: the user's cache, never the tree."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")

@@ -1,6 +1,6 @@
 """The smallest machine that a driver can drive: it adds up what it is told, by name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kohort.coordinator.effects import Call, Client, Effects, Errand, Marker, Note, Producer, Reply
@@ -36,6 +36,8 @@ class Token:
 
 class Counter:
     """`counts` is what records say, `places` the arguments that replay was given."""
+
+    errands_out: Container[tuple[Any, ...]] = ()
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}

@@ -402,7 +402,13 @@ def test_a_coordinator_that_resigns_knows_what_its_log_says() -> None:
     desk.driver.submit(waiting)
     before = desk.machine
     desk.driver.resign("another node has it")
+    desk.driver.submit(nobody := call(Ask()))
+    desk.turn()
+    assert nobody.token.answer == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name
+    assert (desk.driver.condition, desk.driver.wake_at()) == (Condition.LOADING, None)
+    assert not desk.driver.load_some(NOW), "nobody has taken over yet"
     assert desk.driver.condition is Condition.LOADING
+    desk.driver.start_loading()
     while desk.driver.load_some(NOW, 10):
         pass
     desk.turn()
@@ -440,6 +446,19 @@ def test_one_errand_of_a_key_is_out_at_a_time() -> None:
     desk.driver.errand_done(first, None)
     desk.ask(errands=[second])
     assert list(desk.driver.errands) == [first, other, second]
+
+
+def test_a_machine_knows_which_errands_are_out_also_after_it_was_read_anew() -> None:
+    desk = Desk()
+    for _ in range(2):
+        wanted = errand()
+        desk.ask(errands=[wanted])
+        assert wanted.key in desk.machine.errands_out
+        desk.driver.errand_done(wanted, None)
+        desk.turn()
+        assert wanted.key not in desk.machine.errands_out
+        desk.driver.resign("its node is gone")
+        desk.load()
 
 
 def test_an_errand_whose_outcome_fails_does_so_alone() -> None:

@@ -2,11 +2,14 @@
 a test moves.
 """
 
+from collections.abc import Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from tests.world import START, Client, World
 
+from kohort.assignors import Assign
 from kohort.server.access import May, everyone_may
 from kohort.wire import codec
 from kohort.wire.apis import APIS
@@ -44,6 +47,7 @@ class Desk(World):
         may: May = everyone_may,
         seed: int = 11,
         now: int = START,
+        assignors: Mapping[str, Assign] = MappingProxyType({}),
         **settings: str,
     ) -> None:
         super().__init__(
@@ -54,6 +58,7 @@ class Desk(World):
             seed=seed,
             now=now,
             may=may,
+            assignors=assignors,
         )
         self.clients = [self.connect(node) for node in range(nodes)]
         self.asked: dict[int, Asked] = {}

@@ -51,6 +51,8 @@ from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kohort.wire.messages.describe_producers import DescribeProducersRequest
+from kohort.wire.messages.describe_producers import TopicRequest as ProducersOf
 from kohort.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -430,6 +432,11 @@ def epochs(names):
     return OffsetForLeaderEpochRequest(topics=topics)
 
 
+def producers(names):
+    topics = [ProducersOf(name=one, partition_indexes=[0]) for one in names]
+    return DescribeProducersRequest(topics=topics)
+
+
 ROWS = [
     Row(
         "metadata by name",
@@ -581,6 +588,7 @@ ROWS = [
     ),
     Row("list offsets", 7, lambda town, names: listed(names), partition_codes(), TOPIC),
     Row("leader epochs", 4, lambda town, names: epochs(names), partition_codes(), TOPIC),
+    Row("producers", 0, lambda town, names: producers(names), partition_codes(), TOPIC),
     Row("delete records", 2, lambda town, names: records_deleted(names), partition_codes(), TOPIC),
     Row("join", 9, lambda town, names: join(names[0]), top_level, GROUP, single=True),
     Row("sync", 5, lambda town, names: sync(names[0]), top_level, GROUP, single=True),

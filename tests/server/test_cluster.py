@@ -2,8 +2,10 @@
 
 import errno
 
+import msgspec
 import pytest
 from tests.server.desk import Desk
+from tests.server.transactional import Producing
 
 from kohort.errors import ErrorCode
 from kohort.sim.disk import MemoryFiles
@@ -87,7 +89,7 @@ def test_without_any_log_of_groups_everything_else_is_served(files):
     assert {committed(desk, one) for one in GROUPS} == {GONE.name}
     assert desk.produce().error_code == 0
     found = desk.ask(FindCoordinatorRequest(coordinator_keys=["group-0"]), 4).coordinators[0]
-    assert found.error_code == 0
+    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert desk.ask(ListGroupsRequest(), 5).groups == []
 
 
@@ -101,3 +103,44 @@ def test_a_partition_that_does_not_open_is_told_as_such(files):
     files.refused.clear()
     desk.housekeep()
     assert desk.produce().error_code == 0
+
+
+def test_a_topic_whose_settings_cannot_be_read_is_out_of_service_alone(files):
+    desk = Desk(files=files)
+    desk.create("spoiled")
+    catalog = desk.cluster.catalog
+    draft = catalog.draft()
+    draft.put(msgspec.structs.replace(draft.by_name["spoiled"], configs={"retention.ms": "many"}))
+    catalog.save(draft)
+    desk.cluster.close()
+
+    desk = Desk(files=files)
+    assert any("retention.ms is 'many'" in line for line in desk.told.errors)
+    assert desk.produce("spoiled").error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert desk.produce().error_code == 0
+    assert committed(desk, "group-0") == 100
+
+
+def test_transactions_whose_log_does_not_open_are_refused_and_the_others_go_on(files):
+    desk = Desk(files=files)
+    names = [f"t{number}" for number in range(12)]
+    for name in names:
+        Producing(desk, name)
+    homes = {name: desk.cluster.placement.transactor_of(name)[0] for name in names}
+    desk.cluster.close()
+    files.refused["/data/__transaction_state-1"] = errno.EIO
+    desk = Desk(files=files)
+
+    asked = FindCoordinatorRequest(key_type=1, coordinator_keys=names)
+    found = {one.key: one.error_code for one in desk.ask(asked, 4).coordinators}
+    gone = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert found == {name: gone if homes[name] == 1 else 0 for name in names}
+    assert gone in found.values()
+    for name in names:
+        if homes[name] != 1:
+            one = Producing(desk, name)
+            one.write(b"a")
+            assert one.end() == 0
+    files.refused.clear()
+    desk.housekeep()
+    assert {one.error_code for one in desk.ask(asked, 4).coordinators} == {0}

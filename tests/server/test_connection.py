@@ -7,7 +7,6 @@ from kohort.wire import codec
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
-from kohort.wire.messages.list_transactions import ListTransactionsRequest
 
 
 def framed(request, version, correlation=1):
@@ -66,16 +65,3 @@ def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
 
     assert unlucky.closed
     assert len(other.answers) == 2
-
-
-def test_what_is_not_built_is_told_in_the_brokers_log():
-    """The answer has a code and no room for a text."""
-    world = World({})
-    request = ListTransactionsRequest(transactional_id_pattern="t.*")
-
-    world.connect().send(framed(request, 2))
-
-    assert world.told.warnings[-1] == (
-        "ListTransactions of 'c' at /127.0.0.1 is refused: TransactionalIdPattern 't.*': "
-        "patterns of ids are not supported yet"
-    )

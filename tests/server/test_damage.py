@@ -7,7 +7,7 @@ from tests.server.desk import Desk
 from tests.server.test_cluster import GROUPS, commit, committed
 
 from kohort.cli.inspect_data import looked_at
-from kohort.errors import ErrorCode
+from kohort.errors import Broken, ErrorCode
 from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
@@ -261,6 +261,21 @@ def test_a_log_that_could_not_be_synced_is_not_called_clean(files):
     desk.cluster.close()
     assert CLEAN not in files.names("/data")
     assert checkpoints.recovery_points(files, "/data")["orders", 0] == 5
+
+
+def test_a_log_that_could_not_be_synced_where_a_segment_ended_is_told_of(files):
+    """Nobody waited for that sync: the next write finds it."""
+    desk = written(files)
+    files.faults["sync", LOG] = errno.EIO
+    with pytest.raises(Broken):
+        desk.cluster.partition("orders", 0).log.roll()
+    files.faults.clear()
+    for _ in range(2):
+        assert desk.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        desk.housekeep()
+        desk.wait(MINUTE)
+    (told,) = desk.told.errors
+    assert told.startswith("orders-0 could not be synced and is out of service: ")
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told_once(files):

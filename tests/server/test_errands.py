@@ -65,7 +65,7 @@ def test_a_failure_that_nobody_has_expected_is_told_with_its_place(driver) -> No
     def work() -> Iterator[None]:
         raise ZeroDivisionError("no")
 
-    outing = Outing(driver, Errand(("plan", "g"), work, None))
+    outing = Outing(driver, Errand(("plan", "g", 3), work, None))
     assert outing.failure is None
     outing.step()
     assert outing.failure.startswith("plan g has failed:\nTraceback")
@@ -83,6 +83,8 @@ async def test_a_broker_gives_up_a_pattern_that_takes_too_long_and_serves_on(mon
             asked = request("a", 0, names=None, subscribed_topic_regex="x?" * 2000)  # few at a time
             answer = await connection.ask(asked, deadline=soon())
             assert answer.error_code == 0
-            while not any("cannot be resolved: it has taken longer" in one for one in told.lines):
+            while not any(
+                "cannot be resolved: it has taken longer" in one for one in told.warnings
+            ):
                 asked = request("a", 1)
                 assert (await connection.ask(asked, deadline=soon())).error_code == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -15,12 +16,14 @@ from tests.server.installed import installed
 from tests.waiting import SOON_S, eventually
 
 from kohort import AdminClient, Broker, NewTopic
+from kohort.coordinator.consumer import planning
 from kohort.errors import ErrorCode
 from kohort.server import foreign
 from kohort.server.surroundings import Surroundings
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "assignors.md").read_text()
+PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 LOOPS = """
 import time
 
@@ -91,7 +94,7 @@ def no_foreign_thread_is_left():
 @asynchronous
 async def test_the_assignor_of_the_page_runs_as_it_stands(tmp_path, monkeypatch):
     """K848-048."""
-    (source,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    source = PROGRAMS[0]
     (name, place), *_ = re.findall(r'^(\w+) = "spread:(\w+)"$', PAGE, re.MULTILINE)
     with installed(tmp_path, monkeypatch, "spread", source, **{name: place}):
         async with serving("uniform,range,spread") as (broker, told):
@@ -108,6 +111,13 @@ async def test_the_assignor_of_the_page_runs_as_it_stands(tmp_path, monkeypatch)
             assert answer.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
             assert "Supported assignors: uniform, range, spread." in answer.error_message
     assert told.errors == []
+
+
+def test_the_programs_of_the_page_that_try_it_run_as_they_stand(tmp_path, monkeypatch, capsys):
+    with installed(tmp_path, monkeypatch, "spread", PROGRAMS[0], spread="assign"):
+        for program in PROGRAMS[1:]:
+            exec(program, {})
+    assert capsys.readouterr().out.startswith("{}\n")
 
 
 @pytest.mark.parametrize(("assignor", "why"), [("loops", "longer than 0.3 s"), ("fails", "a bug")])
@@ -129,6 +139,60 @@ async def test_one_that_loops_or_fails_harms_its_group_alone(tmp_path, monkeypat
             assert not (await other.beat()).error_code
 
     assert [("a bug of theirs" in one) for one in told.errors] == [True] * (assignor == "fails")
+    await asyncio.to_thread(eventually, no_foreign_thread_is_left, "its thread has ended")
+
+
+STUCK = """
+import threading
+
+gate = threading.Event()
+
+def stuck(members, partitions):
+    gate.wait()  # in C, where no exception reaches it
+    return {}
+"""
+
+
+def foreign_threads():
+    return sum(one.name == "kohort-foreign" for one in threading.enumerate())
+
+
+@asynchronous
+async def test_threads_that_do_not_end_are_few_and_when_they_do_their_groups_go_on(
+    tmp_path, monkeypatch
+):
+    """K848-048."""
+    monkeypatch.setattr(foreign, "LIMIT_SECONDS", 0.1)
+    monkeypatch.setattr(foreign, "END_SECONDS", 0.1)
+    monkeypatch.setattr(foreign, "STRAYS_MAX", 2)
+    monkeypatch.setattr(planning, "AGAIN_MS", 50)
+
+    def waits(answer):
+        return "have not ended" in (answer.error_message or "")
+
+    with installed(tmp_path, monkeypatch, "theirs", STUCK, stuck="stuck"):
+        async with serving("uniform,stuck") as (broker, told):
+            gate = sys.modules["theirs"].gate
+            try:
+                first = Member(broker.bootstrap, "g1", "a", "stuck")
+                for _ in range(3):  # tried again, and no other thread begins
+                    answer = await first.until(waits)
+                    assert "threads of stuck that were given up" in answer.error_message
+                    await asyncio.to_thread(time.sleep, 0.1)
+                assert foreign_threads() == 1
+                others = [Member(broker.bootstrap, group, "a", "stuck") for group in ("g2", "g3")]
+                for other in others:
+                    await other.until(waits)
+                assert foreign_threads() == 2
+                last = Member(broker.bootstrap, "last", "b")
+                await last.beat()
+                assert last.owned == [0, 1, 2, 3]
+            finally:
+                gate.set()
+            for one in (first, *others):
+                await one.until(lambda answer: answer.member_epoch == 2)
+    text = "assignor stuck was given up and has not ended"
+    assert sum(line.startswith(text) for line in told.warnings) == 2
     await asyncio.to_thread(eventually, no_foreign_thread_is_left, "its thread has ended")
 
 

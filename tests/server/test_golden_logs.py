@@ -4,8 +4,6 @@ What it has not learned yet is in WAITING, by the feature's name; an entry that 
 fails.
 """
 
-from fnmatch import fnmatch
-
 import pytest
 from tests import golden_logs
 from tests.replay.player import Story, plain
@@ -35,10 +33,6 @@ VERSIONS = {
     DescribeGroupsRequest: 6,
     ConsumerGroupDescribeRequest: 1,
 }
-
-# What differs from the capture (patterns of its name and the answer), and what it waits for.
-WAITING = {}
-
 
 # The killed broker was asked when its groups of ten minutes before had just expired.
 EXPIRY = {"offsets_retention_minutes": 11, "offsets_retention_check_interval_ms": 100}
@@ -215,18 +209,7 @@ def test_answers_are_those_of_the_broker_that_wrote_the_folders(name, tmp_path):
         broker.world.advance(100)
         ours = broker.answers()
 
-    wrong = [f"{name} {key}" for key in differing(ours, theirs)]
-    waiting = [
-        pattern for pattern in WAITING if name in CAPTURES and fnmatch(name, pattern.split()[0])
-    ]
-    unknown = {
-        key: (ours.get(key.removeprefix(name + " ")), theirs.get(key.removeprefix(name + " ")))
-        for key in wrong
-        if not any(fnmatch(key, pattern) for pattern in waiting)
-    }
-    assert unknown == {}
-    needed = [pattern for pattern in waiting if any(fnmatch(key, pattern) for key in wrong)]
-    assert needed == waiting
+    assert {key: (ours.get(key), theirs.get(key)) for key in differing(ours, theirs)} == {}
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.server.desk import Desk
+from tests.server.transactional import Producing
 from tests.world import START
 
 from kohort.errors import ErrorCode
@@ -64,6 +65,18 @@ def test_an_error_counts_in_each_place_that_has_one():
     assert meters[8, 8].errors == {ErrorCode.ILLEGAL_GENERATION: 2}
 
 
+def test_the_errors_of_partitions_are_counted_under_whatever_name_they_have():
+    """AddPartitionsToTxn has its own name for them."""
+    desk = Desk()
+    desk.create()
+    Producing(desk).add(("nowhere", 0), ("orders", 0))
+    errors = desk.cluster.meters.requests[24, 3].errors
+    assert errors == {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 1,
+        ErrorCode.OPERATION_NOT_ATTEMPTED: 1,
+    }
+
+
 def test_a_version_that_is_not_served_is_counted_under_one_name():
     """A client may not make up as many names as it likes."""
     desk = Desk()
@@ -81,10 +94,10 @@ def test_a_version_that_is_not_served_is_counted_under_one_name():
 
 def has_code(message):
     return any(
-        field.name == "error_code" or ((field.array and not isinstance(field.of, Primitive))
-        and has_code(field.of))
+        field.name in ("error_code", "partition_error_code")
+        or (field.array and not isinstance(field.of, Primitive) and has_code(field.of))
         for field in fields_of(message)
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)

@@ -4,9 +4,10 @@ import pytest
 from tests.coordinator.classics import join_request, sync_request
 from tests.coordinator.consumers import request as heartbeat
 from tests.server.desk import Desk
+from tests.server.transactional import Producing
 
 from kohort.runtime.driver import Condition
-from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.meters import Traffic
 from kohort.server.metrics import METRICS, Reading, missing, served_name
 from kohort.wire.messages.offset_commit import (
@@ -138,6 +139,20 @@ def test_what_keeps_a_broker_from_being_ready(desk):
         f"{OFFSETS_TOPIC}-3 is failed",
     ]
     assert missing(None) == ["the broker is not started"]
+
+
+def test_a_broker_is_not_ready_while_it_cannot_serve_transactions():
+    """A broker whom nobody has asked for transactions has no topic of them, and is ready."""
+    desk = Desk()
+    assert missing(desk.cluster) == []
+    Producing(desk)
+    assert missing(desk.cluster) == []
+    desk.cluster.transactors[1].condition = Condition.FAILED
+    del desk.cluster.transactors[2]
+    assert missing(desk.cluster) == [
+        f"{TRANSACTIONS_TOPIC}-1 is failed",
+        f"{TRANSACTIONS_TOPIC}-2 is not open",
+    ]
 
 
 def test_a_metric_is_listed_once_and_says_what_it_is():

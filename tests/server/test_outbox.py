@@ -1,12 +1,15 @@
 """Markers on their way: to logs, to machines of groups, and back to who has asked for them."""
 
+import errno
+
 from tests.server.desk import Desk
 from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import Broken
-from kohort.server.outbox import Nobody, Outbox
 from kohort.server.partitions import Partition
+from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import walk
+from kohort.wire.messages.end_txn import EndTxnRequest
 
 
 def markers(log):
@@ -45,9 +48,12 @@ def test_a_log_that_fails_while_it_is_synced_holds_up_its_own_transaction():
 
     assert one.state() == "PrepareCommit"
     assert seen(desk) == [b"a"]
-    assert "could not be synced" in desk.told.warnings[-1]
+    told = [text for text in desk.told.warnings if "cannot be ended" in text]
+    assert len(told) == 1
+    assert "could not be synced" in told[0]
     desk.wait(2000)
     assert one.state() == "PrepareCommit"
+    assert [text for text in desk.told.warnings if "cannot be ended" in text] == told
 
 
 def test_a_fault_of_ours_concerns_one_marker(monkeypatch):
@@ -81,14 +87,10 @@ def test_groups_that_move_to_another_node_keep_what_is_pending():
     one = Producing(desk)
     groups = [f"g{number}" for number in range(6)]
     for group in groups:
-        node = desk.cluster.placement.coordinator_of(group).id
+        node = desk.cluster.placement.coordinator_of(group)
         assert one.add_offsets(group) == 0
         assert one.commit_offsets(5, group=group, node=node) == 0
-    desk.cluster.rearrange(lambda placement: placement.leave(1 - one.node))
-    desk.settle()
-    while desk.cluster.load_some(desk.now):
-        desk.settle()
-    desk.settle()
+    desk.rearrange(lambda placement: placement.leave(1 - one.node))
     assert one.end() == 0
     desk.wait(1000)
 
@@ -96,7 +98,34 @@ def test_groups_that_move_to_another_node_keep_what_is_pending():
     assert {committed(desk, group, node=one.node) for group in groups} == {5}
 
 
-def test_who_is_not_told_needs_no_answer():
-    Nobody().answer(1)
-    Nobody().fail(Broken("x"))
-    Outbox(None, lambda: None).fail(Broken("x"))
+def test_a_decision_that_may_not_be_durable_sends_no_markers():
+    """Its log could not be synced, so nobody knows what is on the disk. Whoever reads the decision
+    there after a start carries it out.
+    """
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    one = Producing(desk)
+    one.write(b"a")
+    files.faults["sync", "/data/__transaction_state-"] = errno.EIO
+    request = EndTxnRequest(
+        transactional_id=one.name,
+        producer_id=one.id,
+        producer_epoch=one.epoch,
+        committed=True,
+    )
+    asked = desk.send(request, 5)
+    desk.settle()
+    desk.wait(2000)
+
+    assert asked.answer is None
+    assert desk.connections[0].error is not None  # it is told nothing, rather than something wrong
+    assert any("could not be synced" in line for line in desk.told.errors)
+    assert markers(desk.cluster.partition("orders", 0).log) == []
+    files.faults.clear()
+    desk.cluster.close()
+    again = Desk(files=files, now=desk.now + 1000)
+    again.wait(1000)
+    (marker,) = markers(again.cluster.partition("orders", 0).log)
+    assert marker.producer_id == one.id
+    assert seen(again) == [b"a"]

@@ -5,7 +5,7 @@ from tests.observer import Told
 
 from kohort.java import text_hash
 from kohort.server.catalog import Catalog, MemoryStore, Topic
-from kohort.server.placement import Endpoint, Placement, coordinator_partition
+from kohort.server.placement import NOBODY, Endpoint, Placement, coordinator_partition
 from kohort.terms import TopicId
 
 SMALLEST = "polygenelubricants"  # its hash has no absolute value
@@ -45,9 +45,8 @@ def test_what_a_node_that_leaves_has_led_goes_to_others_and_comes_back():
     placement.leave(11)
     assert [one.id for one in placement.brokers] == [10, 12]
     for index, before in enumerate(planned):
-        now = placement.replicas(topic, index)
-        assert now == [one for one in before if one != 11]
-        assert placement.leader(topic, index) == now[0]
+        assert placement.replicas(topic, index) == before
+        assert placement.leader(topic, index) == next(one for one in before if one != 11)
     placement.leave(10)
     assert {placement.leader(topic, index) for index in range(6)} == {12}
     assert placement.controller_id == 12
@@ -68,3 +67,21 @@ def test_a_partition_that_was_given_to_a_node_stays_there_while_it_serves():
     placement.join(other)
     assert placement.leader(topic, 0) == other
     assert placement.leader(topic, 1) == topic.leader(1, [10, 11, 12])
+
+
+def test_what_only_its_replicas_may_lead_is_led_by_nobody_while_they_are_away():
+    placement, topic = placed(3)
+    planned = [placement.replicas(topic, index) for index in range(6)]
+    placement.leave(11, replaced=False)
+    placement.leave(10, replaced=False)
+    for index, before in enumerate(planned):
+        assert placement.replicas(topic, index) == before
+        assert placement.leader(topic, index) == (12 if 12 in before else NOBODY)
+    placement.join(10)
+    placement.leave(10)
+    for index, before in enumerate(planned):
+        assert placement.leader(topic, index) == 12
+        assert set(placement.replicas(topic, index)) == {*before, 12}
+    placement.join(11)
+    placement.join(10)
+    assert [placement.leader(topic, index) for index in range(6)] == [one[0] for one in planned]

@@ -5,10 +5,12 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
-from tests.waiting import SOON_S
+from tests.observer import Told
+from tests.waiting import SOON_S, eventually
 
 from kohort.server.broker import Broker
 from kohort.server.metrics import METRICS, PROCESS, served_name
@@ -75,6 +77,46 @@ async def test_what_is_served_is_what_is_listed(broker, endpoint):
     for metric in METRICS:
         assert kinds[metric.name] == metric.kind
         assert f"# HELP {served_name(metric)} {metric.text}" in text
+
+
+@pytest.mark.asyncio
+async def test_a_metric_that_cannot_be_read_is_told_once_and_the_others_are_served(
+    broker, endpoint, monkeypatch
+):
+    def fails(_reading):
+        raise RuntimeError("dictionary changed size during iteration")
+
+    monkeypatch.setattr(scraping, "FRESH_SECONDS", 0.0)
+    told = Told()
+    broker.cluster.observe = told
+    faulty = replace(METRICS[3], read=fails)
+    monkeypatch.setattr(scraping, "METRICS", [*METRICS[:3], faulty, *METRICS[4:]])
+    for _ in range(2):
+        status, text = await asked(endpoint)
+        assert status == 200
+        assert f"# HELP {served_name(METRICS[3])} " not in text
+        for metric in (*METRICS[:3], *METRICS[4:]):
+            assert f"# HELP {served_name(metric)} " in text
+    (line,) = told.errors
+    assert f"metric {faulty.name} cannot be read" in line
+
+
+@pytest.mark.asyncio
+async def test_who_asks_and_does_not_read_is_let_go_and_others_are_served(endpoint, monkeypatch):
+    monkeypatch.setattr(scraping, "SECONDS_MAX", 1.0)
+    monkeypatch.setattr(scraping, "FRESH_SECONDS", 3600.0)
+    await asked(endpoint)
+    endpoint._page = b"x" * (64 << 20)  # more than fits on the way
+
+    def besiege():
+        asking = b"GET /metrics HTTP/1.1\r\n\r\n"
+        lazy = [raw(endpoint, asking, read=False) for _ in range(CONNECTIONS_MAX - 1)]
+        assert get(endpoint, "/healthz")[0] == 200
+        eventually(lambda: endpoint._open == 0, "nobody is served any more")
+        for client in lazy:
+            client.close()
+
+    await asyncio.to_thread(besiege)
 
 
 @pytest.mark.asyncio

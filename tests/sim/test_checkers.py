@@ -7,21 +7,27 @@ from kohort.sim.checkers.commits import Commits
 from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
 from kohort.sim.checkers.epochs import Epochs
+from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.instances import Instances
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.served import Served
+from kohort.sim.checkers.settings import Settings
+from kohort.sim.checkers.transactions import Transactions
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.facts import (
     Accepted,
+    AllCommittedRead,
     AllRead,
     BitFlipped,
     CommitLost,
     CommitRead,
     CommitsDeleted,
     CommitSent,
+    CommittedRead,
+    Enrolled,
     Expelled,
     Joined,
     Left,
@@ -29,15 +35,26 @@ from kohort.sim.facts import (
     Named,
     NotServed,
     NotTaken,
+    OffsetOfTransaction,
+    OffsetsInTransaction,
     ProducerIdGiven,
+    ProducerServed,
+    ProducerTaken,
     RecordKept,
     RecordRead,
     RecordSent,
+    SentInTransaction,
+    SettingLost,
+    SettingRead,
+    SettingSent,
     TopicDeleted,
     TopicDoubtful,
     TopicMade,
     TopicsAtEnd,
     TopicsSeen,
+    TransactionAtEnd,
+    TransactionEnded,
+    TransactionEnding,
 )
 from kohort.sim.process import Said
 
@@ -74,7 +91,42 @@ def at_end(member, epoch, *indexes):
     return MemberAtEnd("g", member, epoch, frozenset((ID, one) for one in indexes), ("t",))
 
 
+def taken(epoch, at, producer_id=1, name="x"):
+    return ProducerTaken(name, producer_id, epoch, at)
+
+
+def served(epoch, sent, producer_id=1):
+    return ProducerServed("x", producer_id, epoch, "end", sent)
+
+
+def ends(name="t", *, commit=True, told=True):
+    """A transaction with two records, one of them in another partition, and an offset."""
+    return [
+        SentInTransaction(name, "x", PLACE, name.encode() + b"0"),
+        SentInTransaction(name, "x", (ID, 1), name.encode() + b"1"),
+        OffsetsInTransaction(name, "x", "g", 0, ""),
+        TransactionEnding(name, commit),
+        *([TransactionEnded(name, commit)] if told else []),
+    ]
+
+
+def looked(first, second, metadata=None, *, stopped=9):
+    """What readers of committed records get of both partitions, and of the offset."""
+    offsets = [] if metadata is None else [OffsetOfTransaction("g", 0, metadata, at_rest=True)]
+    return [
+        AllCommittedRead(PLACE, first, stopped, 9),
+        AllCommittedRead((ID, 1), second, 9, 9),
+        *offsets,
+    ]
+
+
+WHOLE = looked({0: b"t0"}, {0: b"t1"}, "t")
+NOTHING = looked({}, {}, "")
+LOGS = TopicsAtEnd(
+    {"t": (ID, 2), "__consumer_offsets": (OTHER, 1), "__transaction_state": (b"", 1)}
+)
 COMMITS = [CommitSent("g", 0, 1), CommitSent("g", 0, 2)]
+SET = [SettingSent("g", 1), SettingSent("g", 2)]
 MADE = TopicMade(ID, "t", 10)
 TWO = TopicsAtEnd({"t": (ID, 2)})
 
@@ -82,6 +134,34 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
 @pytest.mark.parametrize(
     ("checker", "facts"),
     [
+        (Transactions, [*ends(), *looked({0: b"t0"}, {}, "t")]),
+        (Transactions, [*ends(), *looked({0: b"t0"}, {0: b"t1"}, "")]),
+        (Transactions, [*ends(), *NOTHING]),
+        (Transactions, [*ends(told=False), *looked({}, {}, "t")]),
+        (Transactions, [*ends(told=False), *looked({}, {0: b"t1"}, "")]),
+        (Transactions, [*ends(commit=False), *looked({0: b"t0"}, {}, "")]),
+        (Transactions, [*ends(commit=False), CommittedRead(PLACE, 0, 1, {0: b"t0"})]),
+        (Transactions, [*ends(commit=False), OffsetOfTransaction("g", 0, "t", at_rest=False)]),
+        (Transactions, [OffsetOfTransaction("g", 0, "t", at_rest=False)]),
+        (Transactions, [*ends()[:2], *ends()[3:], *WHOLE]),  # it has never taken the group on
+        (
+            Transactions,
+            [*ends(), *ends("u"), *looked({0: b"t0", 2: b"u0"}, {0: b"t1", 2: b"u1"}, "u")],
+        ),
+        (Transactions, [CommittedRead(PLACE, 0, 5, {}), *ends(), *WHOLE]),
+        (Transactions, [*ends()[:3], TransactionAtEnd("x", "Ongoing")]),
+        (Transactions, [*ends()[:3], *looked({}, {}, stopped=4)]),
+        (  # another log than its own
+            Transactions,
+            [BitFlipped("t-7"), LOGS, *ends(), TransactionAtEnd("x", "PrepareCommit")],
+        ),
+        (Settings, [*SET, SettingRead("g", 1, 2, LATER)]),
+        (Settings, [*SET, SettingRead("g", 7, 2, LATER)]),
+        (Settings, [*SET, SettingLost("g", 1, SECOND), SettingRead("g", 1, 2, 100 * SECOND)]),
+        (FencedProducers, [taken(1, 10), taken(2, 20), served(1, 30)]),
+        (FencedProducers, [taken(1, 10), taken(0, 20, producer_id=2), served(1, 30)]),
+        (FencedProducers, [taken(1, 10), taken(1, 20)]),
+        (FencedProducers, [taken(1, 10), taken(0, 20, name="y")]),
         (Commits, [*COMMITS, CommitRead("g", 0, 1, 2, LATER)]),
         (Commits, [*COMMITS, CommitRead("g", 0, -1, 2, LATER)]),
         (  # what was on its way has long arrived
@@ -127,6 +207,46 @@ def test_what_must_not_be_is_seen(checker, facts):
 @pytest.mark.parametrize(
     ("checker", "facts"),
     [
+        (Transactions, [*ends(), *WHOLE]),
+        (Transactions, [*ends(told=False), *WHOLE]),
+        (Transactions, [*ends(told=False), *NOTHING]),
+        (Transactions, [*ends(commit=False), *NOTHING]),
+        (Transactions, [*ends(), AllCommittedRead(PLACE, {0: b"t0"}, 9, 9)]),  # t-1 is deleted
+        (Transactions, [CommittedRead(PLACE, 1, 5, {}), *ends(), *WHOLE]),
+        (Transactions, [CommittedRead(PLACE, 0, 5, {}), *ends(commit=False), *NOTHING]),
+        (Transactions, [*ends(), TransactionAtEnd("x", "CompleteCommit")]),
+        (Transactions, [TransactionAtEnd("of somebody else", "Ongoing")]),
+        (
+            Transactions,
+            [BitFlipped("t-1"), LOGS, *ends(), TransactionAtEnd("x", "PrepareCommit")],
+        ),
+        (
+            Transactions,
+            [
+                BitFlipped("other-3"),
+                LOGS,
+                Enrolled("x", "other-3"),
+                *ends(),
+                TransactionAtEnd("x", "PrepareCommit"),
+            ],
+        ),
+        (
+            Transactions,
+            [BitFlipped("__transaction_state-0"), LOGS, *ends(), *looked({}, {}, stopped=0)[:1]],
+        ),
+        (Settings, [*SET, SettingRead("g", 9, 0, SECOND), SettingRead("g", 2, 2, LATER)]),
+        (Settings, [*SET, SettingLost("g", 1, SECOND), SettingRead("g", 1, 2, LATER)]),
+        (
+            Settings,
+            [
+                *SET,
+                SettingLost("g", 1, SECOND),
+                SettingRead("g", 1, 2, LATER),
+                SettingRead("g", 1, 2, 100 * SECOND),
+            ],
+        ),
+        (FencedProducers, [taken(1, 10), taken(2, 20), served(1, 15), served(2, 30)]),
+        (FencedProducers, [taken(2, 10), taken(1, 20), served(2, 30)]),  # told late
         (Commits, [*COMMITS, CommitRead("g", 0, 2, 1, LATER)]),
         (
             Commits,

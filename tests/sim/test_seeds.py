@@ -18,9 +18,12 @@ FOUND = {  # seeds that have found something once, with their minutes
     74: 3.0,
     92: 4.0,
     211: 0.375,
+    240: 1.0,
     245: 3.0,
     316: 1.0,
+    550: 1.0,
     880: 1.0,
+    1016: 0.5,
 }
 
 

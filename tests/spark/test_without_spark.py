@@ -80,9 +80,21 @@ def test_show_report_and_snapshot(out):
 @pytest.mark.parametrize(
     ("hidden", "argv", "said"),
     [
-        (SPARK[:1], ["run", "--source", "log:."], "pyspark is not installed: pip install 'kohort["),
-        (["pyarrow"], ["show", "lag"], "pyarrow is not installed: pip install 'kohort[tables]'"),
-        (["altair"], ["report"], "altair is not installed: pip install 'kohort[tables]'"),
+        (
+            SPARK[:1],
+            ["run", "--source", "log:."],
+            "pyspark is not installed: pip install '.[spark]' in a clone of Kohort",
+        ),
+        (
+            ["pyarrow"],
+            ["show", "lag"],
+            "pyarrow is not installed: pip install '.[tables]' in a clone of Kohort",
+        ),
+        (
+            ["altair"],
+            ["report"],
+            "altair is not installed: pip install '.[tables]' in a clone of Kohort",
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_its_extra(out, hidden, argv, said):

@@ -140,11 +140,29 @@ class LogContract:
         written = filled(log, 40)  # at 1000, 1001, … 1039
         every = [batches.header_at(data) for data in written]
         assert list(log.headers(0)) == every
-        recent = list(log.headers(1035))
+        assert list(log.headers(17)) == [one for one in every if one.last_offset >= 17]
+        assert list(log.headers(log.end)) == []
+        recent = list(log.headers(log.first_since(1035)))
         assert recent == every[-len(recent) :]
         assert 5 <= len(recent) < 40
+        assert log.first_since(2000) >= every[-1].base_offset
         log.truncate_before(30)
         assert [one.last_offset >= 30 for one in log.headers(0)].count(False) == 0
+        assert log.first_since(0) == 30
+
+    def test_headers_follow_a_log_that_changes_meanwhile(self, log):
+        """Whoever reads them in slices sees what is appended, and nothing twice or too early."""
+        filled(log, 20)
+        reading = log.headers(0)
+        seen = [next(reading).base_offset for _ in range(5)]
+        log.truncate_before(10)
+        filled(log, 20)
+        seen += [one.base_offset for one in reading]
+
+        every = [batches.header_at(data).base_offset for data in log.read(0, ALL)]
+        assert seen == sorted(set(seen))
+        assert seen[-len(every) :] == every
+        assert len(every) >= 30
 
     def test_truncate_before(self, log):
         filled(log, 30)

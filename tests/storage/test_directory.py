@@ -1,5 +1,6 @@
 import errno
 import itertools
+from contextlib import suppress
 
 import pytest
 from tests import golden_logs
@@ -124,17 +125,44 @@ def test_delete(disk):
     assert disk.names("/data") == [".lock", "meta.properties"]
 
 
-def test_folders_are_durable_once_their_names_are_synced(disk):
-    directory = opened(disk)
+def assert_what_is_synced_stays(directory, disk):
     log = directory.open_log("orders", 0, ORDERS)
     directory.sync_names()
     log.append(batch("a"), 1)
     log.sync()
     again = opened(disk.after_power_loss())
     assert values(again.open_log("orders", 0, ORDERS)) == [(0, "a")]
+
+
+def test_folders_are_durable_once_their_names_are_synced(disk):
+    directory = opened(disk)
+    assert_what_is_synced_stays(directory, disk)
     disk.faults["sync_directory", "/data"] = errno.EIO
     directory.open_log("orders", 0, ORDERS)
     directory.sync_names()  # nothing has changed, so nothing is synced
+
+
+@pytest.mark.parametrize("refusals", [1, 2, 3, 4])
+def test_a_log_is_durable_once_it_is_open_however_often_the_disk_has_refused_names(disk, refusals):
+    """Each attempt finds what the last one has made, and a little more is made each time."""
+    directory = opened(disk)
+    for _ in range(refusals):
+        disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
+        with suppress(StorageError):
+            directory.open_log("orders", 0, ORDERS)
+        disk.faults.clear()
+    assert_what_is_synced_stays(directory, disk)
+
+
+def test_what_a_killed_process_has_made_is_durable_once_the_next_one_has_opened_it(disk):
+    first = opened(disk)
+    with suppress(StorageError):
+        disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
+        first.open_log("orders", 0, ORDERS)
+    disk.faults.clear()
+    disk = disk.after_crash()
+    directory = opened(disk)
+    assert_what_is_synced_stays(directory, disk)
 
 
 def test_a_folder_of_another_topic_is_not_deleted(disk):
@@ -198,8 +226,13 @@ def test_a_start_that_kafka_has_noted_for_the_directory(disk):
 
 def test_a_directory_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be used as data directory"):
+    refused = "cannot be used as data directory: "
+    with pytest.raises(
+        StorageError, match=f"{refused}a part of it is a file, expected directories"
+    ):
         opened(DiskFiles(), path=f"{tmp_path}/file/data")
+    with pytest.raises(StorageError, match=f"{refused}it is a file, expected a directory"):
+        opened(DiskFiles(), path=f"{tmp_path}/file")
 
 
 def test_a_copy_of_a_real_directory(tmp_path):

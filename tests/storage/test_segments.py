@@ -67,8 +67,38 @@ def test_headers_go_back_only_as_far_as_they_are_asked_for():
     filled(opened(disk, LogConfig(segment_bytes=30_000)), 40, size=10_000)
     log = opened(disk, LogConfig(segment_bytes=30_000))
     disk.read_bytes = 0
-    assert [one.max_timestamp for one in log.headers(1038)][-1] == 1039
+    recent = log.headers(log.first_since(1038))
+    assert [one.max_timestamp for one in recent][-1] == 1039
     assert disk.read_bytes < log.size_bytes / 5
+
+
+def test_headers_are_not_kept_while_they_are_read():
+    """A log has as many as it likes: only a piece of a file is read before the first comes."""
+    disk = MemoryFiles()
+    config = LogConfig(segment_bytes=3_000_000)
+    filled(opened(disk, config), 400, size=10_000)
+    log = opened(disk, config)
+    disk.read_bytes = 0
+    next(log.headers(0))
+    assert disk.read_bytes < 10_000
+
+
+def test_headers_go_on_where_segments_were_cleaned_meanwhile():
+    """What takes their place is read from where the reader has come to."""
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig(segment_bytes=5_000))
+    filled(log, 40, size=1_000)
+    reading = log.headers(0)
+    seen = [next(reading).base_offset for _ in range(6)]
+    cleaned = log.closed[:3]
+    path = f"{FOLDER}/{0:020d}.log.swap"
+    file = disk.open(path)
+    file.write(0, b"".join(data for one in cleaned for _, data in one.chunks()))
+    file.sync()
+    log.replace(cleaned, 0)
+    seen += [one.base_offset for one in reading]
+
+    assert seen == [batches.peek(data).base_offset for data in log.read(0, ALL)]
 
 
 def log_files(disk):
@@ -504,6 +534,8 @@ def test_a_crash_at_every_step_loses_nothing_that_was_promised():
         for kept in (None, 0.0, 0.5, 1.0):
             left = disk.after_crash() if kept is None else disk.after_power_loss(kept)
             log = opened(left)
+            for above in ("", "/data"):  # the name of its folder is not its own business
+                left.sync_directory(above)
             assert log.start >= told["start"]
             assert log.end >= told["durable"]
             if kept is None:

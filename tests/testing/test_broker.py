@@ -1,6 +1,7 @@
 """`kohort.testing.Broker`: what a test may rely on."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 
 from kohort import AdminClient
+from kohort.config import BROKER_SETTINGS, text_of
 from kohort.errors import ApiError, KohortError
 from kohort.testing import Broker, WaitTimeoutError
 from kohort.wire.messages.api_versions import ApiVersionsRequest
@@ -388,6 +390,25 @@ def test_a_node_leaves_and_comes_back():
             broker.node(3)
 
 
+def test_a_node_that_nobody_stands_in_for():
+    """K40-22."""
+    with Broker(nodes=2) as broker:
+        broker.create_topic("t", 2)
+        groups = [broker.groups[f"g{number}"] for number in range(8)]
+        for group in groups:
+            group.commit("t", 3)
+        lost, kept = ([one for one in groups if one.coordinator() == at] for at in (1, 0))
+        broker.node(1).stop(takeover=False)
+        with pytest.raises(KohortError, match="nobody coordinates"):
+            lost[0].coordinator()
+        assert {one.coordinator() for one in kept} == {0}
+        assert [one.committed() for one in kept] == [{("t", 0): 3}] * len(kept)
+        assert sorted(_leaders(broker.node(0).address).values()) == [-1, 0]
+        broker.node(1).start()
+        assert {one.coordinator() for one in lost} == {1}
+        assert [one.committed() for one in groups] == [{("t", 0): 3}] * 8
+
+
 def _leaders(address):
     with Talk(address) as client:
         return {
@@ -473,3 +494,17 @@ def test_what_becomes_of_a_connection_is_told_by_its_broker_alone():
         assert "a connection is refused: max.connections=1" in one.log()
         assert "connection from /127.0.0.1 closed: " in one.log()
         assert "connection" not in other.log()
+
+
+def test_the_guide_names_every_setting_that_differs_from_a_brokers():
+    guide = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^\*\*(\w+) settings differ(.*?)^$", guide, re.MULTILINE | re.DOTALL)
+    with Broker() as broker:
+        differ = {
+            name
+            for name, text in broker.settings.items()
+            if text != text_of(BROKER_SETTINGS[name].default)
+        }
+        assert set(broker.settings) == differ, "what is as everywhere need not be set"
+    assert told[0] == {5: "Five", 6: "Six"}[len(differ)]
+    assert {name for name in differ if f"`{name}`" in told[1]} == differ

@@ -153,6 +153,12 @@ def test_time_does_not_go_back():
         broker.clock.advance(-1)
 
 
+@pytest.mark.parametrize("seconds", ["a", None, True])
+def test_time_is_seconds(seconds):
+    with Broker(in_memory=True) as broker, pytest.raises(TypeError, match="expected seconds or a"):
+        broker.clock.advance(seconds)
+
+
 def test_all_clients_are_served_while_time_passes():
     """Advancing does its work between the requests of others."""
     with Broker() as broker, Talk(broker.bootstrap) as client:

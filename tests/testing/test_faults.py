@@ -270,6 +270,8 @@ def test_a_restart_ends_all_faults():
         ({"node": 1}, "no node 1, expected 0 to 0"),
         ({"topic": ["t"]}, r"topic is \['t'\], expected a text"),
         ({"group": 5}, "group is 5, expected a text"),
+        ({"grup": "g"}, r"no argument of this fault is called grup; did you mean group\?"),
+        ({"seconds": 3}, "no argument of this fault is called seconds; "),
     ],
 )
 def test_a_fault_that_would_never_strike_is_refused(broker, client, whose, told):
@@ -279,7 +281,7 @@ def test_a_fault_that_would_never_strike_is_refused(broker, client, whose, told)
 
 
 def test_a_delay_and_an_error_have_to_be_some(broker):
-    for seconds in (-1, float("nan"), float("inf")):
+    for seconds in (-1, float("nan"), float("inf"), "1"):
         with pytest.raises(KohortError, match="expected 0 or more"):
             broker.faults.delay("Fetch", seconds)
     for none in (0, "NONE"):

@@ -10,7 +10,7 @@ from tests.testing.members import beat, join
 from kohort.client.admin.views import TopicPartition
 from kohort.errors import ApiError, KohortError
 from kohort.terms import GroupState
-from kohort.testing import Broker, WaitTimeoutError
+from kohort.testing import Because, Broker, WaitTimeoutError
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.sync_group import SyncGroupRequest
 
@@ -95,6 +95,27 @@ def test_a_group_is_put_at_an_offset(client, group):
         group.commit("t")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"topic": "nope"}, "topic nope does not exist"),
+        ({"topic": "t", "partition": 7}, "topic t has no partition 7, expected 0 to 1"),
+        ({"topic": "t", "offset": -4}, "offset is -4, expected a whole number, 0 or more"),
+        ({"topic": "t", "offset": "1"}, "offset is '1', expected a whole number, 0 or more"),
+    ],
+)
+def test_an_offset_that_cannot_be_is_told(group, arguments, why):
+    with pytest.raises(KohortError, match=why):
+        group.commit(**arguments)
+
+
+def test_a_mistake_in_a_question_is_told(broker, group):
+    with pytest.raises(KohortError, match="where is 3, expected a function of a description"):
+        group.wait(where=3)
+    with pytest.raises(KohortError, match="a group's id is 3, expected a text"):
+        broker.groups[3]
+
+
 def test_what_did_not_come_is_told_with_what_is_there(client, group):
     join(client, group.id)
     assert client.commit(group.id, "t", 1) == 25, "only members commit while there are some"
@@ -104,7 +125,7 @@ def test_what_did_not_come_is_told_with_what_is_there(client, group):
     assert text.startswith("not within 0.05 s: state='Empty', members=3\n")
     assert f"group {group.id}: consumer Stable, epoch 2, 1 members\n" in text
     assert "  m (talk) at epoch 2: t 0 1\n" in text
-    assert "  epoch 2: m: t 0 1\n" in text
+    assert "  epoch 2 (join: m): m: t 0 1\n" in text
     assert "new -> consumer Stable; member m joins" in text
     assert isinstance(raised.value, TimeoutError)
     with pytest.raises(WaitTimeoutError, match="not within 0 s: where=<function"):
@@ -136,6 +157,17 @@ def test_members_are_removed_and_do_not_know(client, group):
     assert group.remove_members("talk") == 1
     assert group.state == "Empty"
     assert beat(client, group.id, epoch) == 25
+
+
+def test_the_history_says_why_each_epoch_began(client, group):
+    join(client, group.id)
+    group.remove_members()
+    began, ended = group.history()
+    assert [one.cause for one in began.causes] == ["join"]
+    assert (ended.epoch, dict(ended.owners)) == (3, {})
+    assert ended.causes == (Because("leave", "m", None),)
+    assert "  epoch 3 (leave: m): nobody" in str(group)
+    assert {one.cause for record in group.records() for one in record.causes} == {"join", "leave"}
 
 
 def test_members_of_a_classic_group_too(client, group):

@@ -1,8 +1,11 @@
 """What the records of a group say about it."""
 
+from dataclasses import replace
+
 from kohort.client.admin.views import TopicPartition
 from kohort.records import consumer_protocol, schemas
-from kohort.terms import TopicId, uuid_text
+from kohort.records.causes import Because, headers_of
+from kohort.terms import MemberId, TopicId, uuid_text
 from kohort.testing.history import (
     Commit,
     GroupRecord,
@@ -69,6 +72,38 @@ def test_each_change_of_owners_is_a_moment():
         {"b": {"orders": (1,)}},
     ]
     assert str(moments[2]) == "epoch 2: a: orders 0, b: nothing"
+
+
+def gone(member):
+    """What is written when a member has gone, before the epoch that comes of it."""
+    return (
+        current(member, None),
+        (schemas.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id=member), None),
+        (schemas.ConsumerGroupMemberMetadataKey(group_id="g", member_id=member), None),
+    )
+
+
+def test_a_departure_belongs_to_the_epoch_that_comes_of_it():
+    records = numbered(epoch(1), current("a", 0), current("b", 1), *gone("a"), epoch(2))
+    *_, last = ownerships(records, NAMES)
+    assert (last.epoch, last.timestamp_ms, dict(last.owners)) == (2, 103, {"b": {"orders": (1,)}})
+
+
+def test_a_departure_that_raises_no_epoch_is_a_moment_of_its_own():
+    records = numbered(epoch(1), current("a", 0), *gone("a"), current("b", 0), epoch(2))
+    moments = [(one.epoch, dict(one.owners)) for one in ownerships(records, NAMES)]
+    assert moments == [(1, {"a": {"orders": (0,)}}), (1, {}), (1, {"b": {"orders": (0,)}})]
+
+
+def test_a_moment_says_why_its_epoch_began():
+    """From the headers of Kohort's own broker; a record of Kafka has none."""
+    why = [Because("session timeout", MemberId("a"))]
+    records = numbered(epoch(1), current("a", 0), current("b", 1), *gone("a"), epoch(2))
+    records[-1] = replace(records[-1], headers=tuple(headers_of(why)))
+    assert records[-1].causes == tuple(why)
+    first, _, last = ownerships(records, NAMES)
+    assert (first.causes, last.causes) == ((), tuple(why))
+    assert str(last) == "epoch 2 (session timeout: a): b: orders 1"
 
 
 def test_a_topic_that_is_gone_has_its_id():

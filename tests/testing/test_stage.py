@@ -69,7 +69,7 @@ def test_a_port_that_somebody_has_for_a_moment(taken):
     port, other = taken
 
     async def play(stage, bootstrap):
-        await stage.stop_node(1, told=True)
+        await stage.stop_node(1, told=True, replaced=True)
         with socket.socket() as another:
             another.bind(("127.0.0.1", port + 1))
             asyncio.get_running_loop().call_later(0.1, another.close)
@@ -104,7 +104,7 @@ def test_the_port_of_a_node_that_somebody_keeps(monkeypatch):
     monkeypatch.setattr("kohort.testing.stage.BIND_S", 0.1)
 
     async def play(stage, bootstrap):
-        await stage.stop_node(1, told=True)
+        await stage.stop_node(1, told=True, replaced=True)
         port = int(bootstrap.rpartition(":")[2])
         with socket.socket() as other:
             other.bind(("127.0.0.1", port))

@@ -118,7 +118,7 @@ def test_after_the_last_epoch_comes_another_producer_id(named):
 
     assert (answer.error_code, answer.producer_epoch) == (0, 0)
     assert answer.producer_id > producer_id
-    if named:
+    for _ in range(3 if named else 0):  # an answer may be lost more than once
         again = desk.init(producer=producer)
         assert (again.producer_id, again.producer_epoch) == (answer.producer_id, 0)
 

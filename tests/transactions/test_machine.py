@@ -99,8 +99,26 @@ def test_nothing_in_this_log_belongs_to_a_transaction():
 
     with pytest.raises(Broken, match="in a transaction"):
         machine.replay(Record("t"), Offset(0), Producer(1, 0))
-    with pytest.raises(Broken, match="without transactions"):
-        machine.replay_marker(Producer(1, 0), commit=True)
+
+
+def test_markers_in_this_log_are_passed_over_and_told_of_once():
+    """A broker has written some where it had let a transaction write to this very log."""
+    desk = Desk()
+    producer_id = desk.init().producer_id
+    for commit in (True, False):
+        marker = batch.build_marker(
+            commit=commit, timestamp=desk.now, producer_id=1, producer_epoch=0, coordinator_epoch=0
+        )
+        desk.log.append(marker, 1)
+    desk.log.sync()
+    desk.restart()
+
+    assert desk.driver.active
+    assert desk.known().producer_id == producer_id
+    (told,) = desk.told.warnings
+    assert told.startswith("2 markers in a log of transactional ids end nothing")
+    assert told.endswith("producer 1 (commit: False)")
+    assert desk.init().producer_epoch == 1
 
 
 def test_a_topic_that_is_deleted_changes_nothing_here():

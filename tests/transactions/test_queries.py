@@ -3,7 +3,9 @@
 import pytest
 from tests.transactions.desk import P0, START, Desk
 
+from kohort import expressions
 from kohort.errors import ApiError, ErrorCode
+from kohort.transactions.queries import matching
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.list_transactions import ListTransactionsRequest
 
@@ -44,6 +46,9 @@ def test_an_id_is_described_and_a_missing_one_is_told(desk):
         ({"state_filters": ["Ongoing"], "duration_filter": 1000}, []),
         ({"duration_filter": -1}, ["idle", "old", "young"]),
         ({"producer_id_filters": [5]}, []),
+        ({"transactional_id_pattern": "o.*|id"}, ["old"]),  # of the whole id
+        ({"transactional_id_pattern": "(?i)OLD|IDLE", "state_filters": ["Empty"]}, ["idle"]),
+        ({"transactional_id_pattern": ""}, ["idle", "old", "young"]),
     ],
 )
 def test_filters_narrow_the_list(desk, filters, names):
@@ -62,3 +67,15 @@ def test_a_producer_is_found_by_its_id(desk):
     assert (one.transactional_id, one.transaction_state) == ("old", "Ongoing")
     refused = wanted.refused(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
     assert refused.error_code == 14
+
+
+def test_a_pattern_that_cannot_be_read_is_refused(desk, monkeypatch):
+    wanted = ListTransactionsRequest(
+        state_filters=[], producer_id_filters=[], transactional_id_pattern="(old"
+    )
+    assert desk.tell(wanted).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    with pytest.raises(ApiError, match="missing closing"):
+        matching("(old")
+    monkeypatch.setattr(expressions, "re2", None)
+    with pytest.raises(ApiError, match="google-re2"):
+        matching("old")

@@ -1,6 +1,6 @@
 """What the machine knows beside its log."""
 
-from tests.transactions.desk import Desk
+from tests.transactions.desk import P0, Desk
 
 from kohort.transactions.state import EXPIRY, MARKERS, TIMEOUT, TransactionSettings
 
@@ -10,6 +10,23 @@ def test_the_settings_are_those_of_the_broker():
 
     assert TransactionSettings.of(desk.config) == TransactionSettings(5, 6)
     assert desk.init(timeout=6).error_code == 50
+
+
+def test_many_transactions_leave_no_deadlines_behind():
+    """Each of them puts off the day on which its id expires, a week from now."""
+    desk = Desk()
+    desk.init("idle")
+    made = desk.init()
+    producer = made.producer_id, made.producer_epoch
+    for _ in range(200):
+        desk.enrol(producer, P0, client_version=1)
+        desk.end(producer)
+        desk.written()
+        desk.now += 10
+
+    deadlines = desk.driver.machine.deadlines
+    assert len(deadlines) == 2
+    assert len(deadlines._heap) <= 4  # growth shows nowhere else
 
 
 def test_an_id_has_one_deadline_at_a_time():

@@ -4,6 +4,13 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from pathlib import Path
 
+# As `kohort.spark.sources.named`, which cannot be asked where Spark is not installed.
+SOURCE_FORMS = {
+    "log": "log:DIRECTORY",
+    "cluster": "cluster:HOST:PORT",
+    "parquet": "parquet:DIRECTORY",
+    "connector": "connector:HOST:PORT",
+}
 UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -64,8 +71,24 @@ def require(extra: str) -> None:
 
 def add_out(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="the directory of the tables"
+        "--out", required=True, type=_directory, metavar="DIR", help="the directory of the tables"
     )
+
+
+def _directory(text: str) -> Path:
+    path = Path(text)
+    if path.is_file():
+        raise ArgumentTypeError(f"{text!r} is a file, expected a directory")
+    return path
+
+
+def source(text: str) -> str:
+    """A source of a run, by its form alone: where it leads shows later."""
+    word, _, place = text.partition(":")
+    if word not in SOURCE_FORMS or not place.strip():
+        forms = ", ".join(SOURCE_FORMS.values())
+        raise ArgumentTypeError(f"{text!r} is not a source, expected one of {forms}")
+    return text
 
 
 def add_group(parser: ArgumentParser, text: str) -> None:

@@ -8,11 +8,13 @@ would hold back an interrupt until the last line.
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kohort.cli.command import USAGE, Command, complain, print_result
 from kohort.cli.render import Output, erase_progress, printable
-from kohort.errors import KohortError
+from kohort.errors import ApiError, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import AdminClient
@@ -79,6 +81,20 @@ class ClusterCommand(Command):
         """Declare what this command takes besides the arguments of all."""
 
 
+@contextmanager
+def telling_origin(args: Namespace) -> Iterator[None]:
+    """Where the address was given is a part of the error that nobody is there, if it is not plain
+    from the command itself.
+    """
+    try:
+        yield
+    except ApiError as error:
+        server = server_of(args)
+        if server.origin == VARIABLE and error.message.startswith("cannot connect"):
+            error.message += f" ({VARIABLE} is {server.text})"
+        raise
+
+
 def cluster_of(args: Namespace) -> "Cluster | None":
     """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
     from kohort.client.cluster import Cluster
@@ -141,7 +157,9 @@ class AdminCommand(ClusterCommand):
             question = self.question(args)
             if question is not None and not confirmed(f"{question} at {server.text}?"):
                 raise KohortError("nothing is changed: the answer was not yes")
-            return self.show(asyncio.run(self._asked(admin, args, output)), args, output)
+            with telling_origin(args):
+                answer = asyncio.run(self._asked(admin, args, output))
+            return self.show(answer, args, output)
 
         return print_result(asked_and_shown, as_json=args.format == "json")
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import count
-from kohort.cli.asking import ClusterCommand, cluster_of
+from kohort.cli.asking import ClusterCommand, cluster_of, telling_origin
 from kohort.cli.command import OK, USAGE, complain, error_fields, name, print_result
 from kohort.cli.render import Output, printable
 from kohort.errors import KohortError
@@ -50,7 +50,7 @@ class Consume(ClusterCommand):
             choices=("text", "json"),
             default="text",
             help="text: the value, and a line end (default); json: an object on each line, with "
-            "the place, the time, key and value",
+            "the place, the time, key, value and headers",
         )
 
     def main(self, args: Namespace) -> int:
@@ -66,7 +66,8 @@ class Consume(ClusterCommand):
 
 async def _consume(cluster: "Cluster", args: Namespace, output: Output) -> int:
     try:
-        await _read(cluster, args)
+        with telling_origin(args):
+            await _read(cluster, args)
     except KohortError as error:
         if args.format == "json":
             output.text(json.dumps(error_fields(error), ensure_ascii=False) + "\n")
@@ -121,6 +122,7 @@ def _json(record: "Fetched", _separator: str | None) -> bytes:
         "timestamp": record.timestamp_ms,
         **_field("key", record.key),
         **_field("value", record.value),
+        "headers": [{"key": label, **_field("value", value)} for label, value in record.headers],
     }
     return json.dumps(fields, ensure_ascii=False).encode()
 

@@ -6,7 +6,7 @@ up once, and each group takes its part.
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from kohort.cli.asking import AdminCommand
 from kohort.cli.command import (
@@ -35,9 +35,12 @@ if TYPE_CHECKING:
         Outcomes,
     )
 
+T = TypeVar("T")
+
 DESCRIBABLE = (None, GroupType.CLASSIC, GroupType.CONSUMER)
 GROUP_HEADERS = ("GROUP", "TYPE", "STATE", "ASSIGNOR", "EPOCH", "TARGET-EPOCH", "COORDINATOR")
 MEMBER_HEADERS = ("MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TARGET")
+INSTANCE = "INSTANCE"  # a column behind the first one, of a group with static members
 OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
 
 
@@ -184,11 +187,15 @@ class _Shown:
         )
         if group.members:
             output.line()
-            output.table(
-                MEMBER_HEADERS,
-                [_member_row(member) for member in group.members],
-                spare=("HOST", "TARGET", "EPOCH", "CLIENT"),
-            )
+            headers: tuple[str, ...] = MEMBER_HEADERS
+            rows = [_member_row(member) for member in group.members]
+            if any(member.instance_id is not None for member in group.members):
+                headers = _with_second(headers, INSTANCE)
+                rows = [
+                    _with_second(row, member.instance_id)
+                    for row, member in zip(rows, group.members, strict=True)
+                ]
+            output.table(headers, rows, spare=("HOST", "TARGET", "EPOCH", "CLIENT"))
         if self._partitions:
             output.line()
             output.table(
@@ -263,6 +270,10 @@ def _member_row(member: "MemberDescription") -> tuple[Cell, ...]:
         partitions_text(member.assignment),
         partitions_text(member.target_assignment),
     )
+
+
+def _with_second(row: tuple[T, ...], cell: T) -> tuple[T, ...]:
+    return (row[0], cell, *row[1:])
 
 
 def _member_fields(member: "MemberDescription") -> dict[str, Any]:

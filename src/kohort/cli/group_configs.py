@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.asking import AdminCommand
-from kohort.cli.command import complain_of, error_fields, name, pair
+from kohort.cli.command import WrongCallError, complain_of, error_fields, name, pair
 from kohort.cli.render import Output
 from kohort.errors import ApiError
 
@@ -41,6 +41,12 @@ class ConfigureGroups(AdminCommand):
             help="let the broker's setting hold again; may be repeated",
         )
 
+    def mistake(self, args: Namespace) -> str | None:
+        both = [key for key, _ in args.set if key in args.unset]
+        if both:
+            return f"groups config: {both[0]} is in --set and in --unset, expected one"
+        return None
+
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Outcomes[str, dict[str, GroupConfig]]":
@@ -51,6 +57,7 @@ class ConfigureGroups(AdminCommand):
         changes = {**dict(args.set), **dict.fromkeys(args.unset)}
         refused: dict[str, ApiError] = {}
         if changes:
+            await _check_names(admin, ids[0], args)
             output.doing = f"changing the settings of {len(ids)} groups"
             changed = await admin.alter_group_configs(dict.fromkeys(ids, changes))
             refused = {
@@ -79,13 +86,29 @@ class ConfigureGroups(AdminCommand):
             ]
             output.json({"groups": groups})
         else:
-            output.table(
-                ("GROUP", "SETTING", "VALUE", "SET FOR"),
-                (
-                    (group_id, key, config.value or "", "group" if config.own else "broker")
-                    for group_id, one in answer.items()
-                    if not isinstance(one, ApiError)
-                    for key, config in one.items()
-                ),
-            )
+            rows = [
+                (group_id, key, config.value or "", "group" if config.own else "broker")
+                for group_id, one in answer.items()
+                if not isinstance(one, ApiError)
+                for key, config in one.items()
+            ]
+            if rows:
+                output.table(("GROUP", "SETTING", "VALUE", "SET FOR"), rows)
         return complain_of("group", answer)
+
+
+async def _check_names(admin: "AdminClient", group_id: str, args: Namespace) -> None:
+    """Raises WrongCallError for a name that this cluster has no setting of. A cluster that cannot
+    tell its settings is asked for the change all the same.
+    """
+    from difflib import get_close_matches
+
+    known = (await admin.describe_group_configs(group_id)).succeeded.get(group_id)
+    if known is None:
+        return
+    given = [("--set", key) for key, _ in args.set] + [("--unset", key) for key in args.unset]
+    for option, key in given:
+        if key not in known:
+            near = get_close_matches(key, list(known), 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise WrongCallError(f"{option}: {key} is not a setting of groups; {hint}")

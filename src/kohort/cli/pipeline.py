@@ -21,6 +21,7 @@ from kohort.cli.arguments import (
     moment,
     pair,
     require,
+    source,
 )
 from kohort.cli.asking import add_server, server_of
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
@@ -44,6 +45,7 @@ class Run(Command):
         parser.add_argument(
             "--source",
             required=True,
+            type=source,
             metavar="SOURCE",
             help="log:DIR, a broker's directory of logs or a copy; cluster:HOST:PORT; parquet:DIR; "
             "connector:HOST:PORT, by Spark's Kafka connector",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from kohort.cli.asking import ClusterCommand, cluster_of
+from kohort.cli.asking import ClusterCommand, cluster_of, telling_origin
 from kohort.cli.command import OK, USAGE, complain, name, print_result
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode, KohortError
@@ -67,7 +67,8 @@ async def _produce(cluster: "Cluster", args: Namespace, output: Output) -> int:
     )
     written = 0
     try:
-        writer = await _opened(cluster, args.topic, _deadline(args.timeout))
+        with telling_origin(args):
+            writer = await _opened(cluster, args.topic, _deadline(args.timeout))
         async for entries in _batches(separator):
             await _write(writer, entries, written, args.timeout)
             written += len(entries)

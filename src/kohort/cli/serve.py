@@ -6,13 +6,13 @@ one line once clients may connect; everything else goes to stderr.
 
 import errno
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.command import FAILED, OK, USAGE, Command, complain
-from kohort.errors import KohortError
+from kohort.errors import KohortError, how_to_install
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -25,6 +25,22 @@ if TYPE_CHECKING:
 STOP_SECONDS = 2.0
 OPEN_FILES = 100_000
 LEVELS = ("debug", "info", "warning", "error")
+
+
+class _WrongSettings(Exception):  # noqa: N818  (several errors)
+    """What is wrong with settings, a line for each."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("; ".join(mistakes))
+        self.mistakes = mistakes
+
+
+class _OtherName(Action):
+    """What others call `-X`."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any, **__: Any) -> None:
+        del parser
+        raise ArgumentError(self, "there is none, expected -X NAME=VALUE")
 
 
 class Serve(Command):
@@ -70,6 +86,7 @@ class Serve(Command):
             metavar="NAME=VALUE",
             help="a setting by its Kafka name; may be repeated, and wins over --config",
         )
+        parser.add_argument("--set", action=_OtherName, nargs="?", help=SUPPRESS)
         parser.add_argument(
             "--config", type=Path, metavar="FILE", help="read a server.properties file"
         )
@@ -91,8 +108,13 @@ class Serve(Command):
             data_dir = _data_dir(args, config)
             _check_advertised(config)
             _check_versions(config)
+            _check_assignors(config)
             if args.metrics is not None:
                 _check_metrics()
+        except _WrongSettings as error:
+            for one in error.mistakes:
+                complain(f"serve: {one}")
+            return USAGE
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
             return USAGE
@@ -110,19 +132,25 @@ def _log_to_stderr(level: str) -> None:
 
 
 def _config(args: Namespace) -> "BrokerConfig":
-    from kohort.config import BrokerConfig, read_properties
+    from kohort.config import BrokerConfig, read_numbered
 
-    texts = {}
+    given: dict[str, tuple[str, int]] = {}
     if args.config is not None:
         try:
-            texts = read_properties(args.config.read_text(encoding="utf-8"))
+            given = read_numbered(args.config.read_text(encoding="utf-8"))
         except OSError as error:
             raise ValueError(f"cannot read --config {args.config}: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"cannot read --config {args.config}: byte {error.start} is not UTF-8"
             ) from None
-    return BrokerConfig.of({**texts, **dict(args.settings)})
+    texts = {name: text for name, (text, _) in given.items()} | dict(args.settings)
+    wrong = BrokerConfig.mistakes(texts)
+    if wrong:
+        places = {name: f"{args.config}, line {line}: " for name, (_, line) in given.items()}
+        places |= dict.fromkeys(dict(args.settings), "")
+        raise _WrongSettings([f"{places[name]}{error}" for name, error in wrong.items()])
+    return BrokerConfig.of(texts)
 
 
 def _listener(config: "BrokerConfig") -> tuple[str, int]:
@@ -141,6 +169,12 @@ def _check_versions(config: "BrokerConfig") -> None:
     from kohort.wire.offered import offered_versions
 
     offered_versions(config.api_versions_max)
+
+
+def _check_assignors(config: "BrokerConfig") -> None:
+    from kohort.server.plug_ins import foreign_assignors
+
+    foreign_assignors(config.group_consumer_assignors)
 
 
 def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:
@@ -164,7 +198,7 @@ def _check_metrics() -> None:
         import prometheus_client  # noqa: F401
     except ImportError:
         raise ValueError(
-            "--metrics needs the package prometheus-client: pip install 'kohort[metrics]'"
+            f"--metrics needs the package prometheus-client: {how_to_install('metrics')}"
         ) from None
 
 

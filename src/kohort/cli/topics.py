@@ -139,17 +139,32 @@ class ListTopics(AdminCommand):
     """`kohort topics list`."""
 
     help: ClassVar[str] = "list topics"
-    examples: ClassVar[tuple[str, ...]] = ("kohort topics list --internal",)
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort topics list --internal",
+        "kohort topics list --matching 'orders-.*'",
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--internal", action="store_true", help="also those that brokers keep for themselves"
         )
+        parser.add_argument(
+            "--matching",
+            type=_expression,
+            metavar="REGEX",
+            help="only those whose whole name matches, internal ones too: what a group of KIP-848 "
+            "reads that subscribes by this expression (RE2)",
+        )
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, _output: Output
     ) -> "tuple[TopicListing, ...]":
-        return await admin.list_topics(internal=args.internal)
+        listings = await admin.list_topics(internal=args.internal or args.matching is not None)
+        if args.matching is None:
+            return listings
+        from kohort import expressions
+
+        return tuple(one for one in listings if expressions.matches(args.matching, one.name))
 
     def show(self, answer: "tuple[TopicListing, ...]", _args: Namespace, output: Output) -> int:
         if output.as_json:
@@ -203,7 +218,7 @@ class DescribeTopics(AdminCommand):
                     ],
                 }
             )
-        else:
+        elif answer.succeeded:
             output.table(
                 ("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN-SYNC", "ERROR"),
                 (
@@ -246,6 +261,19 @@ def _topic_fields(topic: "TopicDescription") -> dict[str, Any]:
 
 def _id(topic_id: bytes | None) -> str | None:
     return None if topic_id is None else uuid_text(topic_id)
+
+
+def _expression(text: str) -> str:
+    from kohort import expressions
+
+    unavailable = expressions.unavailable_or_none()
+    if unavailable is not None:
+        raise ArgumentTypeError(unavailable)
+    try:
+        expressions.check(text)
+    except expressions.InvalidExpression as error:
+        raise ArgumentTypeError(f"{text!r} is not a regular expression of RE2: {error}") from None
+    return text
 
 
 def _positive(text: str) -> int:

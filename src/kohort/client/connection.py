@@ -18,6 +18,7 @@ from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRes
 from kohort.wire.schema import Versions
 
 DEFAULT_PORT = 9092
+PORT_MAX = 65_535
 FRAME_LIMIT_BYTES = 256 * 1024 * 1024
 SOFTWARE_NAME = "kohort"
 
@@ -53,16 +54,14 @@ class Address(NamedTuple):
             host, port = text, str(DEFAULT_PORT)
         if bracketed:
             host = host.removeprefix("[").removesuffix("]")
-        if not host or (":" in host and not bracketed) or not _is_port(port):
+        if not host or (":" in host and not bracketed) or not (port.isascii() and port.isdigit()):
             raise ValueError(f"{text!r} is not an address, expected host:port")
+        if not 0 < int(port) <= PORT_MAX:
+            raise ValueError(f"{text!r} has port {port}, expected 1 to {PORT_MAX}")
         return cls(host, int(port))
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 65536
 
 
 class Need(NamedTuple):

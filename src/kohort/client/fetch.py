@@ -35,6 +35,7 @@ class Fetched(NamedTuple):
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class TopicReader:
@@ -154,7 +155,14 @@ class TopicReader:
                 if not header.is_control:
                     for one in records(data, position):
                         if one.offset >= self.places[place]:
-                            yield Fetched(place, one.offset, one.timestamp, one.key, one.value)
+                            yield Fetched(
+                                place,
+                                one.offset,
+                                one.timestamp,
+                                one.key,
+                                one.value,
+                                tuple(one.headers),
+                            )
                 self.places[place] = header.last_offset + 1
         except WireError as error:
             raise WireError(f"{place} from offset {self.places[place]} on: {error}") from None

@@ -1,9 +1,16 @@
 """Upstream's settings that have an effect here: frozen, bounded, documented."""
 
-from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig
-from kohort.config.dynamic import DYNAMIC_NAMES, checked_dynamic_config, with_dynamic
+from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig, unknown_setting
+from kohort.config.dynamic import (
+    DYNAMIC_NAMES,
+    Dynamic,
+    LeftAside,
+    checked_dynamic_config,
+    with_dynamic,
+)
 from kohort.config.group import GROUP_SETTINGS, GroupSetting
-from kohort.config.properties import read_properties
+from kohort.config.ignored import means_nothing_here
+from kohort.config.properties import read_numbered, read_properties
 from kohort.config.settings import ConfigError, Kind, Setting, Value, text_of
 from kohort.config.topic import TOPIC_SETTINGS, TopicConfig, TopicSetting, checked_topic_config
 
@@ -15,15 +22,20 @@ __all__ = [
     "TOPIC_SETTINGS",
     "BrokerConfig",
     "ConfigError",
+    "Dynamic",
     "GroupSetting",
     "Kind",
+    "LeftAside",
     "Setting",
     "TopicConfig",
     "TopicSetting",
     "Value",
     "checked_dynamic_config",
     "checked_topic_config",
+    "means_nothing_here",
+    "read_numbered",
     "read_properties",
     "text_of",
+    "unknown_setting",
     "with_dynamic",
 ]

@@ -3,7 +3,7 @@
 The attribute is upstream's name with underscores for dots, so a search for one finds both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
 from typing import Any
@@ -284,7 +284,9 @@ class BrokerConfig:
     )
     group_consumer_migration_policy: str = string(
         "bidirectional",
-        "Checked, and without effect yet: " + ", ".join(MIGRATION_POLICIES) + ".",
+        "Which groups with members go over to the other protocol: those that a member of the "
+        "consumer protocol joins (upgrade), those that the last one leaves (downgrade), both, or "
+        "none: " + ", ".join(MIGRATION_POLICIES) + ".",
     )
     group_consumer_regex_refresh_interval_ms: int = integer(
         600_000,
@@ -329,6 +331,22 @@ class BrokerConfig:
         check_consistent(config)
         return config
 
+    @classmethod
+    def mistakes(cls, texts: Mapping[str, str]) -> dict[str, ConfigError]:
+        """What is wrong with each of these settings alone, by the names given."""
+        found = {}
+        for given, text in texts.items():
+            name = _ALIASES.get(given, given)
+            setting = BROKER_SETTINGS.get(name)
+            try:
+                if setting is not None:
+                    _special(name, setting, text)
+                elif not means_nothing_here(name):
+                    raise unknown_setting(name, BROKER_SETTINGS)
+            except ConfigError as error:
+                found[given] = error
+        return found
+
     def value(self, name: str) -> Value:
         """The value of a setting by its upstream name."""
         found: Value = getattr(self, name.replace(".", "_"))
@@ -357,8 +375,8 @@ BROKER_SETTINGS: dict[str, Setting] = {
 }
 
 
-def unknown_setting(name: str, known: Mapping[str, Setting]) -> ConfigError:
-    near = get_close_matches(name, known, n=3)
+def unknown_setting(name: str, known: Iterable[str]) -> ConfigError:
+    near = get_close_matches(name, list(known), n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return ConfigError(f"{name} is not a setting{hint}")
 

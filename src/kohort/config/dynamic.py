@@ -4,7 +4,8 @@ Upstream can change more of them. What is not here is read at the start only.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kohort.config.broker import BROKER_SETTINGS, BrokerConfig, check_consistent
 from kohort.config.settings import ConfigError, text_of
@@ -32,18 +33,50 @@ def checked_dynamic_config(name: str, text: str) -> str:
     return text_of(value) or ""
 
 
-def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:
-    """The settings with those of the layers over them, the last one strongest. The texts have been
-    checked. Raises ConfigError where they contradict one another.
+class LeftAside(NamedTuple):
+    """A setting that is kept and not in force, and why; `broker` is empty for all brokers."""
+
+    broker: str
+    name: str
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """The settings in force, and those of the changed ones that are: texts by name, by broker."""
+
+    config: BrokerConfig
+    in_force: dict[str, dict[str, str]]
+    left_aside: tuple[LeftAside, ...]
+
+
+def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> Dynamic:
+    """The settings of a file; over them those that are set for all brokers, which have the empty
+    name; and over both those of the file's own broker.
+
+    A text that contradicts the file, or that cannot be read, is left aside alone: what lies under
+    it counts. Of these settings no two bound each other, so their order decides nothing.
     """
-    texts = {name: text for layer in layers for name, text in layer.items()}
-    values = {
-        name.replace(".", "_"): BROKER_SETTINGS[name].parse(text)
-        for name, text in texts.items()
-        if name in DYNAMIC_NAMES
-    }
-    if not values:
-        return config
-    changed = replace(config, **values)  # type: ignore[arg-type]
+    config = file
+    in_force = {broker: dict(texts) for broker, texts in configured.items()}
+    left_aside = []
+    for name in sorted(DYNAMIC_NAMES):
+        for broker in (str(file.node_id), ""):
+            text = in_force.get(broker, {}).get(name)
+            if text is None:
+                continue
+            try:
+                config = _with(config, name, text)
+                break
+            except ConfigError as error:
+                left_aside.append(LeftAside(broker, name, text, str(error)))
+                del in_force[broker][name]
+    return Dynamic(config, in_force, tuple(left_aside))
+
+
+def _with(config: BrokerConfig, name: str, text: str) -> BrokerConfig:
+    value = BROKER_SETTINGS[name].parse(text)
+    changed = replace(config, **{name.replace(".", "_"): value})  # type: ignore[arg-type]
     check_consistent(changed)
     return changed

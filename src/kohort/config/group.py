@@ -105,7 +105,7 @@ ASSIGNMENT = "consumer.assignment.interval.ms"
 
 def checked_group_config(name: str, text: str, broker: BrokerConfig) -> str:
     """The text of a group's setting, as kept and shown. Raises ConfigError, in upstream's words:
-    for tools they are the answer.
+    for tools they are the answer. A bound is told with its value.
     """
     row = GROUP_SETTINGS.get(name)
     if row is None:
@@ -135,9 +135,9 @@ def checked_group_config(name: str, text: str, broker: BrokerConfig) -> str:
         raise ConfigError(f"{invalid}: Value must be no more than {int(setting.most)}")
     least, most = row.bounds(broker)
     if value < least:
-        raise ConfigError(f"{name} must be greater than or equal to {row.least}")
+        raise ConfigError(f"{name} must be greater than or equal to {row.least}, which is {least}")
     if value > most:
-        raise ConfigError(f"{name} must be less than or equal to {row.most}")
+        raise ConfigError(f"{name} must be less than or equal to {row.most}, which is {most}")
     return str(value)
 
 

@@ -3,6 +3,7 @@
 from kohort.config.broker import BrokerConfig
 from kohort.config.settings import ConfigError
 
+PORT_MAX = 65_535
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
 
 
@@ -10,7 +11,10 @@ def host_and_port(text: str) -> tuple[str, int]:
     """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError."""
     host, found, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not found or not host or not (port.isascii() and port.isdigit() and int(port) < 65536):
+    is_number = port.isascii() and port.isdigit()
+    if found and host and is_number and int(port) > PORT_MAX:
+        raise ConfigError(f"{text!r} has port {port}, expected 0 to {PORT_MAX}")
+    if not found or not host or not is_number:
         raise ConfigError(f"{text!r} is not an address, expected HOST:PORT")
     return host, int(port)
 

@@ -9,31 +9,40 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 def read_properties(text: str) -> dict[str, str]:
     """The names and values of a properties text. A name given twice keeps the last value."""
-    pairs: dict[str, str] = {}
-    for line in _logical_lines(text):
+    return {name: value for name, (value, _) in read_numbered(text).items()}
+
+
+def read_numbered(text: str) -> dict[str, tuple[str, int]]:
+    """The same, and for each the number of the line on which it begins."""
+    pairs: dict[str, tuple[str, int]] = {}
+    for number, line in _logical_lines(text):
         match = _PAIR.fullmatch(line)
         if match:
-            pairs[_plain(match[1])] = _plain(match[2])
+            pairs[_plain(match[1])] = _plain(match[2]), number
     return pairs
 
 
-def _logical_lines(text: str) -> list[str]:
-    """Lines with their continuations joined; blank lines and comments left out."""
-    lines: list[str] = []
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines with their continuations joined, and the numbers of their first ones; blank lines and
+    comments left out.
+    """
+    lines: list[tuple[int, str]] = []
     unfinished: str | None = None
-    for raw in text.splitlines():
+    begin = 0
+    for number, raw in enumerate(text.splitlines(), 1):
         line = raw.lstrip()
         if unfinished is None and (not line or line[0] in "#!"):
             continue
+        begin = number if unfinished is None else begin
         line = (unfinished or "") + line
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
             unfinished = line[:-1]
             continue
-        lines.append(line)
+        lines.append((begin, line))
         unfinished = None
     if unfinished:
-        lines.append(unfinished)
+        lines.append((begin, unfinished))
     return lines
 
 

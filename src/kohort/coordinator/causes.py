@@ -5,10 +5,9 @@ step; the outcome of a classic rebalance comes later, so that its causes are kep
 are soft: a restart forgets them, and the record then names fewer.
 """
 
-from typing import Any
-
 from kohort.coordinator.effects import Effects, Note
-from kohort.records.causes import MOST, Because, Headers, headers_of
+from kohort.coordinator.groups import Groups
+from kohort.records.causes import MOST, Because, Cause, Headers, headers_of
 from kohort.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -16,7 +15,7 @@ from kohort.records.schemas import (
     ConsumerGroupTargetAssignmentMemberKey,
     GroupMetadataKey,
 )
-from kohort.terms import GroupId
+from kohort.terms import GroupId, MemberId
 
 _OF_A_MEMBER = frozenset(
     (
@@ -33,31 +32,46 @@ class Causes:
     def __init__(self) -> None:
         self._open: dict[GroupId, list[Note]] = {}
 
-    def headers(self, step: Effects) -> dict[int, Headers]:
+    def headers(self, groups: Groups, step: Effects) -> dict[int, Headers]:
         """The headers of a step's records, by their place among them. A step that ends a classic
         rebalance is noted to have the causes that were known before.
         """
-        named = {id(note): note for note in step.notes if note.cause is not None}
-        waiting = dict(named)
+        of_group: dict[GroupId, list[Note]] = {}
+        of_member: dict[tuple[GroupId, MemberId | None], list[Note]] = {}
+        for note in step.notes:
+            if note.cause is not None:
+                of_group.setdefault(note.group_id, []).append(note)
+                of_member.setdefault((note.group_id, note.member_id), []).append(note)
         found: dict[int, Headers] = {}
+        told = set()
         for place, record in enumerate(step.records):
             key = record.key
-            causes = [note for note in named.values() if _is_about(note, key, record.value)]
-            for note in causes:
-                waiting.pop(id(note), None)
-            if type(key) is GroupMetadataKey:
-                causes = (
-                    self._ended(GroupId(key.group), step, told=record.value is not None) + causes
-                )
+            kind = type(key)
+            causes: list[Note] = []
+            if kind is GroupMetadataKey:
+                group_id = GroupId(key.group)
+                before = self._ended(group_id, step, told=record.value is not None)
+                causes = before + of_group.get(group_id, [])
+                told.add(group_id)
+            elif kind is ConsumerGroupMetadataKey:
+                causes = of_group.get(GroupId(key.group_id), [])
+            elif kind in _OF_A_MEMBER and record.value is None:
+                causes = of_member.get((GroupId(key.group_id), MemberId(key.member_id)), [])
             if causes:
                 found[place] = headers_of(
                     Because(note.cause or "", note.member_id, note.reason) for note in causes
                 )
-        for note in waiting.values():
-            kept = self._open.setdefault(note.group_id, [])
-            if len(kept) < MOST:
-                kept.append(note)
+        for group_id, notes in of_group.items():
+            if group_id not in told and groups.classic(group_id) is not None:
+                self._keep(group_id, notes)
         return found
+
+    def _keep(self, group_id: GroupId, notes: list[Note]) -> None:
+        """Keep the causes of a rebalance that has begun. Offsets that expire begin none."""
+        notes = [note for note in notes if note.cause is not Cause.EXPIRY]
+        if notes:
+            kept = self._open.setdefault(group_id, [])
+            kept += notes[: MOST - len(kept)]
 
     def _ended(self, group_id: GroupId, step: Effects, *, told: bool) -> list[Note]:
         """The causes of a classic rebalance that this step ends; the broker's log is told them."""
@@ -66,18 +80,3 @@ class Causes:
             texts = dict.fromkeys(note.text for note in before)
             step.notes.append(Note(group_id, f"because {'; '.join(texts)}"))
         return before
-
-
-def _is_about(note: Note, key: Any, value: Any) -> bool:
-    """Whether a record is the outcome of what is noted."""
-    kind = type(key)
-    if kind is GroupMetadataKey:
-        return bool(note.group_id == key.group)
-    if kind is ConsumerGroupMetadataKey:
-        return bool(note.group_id == key.group_id)
-    return (
-        kind in _OF_A_MEMBER
-        and value is None
-        and note.group_id == key.group_id
-        and note.member_id == key.member_id
-    )

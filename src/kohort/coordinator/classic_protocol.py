@@ -1,7 +1,7 @@
 """The classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) for every kind of group.
 
 This module checks a request before it looks at any group, and finds the kind of group that answers
-it; `classic/` has the answers of a classic group.
+it; `classic/` has the answers of a classic group, `consumer/classic_*` those of a consumer group.
 """
 
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
@@ -10,7 +10,8 @@ from kohort.coordinator.classic import leave as classic_leave
 from kohort.coordinator.classic import sync as classic_sync
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.records import creation_record
-from kohort.coordinator.consumer import removal
+from kohort.coordinator.consumer import classic_join as joins_consumers
+from kohort.coordinator.consumer import classic_members, removal
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.coordinator.state import State
@@ -40,7 +41,9 @@ def join(state: State, call: Call[JoinGroupRequest], now: Millis) -> Effects:
     group = state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return classic_join.join(state, group, call, now)
-    if group is not None and not (isinstance(group, ConsumerGroup) and not group.members):
+    if isinstance(group, ConsumerGroup) and group.members:
+        return joins_consumers.join(state, group, call, now)
+    if group is not None and not isinstance(group, ConsumerGroup):
         text = f"group {group_id} is a {group.type} group, not a classic one"
         refusal = request.refused(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text))
         refusal.member_id = ""  # upstream names members of classic groups only
@@ -61,12 +64,17 @@ def sync(state: State, call: Call[SyncGroupRequest], now: Millis) -> Effects:
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             "a SyncGroup of version 5 must name its protocol type and protocol",
         )
-    return classic_sync.sync(state, _classic_group(state, request.group_id), call, now)
+    group = _group(state, request.group_id)
+    if isinstance(group, ClassicGroup):
+        return classic_sync.sync(state, group, call, now)
+    return classic_members.sync(state, group, call, now)
 
 
 def heartbeat(state: State, call: Call[HeartbeatRequest], now: Millis) -> Effects:
-    group = _classic_group(state, call.request.group_id)
-    return classic_heartbeat.heartbeat(state, group, call, now)
+    group = _group(state, call.request.group_id)
+    if isinstance(group, ClassicGroup):
+        return classic_heartbeat.heartbeat(state, group, call, now)
+    return classic_members.heartbeat(state, group, call, now)
 
 
 def leave(state: State, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
@@ -79,7 +87,7 @@ def leave(state: State, call: Call[LeaveGroupRequest], now: Millis) -> Effects:
     if isinstance(group, ClassicGroup):
         effects, codes = classic_leave.leave(state, group, leaving, now)
     elif isinstance(group, ConsumerGroup):
-        effects, codes = removal.remove(state, group, leaving)
+        effects, codes = removal.remove(state, group, leaving, now)
     else:
         effects, codes = Effects(), [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
     effects.replies.insert(0, _left(call, leaving, codes))
@@ -117,8 +125,10 @@ def _check_session_timeout(state: State, timeout_ms: int) -> None:
         )
 
 
-def _classic_group(state: State, group_id: str) -> ClassicGroup:
-    group = state.groups.classic(_named(group_id))
-    if group is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no classic group {group_id}")
+def _group(state: State, group_id: str) -> ClassicGroup | ConsumerGroup:
+    group = state.groups.get(_named(group_id))
+    if not isinstance(group, (ClassicGroup, ConsumerGroup)):
+        raise ApiError(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id} with classic members"
+        )
     return group

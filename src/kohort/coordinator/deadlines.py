@@ -2,10 +2,11 @@
 
 A heartbeat moves its session deadline and nothing else, so moving is an assignment: the heap keeps
 the older, earlier time and is corrected when that time comes. A deadline has one place in the heap.
-Cancelling, or an earlier time, leaves places behind, which are dropped when they come up.
+Cancelling, or an earlier time, leaves places behind. They are dropped when they come up, or when
+they are more than those in use: a time may be weeks away.
 """
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from kohort.terms import GroupId, Millis
@@ -55,6 +56,8 @@ class Deadlines:
             return
         self._deadlines[key] = deadline = _Deadline(at, details)
         self._push(deadline, key)
+        if known is not None:
+            self._place_left()
 
     def renew(self, session: Session, now: Millis) -> None:
         """A member has shown that it is alive: begin its session anew."""
@@ -67,7 +70,8 @@ class Deadlines:
             self.set(key, at)
 
     def cancel(self, key: Key) -> None:
-        self._deadlines.pop(key, None)
+        if self._deadlines.pop(key, None) is not None:
+            self._place_left()
 
     def at(self, key: Key) -> Millis | None:
         known = self._deadlines.get(key)
@@ -118,6 +122,14 @@ class Deadlines:
         self._pushed += 1  # keeps the order of equal times and never compares keys
         deadline.place = self._pushed
         heappush(self._heap, (deadline.at, self._pushed, key))
+
+    def _place_left(self) -> None:
+        """Sweep the heap once more than half of it is left behind: each place left has paid for
+        two to be looked at.
+        """
+        if len(self._heap) > 2 * len(self._deadlines):
+            self._heap = [entry for entry in self._heap if self._in_place(entry) is not None]
+            heapify(self._heap)
 
     def _in_place(self, entry: tuple[Millis, int, Key]) -> _Deadline | None:
         """The deadline that an entry of the heap stands for, or None when it has been left."""

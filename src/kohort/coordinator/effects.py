@@ -76,7 +76,7 @@ class Errand:
     `work` makes an iterator that does a part of the work at each step and returns the result. It
     knows values alone, so any thread may run it. One errand with the same `key` is out at a time;
     others are dropped. `about` is for whoever takes the outcome. One that is `foreign` runs code of
-    others, which may never end.
+    others, named there, which may never end.
     """
 
     __slots__ = ("about", "foreign", "key", "work")
@@ -87,7 +87,7 @@ class Errand:
         work: Callable[[], Generator[None, None, Any]],
         about: Any,
         *,
-        foreign: bool = False,
+        foreign: str = "",
     ) -> None:
         self.key = key
         self.work = work
@@ -101,11 +101,15 @@ class Effects:
     Records are of the machine's own kind. Replay makes them true before the machine is asked
     anything else. `again` says that the call must be taken once more after that: the records make
     the group which the call wants to join. `follows` is a longer task that the step has begun: its
-    steps come in the next turns. A longer task may have `warnings`: lines for whoever runs the
-    broker. `producer` is set for records inside a transaction. With a `marker` there are no
-    records, and the producer's transaction ends. The `errands` begin once the records are in the
-    log.
+    steps come in the next turns. A longer task, and what follows from an errand, may have
+    `warnings`: lines for whoever runs the broker. `producer` is set for records inside a
+    transaction. With a `marker` there are no records, and the producer's transaction ends. The
+    `errands` begin once the records are in the log.
+
+    A step that is `whole` fits into one batch, or is refused.
     """
+
+    whole = False
 
     __slots__ = (
         "again",
@@ -148,6 +152,23 @@ class Effects:
         self.replies += other.replies
         self.notes += other.notes
         self.errands += other.errands
+
+
+class Conversion(Effects):
+    """A step whose records make a group of one kind into one of another. They are written as one
+    batch: half of them would be another group, or none.
+
+    `then` is asked once the records are true, and nothing comes in between: it does with the new
+    group what no record tells. It refuses nothing.
+    """
+
+    __slots__ = ("then",)
+
+    whole = True
+
+    def __init__(self, records: list[Any], notes: list[Note], then: Callable[[], Effects]) -> None:
+        super().__init__(records, notes=notes)
+        self.then = then
 
 
 def answered(call: Call[Any], response: Any, records: Iterable[Any] = ()) -> Effects:

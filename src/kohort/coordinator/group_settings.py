@@ -4,7 +4,7 @@ An id may have settings before it has a group. Texts are checked when they are s
 other settings of its own clamps them when they are used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kohort.config import BrokerConfig, ConfigError
@@ -96,7 +96,7 @@ def alter(state: State, call: Call[AlterGroupSettings], _now: Millis) -> Effects
     if request.validate_only or after == before:
         return answered(call, GroupSettings(before))
     effects = answered(call, GroupSettings(after), [_record(group_id, after)])
-    effects.notes.append(Note(group_id, _changes(before, after)))
+    effects.notes.append(Note(group_id, changes_text(before, after)))
     return effects
 
 
@@ -150,6 +150,7 @@ def _record(group_id: GroupId, texts: dict[str, str]) -> Record:
     return Record(GroupSettingsKey(group_id=group_id), value if texts else None)
 
 
-def _changes(before: dict[str, str], after: dict[str, str]) -> str:
-    names = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
+def changes_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """What has changed, for the log of the broker: `a=1, b=(unset)`."""
+    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     return ", ".join(f"{name}={after.get(name, '(unset)')}" for name in names)

@@ -11,11 +11,12 @@ from kohort.terms import GroupId, Millis
 class Groups:
     """The groups by id, iterated in the order in which they came."""
 
-    __slots__ = ("by_id", "get", "made_by_offsets")
+    __slots__ = ("by_id", "get", "made", "made_by_offsets")
 
     def __init__(self) -> None:
         self.by_id: dict[GroupId, Group] = {}
         self.get = self.by_id.get  # asked by every request
+        self.made = 0  # ever, so a group that is made anew is told from the old one
         self.made_by_offsets: list[GroupId] = []  # and not counted yet
 
     def __len__(self) -> int:
@@ -46,6 +47,7 @@ class Groups:
     def add(self, group: Group) -> None:
         """Take in a group, in the place of any other group with its id."""
         self.by_id[group.id] = group
+        self.made += 1
 
     def add_for_offsets(self, group_id: GroupId, now: Millis) -> None:
         """Make a group that only holds offsets: a classic one that nobody has joined."""

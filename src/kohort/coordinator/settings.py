@@ -70,3 +70,24 @@ class ClassicSettings:
             config.group_initial_rebalance_delay_ms,
             config.group_max_size,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationSettings:
+    """Which conversions of groups with members a broker makes (KIP-848)."""
+
+    upgrades: bool  # a classic group that a member of the consumer protocol joins
+    downgrades: bool  # a consumer group whose last member of that protocol goes
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        policy = config.group_consumer_migration_policy
+        return cls(
+            upgrades=policy in ("upgrade", "bidirectional"),
+            downgrades=policy in ("downgrade", "bidirectional"),
+        )
+
+    @property
+    def mixes(self) -> bool:
+        """Whether a consumer group takes in members of the classic protocol."""
+        return self.upgrades or self.downgrades

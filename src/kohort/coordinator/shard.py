@@ -20,6 +20,7 @@ from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
+from kohort.coordinator.migration import downgrade
 from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
@@ -55,6 +56,9 @@ class Shard(Timed, State):
         """Answer a request, or park it. A refusal is an answer like any other."""
         try:
             return CALLS[type(call.request)](self, call, now)
+        except expressions.ExpressionRefusedError as error:
+            notes = expressions.refused(self, call, error)
+            return Effects([], [Reply(call.token, call.request.refused(error))], notes)
         except ApiError as error:
             return Effects([], [Reply(call.token, call.request.refused(error))])
 
@@ -106,6 +110,7 @@ class Shard(Timed, State):
         expiry.await_next(self, now)
         yield from group_settings.start(self)
         yield from classic_heartbeat.start(self, now)
+        yield from downgrade.start(self, now)
         yield from cleanup.of_former_topics(self, self.topics.by_name)
 
     def replay(self, record: Record | Unknown, offset: int, producer: Producer | None) -> None:
@@ -121,7 +126,7 @@ class Shard(Timed, State):
 
     def headers(self, step: Effects) -> dict[int, Headers]:
         """Why each record of a step is written."""
-        return self.causes.headers(step)
+        return self.causes.headers(self.groups, step)
 
     encode = staticmethod(codec.encode)
     decode = staticmethod(codec.decode)
@@ -186,6 +191,8 @@ REPLAYS: dict[type, Replay] = {
 DEADLINES: dict[str, Callable[..., Effects]] = {
     consumer_timers.SESSION: fencing.session_over,
     consumer_timers.REVOCATION: fencing.revocation_overdue,
+    consumer_timers.JOIN: fencing.join_overdue,
+    consumer_timers.SYNC: fencing.sync_overdue,
     expressions.REFRESH: expressions.refresh,
     timers.SESSION: rebalance.session_over,
     timers.START: rebalance.start_delay_over,

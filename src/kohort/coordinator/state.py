@@ -4,7 +4,8 @@ Only replay changes what a log can bring back. Handlers themselves change what n
 deadlines, and the rebalance of a classic group that is under way. A reload forgets these.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from typing import Any
 
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
@@ -13,7 +14,12 @@ from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.effects import Client
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
-from kohort.coordinator.settings import ClassicSettings, ConsumerSettings, ExpirySettings
+from kohort.coordinator.settings import (
+    ClassicSettings,
+    ConsumerSettings,
+    ExpirySettings,
+    MigrationSettings,
+)
 from kohort.coordinator.story import Story
 from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
@@ -54,6 +60,7 @@ class State:
         self.assignors = {name: every[name] for name in config.group_consumer_assignors}
         self.consumer_settings = ConsumerSettings.of(config)
         self.classic_settings = ClassicSettings.of(config)
+        self.migration = MigrationSettings.of(config)
         self.expiry_settings = ExpirySettings.of(config)
         self.longest_metadata = config.offset_metadata_max_bytes
         self.groups = Groups()
@@ -61,9 +68,11 @@ class State:
         self.offsets = Offsets()
         self.deadlines = Deadlines()
         self.loading = True
+        self.errands_out: Container[tuple[Any, ...]] = ()
         self.tally = tally or Tally()
         self.story = Story(self.tally)
         self.causes = Causes()
+        self.refused_expressions: dict[tuple[GroupId, str], None] = {}  # told, the oldest first
 
     def settings_of(self, group_id: GroupId) -> ConsumerSettings:
         """The settings of a consumer group: its own over the broker's."""

@@ -87,7 +87,7 @@ class Story:
         line = _text_of(before)
         if before != after:
             line = f"{line or 'new'} -> {_text_of(after) or 'deleted'}"
-        return f"group {group_id}: {line}" + "".join(f"; {text}" for text in notes)
+        return f"group {group_id}: {'; '.join([line, *notes] if line else notes)}"
 
 
 def _group_of(key: Any) -> GroupId:

@@ -30,6 +30,7 @@ class Cause(StrEnum):
     TOPICS = "metadata change"
     REPLACED = "static replacement"
     REJOIN = "rejoin"  # of a classic leader, or of a member with other metadata
+    MIGRATION = "migration"  # to the other protocol, of a group or of a member
     SIZE = "group.max.size"
     DELETED = "group deletion"
     EXPIRY = "offset expiry"

@@ -64,7 +64,6 @@ class PartitionDriver(Generic[M]):
         self.name = name
         self.limit_bytes = limit_bytes
         self.condition = Condition.LOADING
-        self.machine = new_machine()
         self._new_machine = new_machine
         self._observe = observe
         self._inbox: deque[Call[Any]] = deque()
@@ -73,6 +72,7 @@ class PartitionDriver(Generic[M]):
         self._chores: deque[Iterator[Effects]] = deque()
         self.errands: deque[Errand] = deque()  # to be done by whoever drives this
         self._out: dict[tuple[Any, ...], Errand] = {}
+        self.machine = self._made()
         self._done: deque[tuple[Errand, Any]] = deque()
         self._loading: Iterator[int] | None = None
         self._retry_at: Millis | None = None
@@ -83,6 +83,13 @@ class PartitionDriver(Generic[M]):
     @property
     def active(self) -> bool:
         return self.condition is Condition.ACTIVE
+
+    @property
+    def is_being_read(self) -> bool:
+        """Whether `load_some` has something to do. It has not between `resign` and the next
+        `start_loading`.
+        """
+        return self._loading is not None
 
     @property
     def waiting(self) -> int:
@@ -188,12 +195,13 @@ class PartitionDriver(Generic[M]):
 
     def resign(self, why: str) -> None:
         """Let go of everything that only the machine knows, as a coordinator does whose partition
-        another node takes over: calls that wait are refused, and the log is read anew.
+        another node takes over: calls that wait are refused, and deadlines are forgotten. Whoever
+        takes over calls `start_loading`; until then calls are refused as while the log is read.
         """
         calls = list(self._inbox)
         self._inbox.clear()
         self._refuse_all(calls, ErrorCode.NOT_COORDINATOR, why)
-        self.start_loading()
+        self._begin_anew()
 
     def start_loading(self) -> None:
         """Begin to load the machine from its log; `load_some` goes on with it. A lost log is not
@@ -201,14 +209,26 @@ class PartitionDriver(Generic[M]):
         """
         if self._lost:
             return
-        self.machine = self._new_machine()
+        self._begin_anew()
+        self._loading = load(self.log, self.machine)
+
+    def _begin_anew(self) -> None:
+        """A machine that knows nothing, unless the log is lost."""
+        if self._lost:
+            return
+        self.machine = self._made()
         self.condition = Condition.LOADING
         self._retry_at = None
         self._chores.clear()
         self.errands.clear()
         self._out.clear()
         self._done.clear()
-        self._loading = load(self.log, self.machine)
+        self._loading = None
+
+    def _made(self) -> M:
+        machine = self._new_machine()
+        machine.errands_out = self._out
+        return machine
 
     def load_some(self, now: Millis, records: int = 1 << 62) -> bool:
         """Read about this many records more; true while there is more to read.
@@ -309,6 +329,7 @@ class PartitionDriver(Generic[M]):
             except Exception as error:  # noqa: BLE001  (it is this errand's alone)
                 effects, entries = self._undone("an errand", effects, error), []
             turn.take(effects, entries)
+            self._warn(effects)
 
     def _send_out(self, steps: Iterable[Effects]) -> None:
         """Hand out what steps have asked for, unless it is being done already."""

@@ -4,7 +4,7 @@ The groups of a partition are the first such machine. The runtime does not know 
 this contract has everything that the order of the log decides.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from kohort.coordinator.effects import Call, Effects, Errand, Producer
@@ -21,6 +21,9 @@ class Machine(Protocol):
     Live and after a restart, replay gets the same arguments: the record, its offset in the log, and
     the producer whose transaction it belongs to.
     """
+
+    errands_out: Container[tuple[Any, ...]]
+    """The keys of errands that are out already, set by the driver: those need not be asked for."""
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
         """Answer a request or park it. An expected refusal is an answer. Any other error concerns

@@ -4,7 +4,7 @@ A batch has one producer and is small enough for a reader of the log. A larger s
 two records; its answer waits for all of them.
 """
 
-from kohort.coordinator.effects import Effects, Marker, Producer
+from kohort.coordinator.effects import Conversion, Effects, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.machine import Headers, Machine
 from kohort.terms import Millis
@@ -94,6 +94,8 @@ class Turn:
             entries.append(plain)
         self._size = size
         if size > self._room:
+            if effects.whole:
+                self._check(size, "a conversion takes")
             for entry in entries:
                 self._check(_size_of(entry))
         if effects.notes:
@@ -106,15 +108,16 @@ class Turn:
             key, value, *_ = entries[place]
             entry = key, value, headers
             size = _size_of(entry)
-            if size <= self._room:
-                self._size += size - _size_of(entries[place])
+            together = self._size + size - _size_of(entries[place])
+            if (together if effects.whole else size) <= self._room:
+                self._size = together
                 entries[place] = entry
 
-    def _check(self, size: int) -> None:
+    def _check(self, size: int, what: str = "a record takes") -> None:
         if size > self._room:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"a record takes {size} bytes, expected at most {self._room}"
+                f"{what} {size} bytes, expected at most {self._room}"
                 " (max.message.bytes of the topic of the log)",
             )
 
@@ -137,8 +140,12 @@ class Turn:
                 self._left -= self._size
             else:
                 self._split(entries, producer)
-            if effects.notes and any(len(entry) == 3 for entry in entries):
-                self._open.has_headers = True
+            if effects.notes:
+                if any(len(entry) == 3 for entry in entries):
+                    self._open.has_headers = True
+                if isinstance(effects, Conversion):
+                    after = effects.then()
+                    self.take(after, self.encoded(after))
         if effects.marker is not None:
             assert producer is not None
             self._machine.replay_marker(producer, commit=effects.marker.commit)

@@ -24,7 +24,7 @@ from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
 from kohort.server.durability import Durable
 from kohort.server.errands import LIMIT_SECONDS, Outing
-from kohort.server.foreign import Foreign
+from kohort.server.foreign import Foreign, Strays
 from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
@@ -80,6 +80,7 @@ class Broker:
         self._clock = self.surroundings.clock()
         self._threads: list[Executor] = []
         self._foreign: dict[Foreign, asyncio.TimerHandle] = {}
+        self._strays = Strays()
         self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
@@ -294,6 +295,8 @@ class Broker:
         now = self._clock()
         if wanted is not None:
             self._look_for_stall(wanted, now)
+        if self._timer is not None:  # a client woke us first: that timer comes too late as well
+            self._look_for_stall(self._timer_at, now)
         cluster.turn(now, due=min(self._held_at, now) if now < self._hold_until else now)
         self._turned_at = now
         self._flush(now)
@@ -416,12 +419,18 @@ class Broker:
 
     def _begin_foreign(self, cluster: Cluster, outing: Outing) -> None:
         """Foreign code has a thread and a limit of its own."""
+        assert self._loop is not None
+        try:
+            self._strays.check(outing.errand)
+        except KohortError as error:
+            outing.outcome = error
+            self._loop.call_soon(self._after_errand, cluster, outing)
+            return
 
         def done(one: Foreign) -> None:
             self._call_from_thread(self._after_foreign, cluster, one)
 
         one = Foreign(outing, done)
-        assert self._loop is not None
         limit = foreign.LIMIT_SECONDS
         timer = self._loop.call_later(limit, self._foreign_is_late, cluster, one, limit)
         self._foreign[one] = timer
@@ -429,8 +438,18 @@ class Broker:
 
     def _foreign_is_late(self, cluster: Cluster, one: Foreign, limit_seconds: float) -> None:
         one.end()
+        self._strays.add(one)
+        assert self._loop is not None
+        self._loop.call_later(foreign.END_SECONDS, self._tell_of_stray, one)
         one.outing.give_up(limit_seconds)
         self._after_foreign(cluster, one)
+
+    def _tell_of_stray(self, one: Foreign) -> None:
+        if one.alive:
+            self.surroundings.observe.warning(
+                f"assignor {one.outing.errand.foreign} was given up and has not ended: its thread"
+                " runs on, and may cost a core until the broker ends"
+            )
 
     def _after_foreign(self, cluster: Cluster, one: Foreign) -> None:
         timer = self._foreign.pop(one, None)

@@ -255,7 +255,8 @@ class Catalog:
         self._next_producer_id = 0
         self._reserved_producer_id = 0
         copies = store.load()
-        if not copies:
+        self.is_new = not copies  # nothing was saved before
+        if self.is_new:
             self.cluster_id = new_cluster_id()
             self.save(self.draft())
         else:

@@ -8,16 +8,16 @@ tests with a clock of their own drive this class directly.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any
 
 from kohort.assignors import Assign
-from kohort.config import BrokerConfig, ConfigError, with_dynamic
+from kohort.config import BrokerConfig, LeftAside, with_dynamic
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, KohortError
-from kohort.runtime.driver import Condition, PartitionDriver
+from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
 from kohort.server.budget import Budget
@@ -41,23 +41,14 @@ from kohort.server.meters import Meters
 from kohort.server.outbox import ANYTHING, Outbox
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
-from kohort.server.placement import Endpoint, Placement
+from kohort.server.placement import NOBODY, Endpoint, Placement
+from kohort.server.reading import Readings
 from kohort.server.tokens import Token
 from kohort.server.waiting import Parked, Waiting
 from kohort.terms import Millis, Offset, PartitionIndex
 
 LOAD_SLICE_RECORDS = 20_000
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
-
-
-def dynamic_config(base: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> BrokerConfig:
-    """The settings of the file, and over them those that were set for all brokers and for this
-    one. Settings that contradict those of a changed file are left aside.
-    """
-    try:
-        return with_dynamic(base, configured.get("", {}), configured.get(str(base.node_id), {}))
-    except ConfigError:
-        return base
 
 
 class Cluster:
@@ -75,7 +66,8 @@ class Cluster:
     ) -> None:
         self.base_config = config  # of the file
         self._configured = catalog.broker_configs
-        self.config = config = dynamic_config(config, catalog.broker_configs)
+        self.dynamic = with_dynamic(config, catalog.broker_configs)
+        self.config = config = self.dynamic.config
         self.may = may
         self.foreign = foreign or {}  # assignors of others
         self.catalog = catalog
@@ -93,6 +85,7 @@ class Cluster:
         ]
         self._hosted: dict[AnyDriver, Hosted] = {}
         self.waiting = Waiting()
+        self.readings = Readings()
         self._housekeeping = Housekeeping(config, logs, observe)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, new_uuid
@@ -117,6 +110,7 @@ class Cluster:
                 "authorizer.class.name is set: rules are kept, and not enforced yet;"
                 " everybody may do everything"
             )
+        self._tell_left_aside(())
         self.table.open_missing()
         for _ in range(START_LOGS // OPEN_SLICE_LOGS):
             work = self.begin_work()
@@ -128,10 +122,12 @@ class Cluster:
     @property
     def loading(self) -> bool:
         """Whether `load_some` has something to do."""
-        return bool(self._loading)
+        return bool(self._loading or self.readings)
 
     def load_some(self, now: Millis) -> bool:
-        """Go on loading shards, a slice at a time; true while there is more."""
+        """Go on loading shards, then reading logs that somebody waits for, a slice at a time; true
+        while there is more.
+        """
         while self._loading:
             driver = self._loading[0]
             self.meters.loads.begin(driver)
@@ -140,7 +136,8 @@ class Cluster:
             self.meters.loads.end(driver, loaded=driver.active)
             self._loading.pop(0)
             self._submitted[driver] = None
-        return False
+        self.now = now
+        return self.readings.step()
 
     def close(self) -> None:
         """Make every log durable, note that, and release every file."""
@@ -166,7 +163,7 @@ class Cluster:
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""
-        under_way = self._loading or self._submitted or self._errands or self._errands_out
+        under_way = self.loading or self._submitted or self._errands or self._errands_out
         return bool(under_way or self.durability.busy or self.table.busy)
 
     @property
@@ -185,6 +182,7 @@ class Cluster:
     def dropped(self, partition: Partition, now: Millis) -> None:
         """A partition is gone, with its topic."""
         self._housekeeping.forget(partition.log)
+        self.readings.forget(partition)
         self.durability.forget(partition, partition.log.close)
         for parked in self.waiting.changed((partition.topic.name, partition.index)):
             self.resume(parked, now)
@@ -193,10 +191,21 @@ class Cluster:
         """The catalog has changed: tell every machine."""
         if self._configured != self.catalog.broker_configs:
             self._configured = self.catalog.broker_configs
-            self._reconfigure(dynamic_config(self.base_config, self._configured))
+            before = self.dynamic.left_aside
+            self.dynamic = with_dynamic(self.base_config, self._configured)
+            self._tell_left_aside(before)
+            self._reconfigure(self.dynamic.config)
         for driver in self._hosted:
             driver.topics_changed(self.topics, now)
             self._submitted[driver] = None
+
+    def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
+        for one in self.dynamic.left_aside:
+            if one not in told:
+                whose = f"broker {one.broker}" if one.broker else "all brokers"
+                self.observe.warning(
+                    f"{one.name}={one.text}, set for {whose}, is kept and not in force: {one.why}"
+                )
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         """Settings of the broker have been changed: they count from now on."""
@@ -238,6 +247,8 @@ class Cluster:
         )
         self._drivers[partition.topic.name][partition.index] = driver
         self._hosted[driver] = Hosted(driver, partition, self._turn_next, self.meters)
+        if self.placement.leader(partition.topic, partition.index) == NOBODY:
+            return
         driver.start_loading()
         if partition.log.end == partition.log.start:
             driver.load_some(now)
@@ -264,17 +275,29 @@ class Cluster:
 
     def rearrange(self, change: Callable[[Placement], None]) -> None:
         """Change which node serves what. Groups and transactions that get another coordinator are
-        read anew from the log, since a coordinator knows of another one's what the log says.
+        read anew from the log, since a coordinator knows of another one's what the log says; those
+        that get none rest. Fetches that wait at a former leader are told to look elsewhere.
         """
         hosted = [(driver, one.partition) for driver, one in self._hosted.items()]
         before = [self.placement.leader(one.topic, one.index) for _, one in hosted]
+        watched = [
+            (key, topic, self.placement.leader(topic, key[1]))
+            for key in self.waiting.places()
+            if (topic := self.catalog.by_name.get(key[0])) is not None
+        ]
         change(self.placement)
         for (driver, partition), former in zip(hosted, before, strict=True):
             leader = self.placement.leader(partition.topic, partition.index)
             if leader != former:
-                driver.resign(f"node {leader} does not coordinate {driver.name} any more")
+                driver.resign(f"node {former} does not coordinate {driver.name} any more")
                 self._turn_next(driver)
-                self._loading.append(driver)
+                if leader != NOBODY:
+                    driver.start_loading()
+                    self._loading.append(driver)
+        for key, topic, former in watched:
+            if self.placement.leader(topic, key[1]) != former:
+                for parked in self.waiting.changed(key):
+                    self.resume(parked, self.now)
 
     def expire_offsets(self, now: Millis) -> None:
         """Look for expired offsets now, and not only after the check interval."""
@@ -341,8 +364,8 @@ class Cluster:
         return self._housekeeping.step(self._kept, now)
 
     def _tell_of_logs(self) -> None:
-        """What requests have come across: damage once, and refused writes as often as there are
-        new ones. Clients could fill the log of a broker if each of them had a line.
+        """What requests have come across: damage and failed syncs once, and refused writes as often
+        as there are new ones. Clients could fill the log of a broker if each of them had a line.
         """
         refusing = []
         for partition in self.table.open.values():
@@ -351,6 +374,9 @@ class Cluster:
                 self.observe.warning(
                     f"{partition} is damaged and cannot be read there: {partition.damage}"
                 )
+            if partition.loss:
+                self._tell_of_loss(partition, partition.loss)
+                partition.loss = ""
             if partition.refused_writes:
                 refusing.append(partition)
         if refusing:
@@ -361,6 +387,9 @@ class Cluster:
             )
         for partition in refusing:
             partition.refused_writes = 0
+
+    def _tell_of_loss(self, partition: Partition, why: object) -> None:
+        self.observe.error(f"{partition} could not be synced and is out of service: {why}")
 
     def _kept(self) -> Iterator[KeptLog]:
         """The logs that housekeeping may touch: not those that are being loaded or are lost."""
@@ -430,7 +459,7 @@ class Cluster:
             one.durable(driver.log.end)
         if self.waiting and one.partition.high_watermark == driver.log.end:
             self._readable(one.partition)
-        if driver.condition is Condition.LOADING and driver not in self._loading:
+        if driver.is_being_read and driver not in self._loading:
             self._loading.append(driver)
         while driver.errands:
             self._errands.append(Outing(driver, driver.errands.popleft()))
@@ -454,7 +483,7 @@ class Cluster:
     def end_sync(self, one: Durable, outcome: Offset | Broken) -> None:
         """One log is durable up to an end, or its sync has failed: release what waited for it."""
         if isinstance(outcome, Broken):
-            self.observe.error(f"{one} could not be synced and is out of service: {outcome}")
+            self._tell_of_loss(one.partition, outcome)
         self.durability.end(one, outcome)
         self._readable(one.partition)
 

@@ -48,6 +48,7 @@ class Outing:
         error = self.outcome
         if not isinstance(error, Exception) or isinstance(error, KohortError):
             return None
+        kind_and_name = self.errand.key[:2]
         return (
-            f"{' '.join(map(str, self.errand.key))} has failed:\n{''.join(format_exception(error))}"
+            f"{' '.join(map(str, kind_and_name))} has failed:\n{''.join(format_exception(error))}"
         )

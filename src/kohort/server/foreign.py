@@ -1,16 +1,21 @@
 """Foreign code on a thread of its own, which is given up when it takes too long.
 
 Python cannot end a thread. An exception is thrown into it, which ends any loop of Python; one in C
-goes on, without anybody waiting for it.
+goes on, without anybody waiting for it. So that such threads do not pile up, `Strays` says how many
+may do so.
 """
 
 import ctypes
 from collections.abc import Callable
 from threading import Thread
 
+from kohort.coordinator.effects import Errand
+from kohort.errors import KohortError
 from kohort.server.errands import Outing
 
 LIMIT_SECONDS = 10.0
+END_SECONDS = 1.0  # in which a thread that was given up ends, if it does
+STRAYS_MAX = 4  # threads that one assignor may leave behind, one for each group at most
 
 
 class _Overdue(BaseException):
@@ -36,10 +41,37 @@ class Foreign:
         except _Overdue:
             pass
 
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
     def end(self) -> None:
         """It has taken too long: nobody waits for it any more."""
         ident = self._thread.ident
         if ident is not None and self._thread.is_alive():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(ident), ctypes.py_object(_Overdue)
+            )
+
+
+class Strays:
+    """Threads that were given up and have not ended."""
+
+    def __init__(self) -> None:
+        self._those: list[Foreign] = []
+
+    def add(self, one: Foreign) -> None:
+        self._those.append(one)
+
+    def check(self, errand: Errand) -> None:
+        """Raises KohortError while an errand may not begin: it has a thread that has not ended, or
+        other errands have, with the same code of others.
+        """
+        self._those = [one for one in self._those if one.alive]
+        others = [one.outing.errand for one in self._those]
+        of_code = [one for one in others if one.foreign == errand.foreign]
+        if any(one.key == errand.key for one in of_code) or len(of_code) >= STRAYS_MAX:
+            raise KohortError(
+                f"threads of {errand.foreign} that were given up and have not ended:"
+                f" {len(of_code)}; it is not called again before they have"
             )

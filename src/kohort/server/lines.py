@@ -3,14 +3,20 @@
 import logging
 
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+_TRACEBACK = "\nTraceback (most recent call last):\n"
+_INDENT = "    "
 
 
 class OneLine(logging.Formatter):
-    """Escapes line breaks: a name that a client chose must not begin a line of the log."""
+    """Escapes line breaks: a name that a client chose must not begin a line of the log. A traceback
+    keeps its lines, with some room in front of each, as it may hold such names as well.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
-        record.message = record.message.translate(CONTROLS)
+        told, found, rest = record.message.partition(_TRACEBACK)
+        lines = f"{found}{rest}".strip("\n").split("\n") if found else []
+        record.message = f"\n{_INDENT}".join(one.translate(CONTROLS) for one in [told, *lines])
         return super().formatMessage(record)

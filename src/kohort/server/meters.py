@@ -14,7 +14,7 @@ from kohort.wire.codegen import Encoder
 from kohort.wire.schema import Primitive, fields_of
 
 UNSUPPORTED = -1  # the version of requests whose own is not served
-_ERROR = "error_code"
+_ERRORS = ("error_code", "partition_error_code")
 
 
 class RequestMeter:
@@ -118,8 +118,11 @@ def error_finder(response: type[Any]) -> Callable[[Any], Any] | None:
 
 def _add_search(message: type[Any], name: str, depth: int, lines: list[str]) -> None:
     indent = "    " * depth
-    if any(field.name == _ERROR for field in fields_of(message)):
-        lines.append(f"{indent}if {name}.{_ERROR}: return True")
+    lines += [
+        f"{indent}if {name}.{field.name}: return True"
+        for field in fields_of(message)
+        if field.name in _ERRORS
+    ]
     for field in fields_of(message):
         if field.array and not isinstance(field.of, Primitive):
             inner: list[str] = []
@@ -133,7 +136,7 @@ def _add_search(message: type[Any], name: str, depth: int, lines: list[str]) -> 
 def _count(message: Any, meter: RequestMeter) -> None:
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
-        if field.name == _ERROR and value:
+        if field.name in _ERRORS and value:
             meter.failed(value)
         elif field.array and not isinstance(field.of, Primitive):
             for one in value or ():

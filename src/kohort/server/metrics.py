@@ -5,18 +5,18 @@ METRICS is the whole list; the page of the documentation is made from it. A name
 counter ends in `_total`, as Prometheus wants it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter_ns
 
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
-from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
 from kohort.server.durations import MS, PERCENTILES
-from kohort.server.hosted import Driver
+from kohort.server.hosted import AnyDriver, Driver
 from kohort.server.meters import UNSUPPORTED, Traffic
-from kohort.terms import GroupState, GroupType
+from kohort.terms import GroupState, GroupType, PartitionIndex
 from kohort.wire.apis import APIS
 
 COUNTER, GAUGE = "counter", "gauge"
@@ -353,15 +353,24 @@ def missing(cluster: Cluster | None) -> list[str]:
     """Why a broker is not ready, a line for each shard that cannot serve; empty when it is."""
     if cluster is None:
         return ["the broker is not started"]
-    topic = cluster.catalog.by_name.get(OFFSETS_TOPIC)
-    if topic is None:
+    if OFFSETS_TOPIC not in cluster.catalog.by_name:
         return [f"{OFFSETS_TOPIC} does not exist"]
-    found = []
-    drivers = {int(index): driver for index, driver in cluster.drivers.copy().items()}
-    for index in range(topic.partitions):
-        driver = drivers.get(index)
+    return [
+        *_without_machine(cluster, OFFSETS_TOPIC, cluster.drivers.copy()),
+        *_without_machine(cluster, TRANSACTIONS_TOPIC, cluster.transactors.copy()),
+    ]
+
+
+def _without_machine(
+    cluster: Cluster, name: str, drivers: Mapping[PartitionIndex, AnyDriver]
+) -> Iterator[str]:
+    """A line for each partition whose machine does not serve. A topic that nobody has needed yet,
+    as that of transactions may be, lacks nothing.
+    """
+    topic = cluster.catalog.by_name.get(name)
+    for index in range(0 if topic is None else topic.partitions):
+        driver = drivers.get(PartitionIndex(index))
         if driver is None:
-            found.append(f"{OFFSETS_TOPIC}-{index} is not open")
+            yield f"{name}-{index} is not open"
         elif not driver.active:
-            found.append(f"{OFFSETS_TOPIC}-{index} is {driver.condition.value}")
-    return found
+            yield f"{name}-{index} is {driver.condition.value}"

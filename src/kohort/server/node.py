@@ -34,7 +34,7 @@ class Node:
     def driver_of(self, group_id: GroupId) -> Driver:
         """The shard of a group. Raises ApiError where it is elsewhere or not open."""
         placement = self.cluster.placement
-        if len(placement.node_ids) > 1 and placement.coordinator_of(group_id).id != self.id:
+        if len(placement.node_ids) > 1 and placement.coordinator_of(group_id) != self.id:
             raise ApiError(
                 ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
             )
@@ -62,8 +62,8 @@ class Node:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic of transactions is being made"
             )
-        index, endpoint = found
-        if endpoint.id != self.id:
+        index, coordinator = found
+        if coordinator != self.id:
             raise ApiError(
                 ErrorCode.NOT_COORDINATOR,
                 f"this broker does not coordinate the transactional id {transactional_id!r}",

@@ -21,7 +21,7 @@ from kohort.server.catalog import (
 )
 from kohort.server.cluster import Cluster
 from kohort.server.internal_topics import internal_configs
-from kohort.server.logs import DirectoryLogs, DirectoryStore, MemoryLogs
+from kohort.server.logs import CATALOG_FILE, DirectoryLogs, DirectoryStore, MemoryLogs
 from kohort.server.plug_ins import foreign_assignors
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, Files
@@ -83,6 +83,7 @@ def adopt_folders(
 ) -> None:
     """Make topics of folders that the catalog has never heard of, where they may be a topic's."""
     leaving = {topic.name for topic in catalog.deleting}
+    adopted = False
     for name, indexes in directory.partitions().items():
         if name in catalog.by_name or name in leaving:
             continue
@@ -104,7 +105,13 @@ def adopt_folders(
                 configs=internal_configs(name, config),
             )
         )
+        adopted = True
         observe.warning(f"{name} is taken in from its folders, with the settings of a new topic")
+    if adopted and catalog.is_new:
+        observe.warning(
+            f"{directory.path} has logs and no {CATALOG_FILE}: settings that were changed for "
+            "topics and for brokers, and rules (ACLs), are not known any more, if there were any"
+        )
 
 
 def _check_adoption(catalog: Catalog, config: BrokerConfig, name: str, partitions: int) -> None:

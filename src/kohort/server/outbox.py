@@ -13,9 +13,10 @@ from kohort.coordinator.offsets.transactional import EndOffsets
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
-from kohort.server.catalog import OFFSETS_TOPIC, Catalog
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog
 from kohort.server.partitions import Partition
-from kohort.server.tokens import Token
+from kohort.server.reading import AT_ONCE_BATCHES, Readings
+from kohort.server.tokens import Then, Token
 from kohort.terms import Millis, PartitionIndex, TopicPartition
 from kohort.transactions.messages import Markers, MarkersWritten
 
@@ -29,6 +30,7 @@ class World(Protocol):
     catalog: Catalog
     observe: Observer
     drivers: dict[PartitionIndex, Any]
+    readings: Readings
 
     @property
     def now(self) -> Millis: ...
@@ -51,12 +53,13 @@ class Outbox:
     def __init__(self, world: World, driver: Callable[[], PartitionDriver[Any]]) -> None:
         self._world = world
         self._driver = driver
+        self._told: dict[tuple[str, TopicPartition], str] = {}  # why a marker is not written
 
     def answer(self, response: Markers) -> None:
         """Carry markers out. They are durably decided."""
         driver = self._driver()
         marker = Marker(response.commit, driver.log.leader_epoch)
-        round_ = _Round(self._world, driver, response)
+        round_ = _Round(self._world, driver, response, self._told)
         for place in response.partitions:
             part = _Part(round_, place)
             try:
@@ -77,28 +80,50 @@ class Outbox:
         if topic is None or not 0 <= place.partition < topic.partitions:
             part.answer(None)
             return
+        if place.topic == TRANSACTIONS_TOPIC:  # let in by an older broker
+            world.observe.warning(
+                f"the transaction of {markers.transactional_id!r} has {place} among its "
+                "partitions, which belongs to no transaction: its marker is left out"
+            )
+            part.answer(None)
+            return
         partition = world.partition(*place)
         shard = world.drivers.get(PartitionIndex(place.partition))
         if place.topic == OFFSETS_TOPIC and shard is not None:
             world.submit(shard, Call(part, EndOffsets(markers.producer, marker), 0, _BROKER))
         elif partition is None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{place} is not open")
+        elif partition.read_on(AT_ONCE_BATCHES):  # a long log, and nobody has needed to know it
+            then = Then(part, lambda _: self._write(partition, part, markers, marker))
+            world.readings.when_read([partition], lambda: then.answer(None))
         else:
-            partition.end_transaction(
-                markers.producer,
-                world.now,
-                commit=markers.commit,
-                coordinator_epoch=marker.coordinator_epoch,
-            )
-            world.wrote(partition, world.now, ANYTHING)
-            world.answer_behind(part, None, [partition])
+            self._write(partition, part, markers, marker)
+
+    def _write(self, partition: Partition, part: "_Part", markers: Markers, marker: Marker) -> None:
+        """Write one marker into a log. Raises ApiError."""
+        world = self._world
+        partition.end_transaction(
+            markers.producer,
+            world.now,
+            commit=markers.commit,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        world.wrote(partition, world.now, ANYTHING)
+        world.answer_behind(part, None, [partition])
 
 
 class _Round:
     """One message, until every partition has said what became of its marker."""
 
-    def __init__(self, world: World, driver: PartitionDriver[Any], markers: Markers) -> None:
+    def __init__(
+        self,
+        world: World,
+        driver: PartitionDriver[Any],
+        markers: Markers,
+        told: dict[tuple[str, TopicPartition], str],
+    ) -> None:
         self._world = world
+        self._told = told
         self._driver = driver
         self._markers = markers
         self._written: list[TopicPartition] = []
@@ -106,14 +131,18 @@ class _Round:
         self._sent = False
 
     def told(self, place: TopicPartition, error: Exception | None) -> None:
+        """A marker is durable, or why it is not. It is tried often, and told of once."""
+        about = self._markers.transactional_id, place
         if error is None:
             self._written.append(place)
+            self._told.pop(about, None)
         else:
             self._failed.append(place)
-            self._world.observe.warning(
-                f"the transaction of {self._markers.transactional_id!r} cannot be ended in "
-                f"{place} yet: {error}"
-            )
+            if self._told.get(about) != str(error):
+                self._told[about] = str(error)
+                self._world.observe.warning(
+                    f"the transaction of {about[0]!r} cannot be ended in {place} yet: {error}"
+                )
         self._tell()
 
     def all_sent(self) -> None:

@@ -1,19 +1,20 @@
 """What a partition knows of transactions: where open ones begin, and which were aborted (KIP-98).
 
 Consumers that read committed records read up to the first record of an open transaction, and are
-told which of the records before it were aborted. All of this is in the log: `catch_up` reads it.
+told which of the records before it were aborted. All of this is in the log: `catch_up` reads it,
+in slices if that is wanted.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kohort.storage.log import Log
-from kohort.terms import Millis, Offset
+from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
 
-_EVER = Millis(-(1 << 62))  # before the time of any batch
-_READ_LIMIT_BYTES = 1 << 62
+EVERY_BATCH = 1 << 62
 
 
 class Aborted(NamedTuple):
@@ -28,10 +29,11 @@ class Aborted(NamedTuple):
 class PartitionTransactions:
     """The transactions of one log, up to the offset `seen`."""
 
-    __slots__ = ("_aborted", "_ended", "_open", "seen")
+    __slots__ = ("_aborted", "_ended", "_open", "_unread", "seen")
 
     def __init__(self, seen: Offset) -> None:
         self.seen = seen
+        self._unread: Iterator[BatchHeader] | None = None  # what follows
         self._open: dict[int, Offset] = {}  # the first record by producer, in the order of the log
         self._ended: list[tuple[Offset, Offset]] = []  # first record and marker, not yet durable
         self._aborted: list[Aborted] = []  # in the order of their markers
@@ -40,27 +42,38 @@ class PartitionTransactions:
     def of(cls, log: Log) -> "PartitionTransactions":
         """Those of a whole log. Raises Broken where it cannot be read."""
         made = cls(log.start)
-        for header in log.headers(_EVER):
-            if header.is_transactional:
-                control = header.is_control  # of a batch of data the header is enough
-                made._take(header, log.fetch(Offset(header.base_offset), 1) if control else b"")
-        made.seen = log.end
+        made.catch_up(log)
         return made
 
-    def catch_up(self, log: Log) -> None:
-        """Take in what somebody else has appended. Raises Broken where it cannot be read."""
-        if self.seen < log.end:
-            for data in log.read(self.seen, _READ_LIMIT_BYTES):
-                header = batches.peek(data)
-                if header.is_transactional:
-                    self._take(header, data)
+    def catch_up(self, log: Log, most: int = EVERY_BATCH) -> bool:
+        """Take in at most so many batches that are in the log and were not told of; true while
+        there are more. Raises Broken where they cannot be read.
+        """
+        unread = self._unread or log.headers(self.seen)
+        self._unread = None
+        for header in unread:
+            if header.is_transactional and header.last_offset >= log.start:
+                self._take(header, log)
+            self.seen = Offset(header.last_offset + 1)
+            most -= 1
+            if not most:
+                break
+        else:
             self.seen = log.end
+        if self.seen == log.end:
+            return False
+        self._unread = unread
+        return True
 
-    def _take(self, header: BatchHeader, data: bytes) -> None:
+    def _take(self, header: BatchHeader, log: Log) -> None:
         base = Offset(header.base_offset)
-        if not header.is_control:
+        if not header.is_control:  # then the header is enough
             if header.count:  # the cleaner has emptied it otherwise: its transaction has ended
                 self.wrote(header.producer_id, base)
+            return
+        data = log.fetch(base, 1)
+        if batches.peek(data).base_offset != base:  # cleaned away meanwhile, behind all its records
+            self.ended(header.producer_id, base, commit=True)
             return
         for _, _, key, _ in batches.entries(data):
             self.ended(header.producer_id, base, commit=batches.marker_commits(key))

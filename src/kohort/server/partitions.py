@@ -11,8 +11,8 @@ from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.server import incoming
 from kohort.server.catalog import Topic
-from kohort.server.partition_transactions import Aborted, PartitionTransactions
-from kohort.server.producers import Producers
+from kohort.server.partition_transactions import EVERY_BATCH, Aborted, PartitionTransactions
+from kohort.server.producers import Active, Producers
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
@@ -51,6 +51,7 @@ class Partition:
     __slots__ = (
         "_producer_expiration_ms",
         "_producers",
+        "_producers_end",
         "_transactions",
         "config",
         "damage",
@@ -58,6 +59,7 @@ class Partition:
         "high_watermark",
         "index",
         "log",
+        "loss",
         "refusal",
         "refused_writes",
         "topic",
@@ -73,9 +75,11 @@ class Partition:
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
         self.damage = ""  # that a reader has come across
+        self.loss = ""  # that a write has come across: a sync has failed
         self.refused_writes = 0  # since that was last told
         self.refusal = ""  # of the last of them
         self._producers: Producers | None = None
+        self._producers_end = Offset(0)  # of the log that they are known of
         self._producer_expiration_ms = broker.producer_id_expiration_ms
         self._transactions: PartitionTransactions | None = None
         if log.start == log.end:
@@ -94,7 +98,23 @@ class Partition:
         since the start, it is the high watermark.
         """
         known = self._transactions
-        return self.high_watermark if known is None else self._stable(known)
+        if known is None or known.seen < self.log.end:
+            return self.high_watermark
+        return self._stable(known)
+
+    def read_on(self, most: int) -> bool:
+        """Read at most so many batches of what `stable_end` must know and would read by itself;
+        true while there are more. Raises ApiError where the log cannot be read.
+        """
+        known = self._transactions
+        if known is None:
+            known = self._transactions = PartitionTransactions(self.log.start)
+        if known.seen == self.log.end:
+            return False
+        try:
+            return known.catch_up(self.log, most)
+        except (Broken, WireError) as error:
+            raise self._unreadable(error) from error
 
     def stable_end(self) -> Offset:
         """The end for readers of committed records: the first record of an open transaction, or
@@ -149,10 +169,16 @@ class Partition:
         self.topic = topic
         self.config = TopicConfig.of(broker, topic.configs)
 
-    def append(self, records: bytes, now: Millis) -> Appended:
-        """Check a batch as it came and write it. Raises ApiError, and then writes nothing."""
+    def check_sound(self) -> None:
+        """Raises ApiError once nobody knows what is on the disk."""
         if self.failed:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
+
+    def append(self, records: bytes, now: Millis, *, begins: bool = False) -> Appended:
+        """Check a batch as it came and write it; `begins` where a producer that is not known must
+        be at its first batch. Raises ApiError, and then writes nothing.
+        """
+        self.check_sound()
         header = incoming.check(records, self.config, str(self), now)
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
@@ -160,7 +186,9 @@ class Partition:
             self._known_transactions()
         if header.producer_id >= 0:
             producers = self._known_producers(now)
-            before = producers.admit(header)
+            if begins and header.producer_id not in producers:
+                producers.refused(header, now)  # until it is written
+            before = producers.admit(header, begins=begins)
             if before is not None:
                 return Appended(before.base_offset, before.timestamp, 0)
         if append_time != _NO_TIMESTAMP:
@@ -168,6 +196,7 @@ class Partition:
         base_offset = self._write(records, header.last_offset_delta + 1)
         if producers is not None:
             producers.written(header, base_offset, now)
+        self._producers_end = self.log.end
         known = self._transactions
         if known is not None and known.seen == base_offset:
             known.seen = self.log.end
@@ -175,12 +204,17 @@ class Partition:
                 known.wrote(header.producer_id, base_offset)
         return Appended(base_offset, append_time, len(records))
 
+    def refused_in_transaction(self, records: bytes, now: Millis) -> None:
+        """A batch was turned away because its transaction has not let it in, perhaps only yet.
+        Raises ApiError where the log cannot be read.
+        """
+        self._known_producers(now).refused(batches.header_at(records), now)
+
     def end_transaction(
         self, producer: Producer, now: Millis, *, commit: bool, coordinator_epoch: int
     ) -> None:
         """Write the marker that ends a producer's transaction. Raises ApiError."""
-        if self.failed:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
+        self.check_sound()
         known, producers = self._known_transactions(), self._known_producers(now)
         marker = batches.build_marker(
             commit=commit,
@@ -190,13 +224,25 @@ class Partition:
             coordinator_epoch=coordinator_epoch,
         )
         offset = self._write(marker, 1)
-        producers.written(batches.header_at(marker), offset, now)
+        producers.written(batches.header_at(marker), offset, now, coordinator_epoch)
+        self._producers_end = self.log.end
         known.ended(producer.id, offset, commit=commit)
         known.seen = self.log.end
 
-    def check_marker(self, producer: Producer, now: Millis) -> None:
-        """Raises ApiError for the marker of a producer that has a newer epoch here."""
-        self._known_producers(now).check_epoch(producer)
+    def check_marker(self, producer: Producer, coordinator_epoch: int, now: Millis) -> None:
+        """Raises ApiError for a marker whose producer, or whose coordinator, has a newer epoch
+        here.
+        """
+        known = self._known_producers(now)
+        known.check_epoch(producer)
+        known.check_coordinator(producer.id, coordinator_epoch)
+
+    def active_producers(self, now: Millis) -> list[tuple[Active, Offset | None]]:
+        """The producers that have written here not too long ago, each with the first record of its
+        open transaction. Raises ApiError where the log cannot be read.
+        """
+        begun = self._known_transactions().producers
+        return [(one, begun.get(one.producer_id)) for one in self._known_producers(now).active()]
 
     def _write(self, batch: bytes, count: int) -> Offset:
         """Append a batch; the offset of its first record. Raises ApiError."""
@@ -204,8 +250,8 @@ class Partition:
         try:
             self.log.append(batch, count)
         except Broken as error:  # a sync has failed, in this call or unnoticed before
-            self.failed = True
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            self.failed, self.loss = True, str(error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.loss) from error
         except StorageError as error:
             self.refused_writes += 1
             self.refusal = str(error)
@@ -290,32 +336,35 @@ class Partition:
         """The transactions. They are read from the log when somebody first asks: most partitions
         never see one. What a machine has written to its own log is read then, too.
         """
-        known = self._transactions
-        try:
-            if known is None:
-                known = self._transactions = PartitionTransactions.of(self.log)
-            elif known.seen != self.log.end:
-                known.catch_up(self.log)
-        except (Broken, WireError) as error:
-            raise self._unreadable(error) from error
-        return known
+        self.read_on(EVERY_BATCH)
+        assert self._transactions is not None
+        return self._transactions
 
     def _known_producers(self, now: Millis) -> Producers:
         """The producers. They are read from the log when the first of them writes after a start.
 
         Most partitions never see a producer of this kind, so a start does not pay for them. Those
-        that have been silent for producer.id.expiration.ms are not read.
+        that have been silent for producer.id.expiration.ms are not read. What a machine has written
+        to its own log makes them be read anew.
         """
-        if self._producers is None:
+        if self._producers is None or self._producers_end != self.log.end:
             producers = Producers()
             try:
-                for header in self.log.headers(Millis(now - self._producer_expiration_ms)):
+                since = self.log.first_since(Millis(now - self._producer_expiration_ms))
+                for header in self.log.headers(since):
                     if header.producer_id >= 0:
-                        producers.written(header, Offset(header.base_offset), now)
-            except Broken as error:
+                        base = Offset(header.base_offset)
+                        whose = self._coordinator_epoch(base) if header.is_control else -1
+                        producers.written(header, base, now, whose)
+            except (Broken, WireError) as error:
                 raise self._unreadable(error) from error
-            self._producers = producers
+            self._producers, self._producers_end = producers, self.log.end
         return self._producers
+
+    def _coordinator_epoch(self, marker: Offset) -> int:
+        """Of the marker at an offset. The cleaner may have left its header only."""
+        entries = batches.entries(self.log.fetch(marker, 1))
+        return batches.marker_coordinator_epoch(entries[0][3]) if entries else -1
 
 
 def _until(data: bytes, end: Offset) -> bytes:

@@ -2,7 +2,8 @@
 
 Today the nodes of one process are all there is. Callers do not rely on that: the nodes that
 coordinate groups and the brokers that Metadata shows may become different ones. A node may leave
-and come back, and a partition may be given to another node: its log stays where it is.
+and come back, and a partition may be given to another node: its log stays where it is. What a node
+has led goes to others, or to nobody where only its replicas may take its place.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from typing import NamedTuple
 from kohort.java import text_hash
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Topic
 from kohort.terms import GroupId, PartitionIndex
+
+NOBODY = -1  # leads a partition that has no leader
 
 
 class Endpoint(NamedTuple):
@@ -31,6 +34,7 @@ class Placement:
         self.node_ids: tuple[int, ...] = tuple(one.id for one in self.brokers)  # all that are known
         self._by_id = {one.id: one for one in self.brokers}
         self._moved: dict[tuple[str, int], int] = {}  # partitions that were given to a node
+        self._irreplaceable: set[int] = set()  # those that are away, and nobody stands in for them
         self._as_planned = True  # nobody is away and nothing was moved
 
     @property
@@ -43,33 +47,49 @@ class Placement:
         return self._by_id[node_id]
 
     def leader(self, topic: Topic, index: int) -> int:
-        """The id of the node that serves a partition."""
+        """The id of the node that serves a partition, or NOBODY."""
         if self._as_planned:
             return topic.leader(index, self.node_ids)
-        return self.replicas(topic, index)[0]
+        planned = topic.replicas(index, self.node_ids)
+        first = self._moved.get((topic.name, index), planned[0])
+        for one in (first, *planned):
+            if self.serves(one):
+                return one
+        if self._irreplaceable.issuperset(planned):
+            return NOBODY
+        return min((one.id for one in self.brokers), key=lambda one: (one < first, one))
 
     def replicas(self, topic: Topic, index: int) -> list[int]:
-        """The ids of the nodes of a partition, its leader first; none of them is away."""
+        """The ids of the nodes of a partition, also of those that are away. A leader that is none
+        of them by plan stands first.
+        """
         planned = topic.replicas(index, self.node_ids)
         if self._as_planned:
             return planned
-        serving = [one.id for one in self.brokers]
-        first = self._moved.get((topic.name, index), planned[0])
-        replicas = [one for one in dict.fromkeys((first, *planned)) if one in serving]
-        return replicas or [min(serving, key=lambda one: (one < first, one))]
+        leader = self.leader(topic, index)
+        return planned if leader in (NOBODY, *planned) else [leader, *planned]
+
+    def serves(self, node_id: int) -> bool:
+        """Whether a node is there."""
+        return any(one.id == node_id for one in self.brokers)
 
     def move(self, topic: Topic, index: int, node_id: int) -> None:
         """Let another node lead a partition, for as long as the cluster lives."""
         self._moved[topic.name, index] = node_id
         self._as_planned = False
 
-    def leave(self, node_id: int) -> None:
-        """A node serves no more: what it has led goes to others. One node must be left."""
+    def leave(self, node_id: int, *, replaced: bool = True) -> None:
+        """A node serves no more: what it has led goes to others. Where it is not replaced, only
+        another replica of a partition leads that. One node must be left.
+        """
+        if not replaced:
+            self._irreplaceable.add(node_id)
         self.brokers = tuple(one for one in self.brokers if one.id != node_id)
         self._as_planned = False
 
     def join(self, node_id: int) -> None:
         """A node serves again what it served before."""
+        self._irreplaceable.discard(node_id)
         present = {one.id for one in self.brokers} | {node_id}
         self.brokers = tuple(one for key, one in self._by_id.items() if key in present)
         self._as_planned = len(self.brokers) == len(self.node_ids) and not self._moved
@@ -78,20 +98,19 @@ class Placement:
         """The partition of __consumer_offsets that a group lives in, whether it is open or not."""
         return coordinator_partition(group_id, self._catalog.by_name[OFFSETS_TOPIC].partitions)
 
-    def coordinator_of(self, group_id: GroupId) -> Endpoint:
-        """The node that coordinates a group."""
-        leader = self.leader(self._catalog.by_name[OFFSETS_TOPIC], self.shard_of(group_id))
-        return self._by_id[leader]
+    def coordinator_of(self, group_id: GroupId) -> int:
+        """The id of the node that coordinates a group, or NOBODY."""
+        return self.leader(self._catalog.by_name[OFFSETS_TOPIC], self.shard_of(group_id))
 
-    def transactor_of(self, transactional_id: str) -> tuple[PartitionIndex, Endpoint] | None:
+    def transactor_of(self, transactional_id: str) -> tuple[PartitionIndex, int] | None:
         """The partition of __transaction_state that an id lives in, and the node that coordinates
-        its transactions. None while there is no such topic.
+        its transactions, or NOBODY. None while there is no such topic.
         """
         topic = self._catalog.by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
             return None
         index = coordinator_partition(transactional_id, topic.partitions)
-        return index, self._by_id[self.leader(topic, index)]
+        return index, self.leader(topic, index)
 
 
 @lru_cache(maxsize=65536)

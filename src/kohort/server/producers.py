@@ -13,6 +13,7 @@ from kohort.wire.batch import BatchHeader
 
 _REMEMBERED = 5
 _SEQUENCES = 2**31
+_REFUSED_MAX = 1000  # producers of batches that were turned away: anybody can name one
 
 
 class Written(NamedTuple):
@@ -24,11 +25,31 @@ class Written(NamedTuple):
     timestamp: int
 
 
+class Active(NamedTuple):
+    """What is known of a producer: -1 stands for nothing."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    timestamp: int
+    coordinator_epoch: int  # of its last marker
+
+
+class _Refused(NamedTuple):
+    """The first of the batches that were turned away and may come again."""
+
+    epoch: int
+    sequence: int
+    at: Millis
+
+
 class _Producer:
-    __slots__ = ("batches", "begins_anew", "epoch", "used_at")
+    __slots__ = ("batches", "begins_anew", "coordinator_epoch", "epoch", "timestamp", "used_at")
 
     def __init__(self, epoch: int, *, begins_anew: bool) -> None:
         self.epoch = epoch
+        self.coordinator_epoch = -1
+        self.timestamp = -1
         self.begins_anew = begins_anew  # its first batch must have sequence 0
         self.batches: list[Written] = []
         self.used_at = Millis(0)
@@ -39,18 +60,28 @@ class Producers:
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
+        self._refused: dict[int, _Refused] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
 
-    def admit(self, header: BatchHeader) -> Written | None:
+    def __contains__(self, producer_id: int) -> bool:
+        return producer_id in self._producers
+
+    def admit(self, header: BatchHeader, *, begins: bool = False) -> Written | None:
         """The batch as it was written before, or None when it must be appended now.
 
-        An unknown producer may start at any sequence: it may have been silent for long. Raises
+        An unknown producer may start at any sequence: it may have been silent for long. With
+        `begins` it may not, because it has another epoch for each transaction (KIP-890). Raises
         ApiError for a batch of an older epoch, or one that does not follow the last.
         """
+        first = self._refused.get(header.producer_id)
+        if first is not None and first.epoch == header.producer_epoch:
+            self._must_be(header, min(header.base_sequence, first.sequence))
         known = self._producers.get(header.producer_id)
         if known is None:
+            if begins:
+                self._must_be(header, 0)
             return None
         self.check_epoch(Producer(header.producer_id, header.producer_epoch))
         if header.producer_epoch > known.epoch:
@@ -68,6 +99,20 @@ class Producers:
             self._must_be(header, 0)
         return None
 
+    def refused(self, header: BatchHeader, now: Millis) -> None:
+        """A batch was turned away before anybody looked at its sequence. When it comes again, it
+        must not find one behind it that was sent together with it (KIP-890).
+        """
+        first = self._refused.get(header.producer_id)
+        mine = _Refused(header.producer_epoch, header.base_sequence, now)
+        if first is None or first.epoch < mine.epoch:
+            self._refused[header.producer_id] = mine
+        elif first.epoch == mine.epoch:
+            sequence = min(first.sequence, mine.sequence)
+            self._refused[header.producer_id] = mine._replace(sequence=sequence)
+        if len(self._refused) > _REFUSED_MAX:
+            del self._refused[next(iter(self._refused))]
+
     def check_epoch(self, producer: Producer) -> None:
         """Raises ApiError for an epoch that is over."""
         known = self._producers.get(producer.id)
@@ -78,15 +123,46 @@ class Producers:
                 f"its batch says {producer.epoch}",
             )
 
-    def written(self, header: BatchHeader, base_offset: Offset, now: Millis) -> None:
-        """Remember a batch that is in the log now."""
-        known = self._producers.get(header.producer_id)
+    def check_coordinator(self, producer_id: int, coordinator_epoch: int) -> None:
+        """Raises ApiError for a marker of a coordinator that another one has taken the place of."""
+        known = self._producers.get(producer_id)
+        if known is not None and coordinator_epoch < known.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"the last marker of producer {producer_id} is of coordinator epoch "
+                f"{known.coordinator_epoch}, this one of {coordinator_epoch}",
+            )
+
+    def active(self) -> list[Active]:
+        """All that are remembered."""
+        return [
+            Active(
+                producer_id,
+                one.epoch,
+                one.batches[-1].last_sequence if one.batches else -1,
+                one.timestamp,
+                one.coordinator_epoch,
+            )
+            for producer_id, one in self._producers.items()
+        ]
+
+    def written(
+        self, header: BatchHeader, base_offset: Offset, now: Millis, coordinator_epoch: int = -1
+    ) -> None:
+        """Remember a batch that is in the log now; of a marker, whose it is."""
+        self._refused.pop(header.producer_id, None)
+        before = self._producers.get(header.producer_id)
+        known = before
         if known is None or header.producer_epoch > known.epoch:
             known = self._producers[header.producer_id] = _Producer(
-                header.producer_epoch, begins_anew=known is not None
+                header.producer_epoch, begins_anew=before is not None
             )
+            if before is not None:
+                known.coordinator_epoch = before.coordinator_epoch
         known.used_at = now
+        known.timestamp = header.max_timestamp
         if header.is_control:  # a marker ends a transaction and has no sequence
+            known.coordinator_epoch = coordinator_epoch
             return
         known.batches.append(
             Written(header.base_sequence, header.last_sequence, base_offset, header.max_timestamp)
@@ -105,6 +181,7 @@ class Producers:
         ]
         for producer_id in over:
             del self._producers[producer_id]
+        self._refused = {key: one for key, one in self._refused.items() if one.at >= before}
 
     @staticmethod
     def _must_be(header: BatchHeader, expected: int) -> None:

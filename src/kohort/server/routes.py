@@ -19,6 +19,7 @@ from kohort.server.apis import (
     describe_cluster,
     describe_configs,
     describe_log_dirs,
+    describe_producers,
     fetch,
     find_coordinator,
     groups,
@@ -38,7 +39,6 @@ from kohort.server.apis import (
     update_features,
     write_txn_markers,
 )
-from kohort.server.apis.unsupported import warn_if_not_built
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -60,6 +60,7 @@ from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kohort.wire.messages.describe_producers import DescribeProducersRequest
 from kohort.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.elect_leaders import ElectLeadersRequest
@@ -105,11 +106,6 @@ class Route(NamedTuple):
     keeps_texts: bool = False
 
 
-def _refused(node: Node, call: Call[Any], error: ApiError) -> Any:
-    warn_if_not_built(node.cluster.observe, call.request.name, call.client, error)
-    return call.request.refused(error)
-
-
 def here(
     handler: Callable[[Node, Call[Any], Millis], Any],
     *,
@@ -122,7 +118,7 @@ def here(
         try:
             response = handler(node, call, now)
         except ApiError as error:
-            response = _refused(node, call, error)
+            response = call.request.refused(error)
         if response is not None:
             call.token.answer(response)
 
@@ -138,7 +134,7 @@ def to_shard(
         try:
             handler(node, call)
         except ApiError as error:
-            call.token.answer(_refused(node, call, error))
+            call.token.answer(call.request.refused(error))
 
     return Route(handle, pipelined=pipelined, waits=waits, keeps_texts=True)
 
@@ -171,7 +167,7 @@ ROUTES: dict[type[Any], Route] = {
     InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True),
     ProduceRequest: here(produce.produce, pipelined=True),
     FetchRequest: here(fetch.fetch, waits=True),
-    ListOffsetsRequest: here(list_offsets.list_offsets),
+    ListOffsetsRequest: here(list_offsets.list_offsets, waits=True),
     OffsetForLeaderEpochRequest: here(leader_epochs.offset_for_leader_epoch),
     DeleteRecordsRequest: here(delete_records.delete_records),
     # groups
@@ -193,6 +189,7 @@ ROUTES: dict[type[Any], Route] = {
     TxnOffsetCommitRequest: to_shard(txn_offset_commit.commit_offsets),
     EndTxnRequest: to_shard(transactions.end),
     WriteTxnMarkersRequest: to_shard(write_txn_markers.write_markers),
+    DescribeProducersRequest: here(describe_producers.describe_producers),
     DescribeTransactionsRequest: to_shard(transactions.describe),
     ListTransactionsRequest: to_shard(transactions.list_transactions),
 }

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from kohort.runtime.driver import INTERNAL
 from kohort.server.cluster import Cluster
 from kohort.server.meters import Traffic
 from kohort.server.metrics import COUNTER, METRICS, Reading, missing
@@ -47,6 +48,7 @@ class Families:
 
     def __init__(self, broker: Observed) -> None:
         self._broker = broker
+        self._told: set[str] = set()
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         cluster = self._broker.cluster
@@ -56,9 +58,20 @@ class Families:
         for metric in METRICS:
             make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
             family = make(metric.name, metric.text, labels=metric.labels)
-            for labels, number in metric.read(reading):
-                family.add_metric(labels, number)
+            try:
+                for labels, number in metric.read(reading):
+                    family.add_metric(labels, number)
+            except Exception as error:  # noqa: BLE001  (the others are served)
+                self._tell(cluster, metric.name, error)
+                continue
             yield family
+
+    def _tell(self, cluster: Cluster, name: str, error: Exception) -> None:
+        """Say once that a metric cannot be read: scrapers come every few seconds."""
+        if name not in self._told:
+            self._told.add(name)
+            why = f"{type(error).__name__}: {error}"
+            cluster.observe.error(f"{INTERNAL}metric {name} cannot be read: {why}")
 
 
 class MetricsEndpoint:

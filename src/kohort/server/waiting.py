@@ -4,7 +4,7 @@ Nothing here knows a clock or a socket. `arrived` is told when a partition has g
 asked at `wake_at`; both return the fetches to answer now.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -13,6 +13,9 @@ from kohort.terms import Millis
 
 Answer = Callable[[Millis], Any]
 """Makes what a fetch is answered with, from what can be read at the time it is given."""
+
+Watched = tuple[str, int]
+"""A topic and the number of a partition."""
 
 _STALE_MAX = 256  # deadlines of answered fetches that may be left before they are removed
 
@@ -26,7 +29,7 @@ class Parked:
         self,
         token: Token,
         answer: Answer,
-        keys: list[Hashable],
+        keys: list[Watched],
         missing_bytes: int,
         deadline: Millis,
     ) -> None:
@@ -42,7 +45,7 @@ class Waiting:
     """The parked fetches of a cluster, by the partitions they watch and by their deadlines."""
 
     def __init__(self) -> None:
-        self._watching: dict[Hashable, dict[Parked, None]] = {}
+        self._watching: dict[Watched, dict[Parked, None]] = {}
         self._by_token: dict[Token, Parked] = {}
         self._deadlines: list[tuple[Millis, int, Parked]] = []
         self._parked = 0
@@ -57,7 +60,7 @@ class Waiting:
         self,
         token: Token,
         answer: Answer,
-        keys: Iterable[Hashable],
+        keys: Iterable[Watched],
         *,
         missing_bytes: int,
         deadline: Millis,
@@ -70,7 +73,7 @@ class Waiting:
         self._parked += 1  # keeps the order of equal deadlines
         heappush(self._deadlines, (deadline, self._parked, parked))
 
-    def arrived(self, key: Hashable, size_bytes: int) -> list[Parked]:
+    def arrived(self, key: Watched, size_bytes: int) -> list[Parked]:
         """The fetches that have now got enough, because a partition has grown."""
         watching = self._watching.get(key)
         if not watching:
@@ -84,8 +87,12 @@ class Waiting:
             self._forget(parked)
         return enough
 
-    def changed(self, key: Hashable) -> list[Parked]:
-        """The fetches that watch a partition that was deleted or has failed."""
+    def places(self) -> list[Watched]:
+        """The partitions that fetches watch."""
+        return list(self._watching)
+
+    def changed(self, key: Watched) -> list[Parked]:
+        """The fetches that watch a partition that was deleted or has another leader."""
         found = list(self._watching.get(key, ()))
         for parked in found:
             self._forget(parked)

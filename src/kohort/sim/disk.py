@@ -11,6 +11,7 @@ Faults concern one path of many: `refused`, `immovable` and `faults` name what r
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
@@ -282,8 +283,10 @@ class MemoryFiles:
         return MemoryFile(self, content, path, locked=path)
 
     def after_crash(self) -> "MemoryFiles":
-        """The disk as the next process finds it; what refuses on it still does."""
-        return self._survivor(lambda directory: directory.now, lambda content: bytes(content.now))
+        """The disk as the next process finds it: all that was written, synced or not. What refuses
+        on it still does.
+        """
+        return self._with(deepcopy(self.root))
 
     def after_power_loss(
         self, kept: float = 0.0, *, random: Random | None = None, page_bytes: int = PAGE_BYTES
@@ -323,8 +326,11 @@ class MemoryFiles:
             }
             return Directory(inside, dict(inside))
 
+        return self._with(folder(self.root))
+
+    def _with(self, root: Directory) -> "MemoryFiles":
         disk = MemoryFiles()
-        disk.root = folder(self.root)
+        disk.root = root
         disk.faults.update(self.faults)
         disk.refused.update(self.refused)
         disk.immovable.update(self.immovable)

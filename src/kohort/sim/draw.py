@@ -88,6 +88,7 @@ def draw(
         number = chance.randint(0 if chance.random() < 0.3 else 1, most)
         if number and name not in without:
             actors[name] = number
+    transactions = stream(seed, "transactions")
     settings = {
         "group.initial.rebalance.delay.ms": random.choice(["0", "500", "3000"]),
         "group.consumer.min.session.timeout.ms": "6000",
@@ -104,6 +105,8 @@ def draw(
         "offsets.retention.check.interval.ms": stream(seed, "expiry").choice(
             ["1000", "5000", "600000"]
         ),
+        "transaction.state.log.num.partitions": transactions.choice(["1", "3"]),
+        "transactional.id.expiration.ms": transactions.choice(["20000", "604800000", "604800000"]),
     }
     return Draw(
         seed,

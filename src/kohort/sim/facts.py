@@ -128,6 +128,137 @@ class ProducerIdGiven(NamedTuple):
     asked_for: bool  # a new epoch of an id that the producer had
 
 
+class ProducerTaken(NamedTuple):
+    """A transactional id is at this producer id and epoch: the answer to InitProducerId, or to an
+    end that gives its producer another epoch.
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    at: int
+
+
+class ProducerServed(NamedTuple):
+    """A request of a transactional producer was answered without an error."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    what: str
+    sent: int
+
+
+class SentInTransaction(NamedTuple):
+    """A value is about to be produced in a transaction, which has a name of its own."""
+
+    transaction: str
+    transactional_id: str
+    place: Place
+    value: bytes
+
+
+class Enrolled(NamedTuple):
+    """A partition is about to come into a transaction, whether anything is written to it or not."""
+
+    transactional_id: str
+    folder: str
+
+
+class OffsetsInTransaction(NamedTuple):
+    """A transaction is about to take a group on from what the transaction `before` has left; that
+    is empty for the first. Its name is the metadata of the offset.
+    """
+
+    transaction: str
+    transactional_id: str
+    group: str
+    partition: int
+    before: str
+
+
+class TransactionEnding(NamedTuple):
+    """The producer is about to say how its transaction ends. What it has sent in it is acknowledged
+    before it commits.
+    """
+
+    transaction: str
+    commit: bool
+
+
+class TransactionEnded(NamedTuple):
+    """The end is acknowledged."""
+
+    transaction: str
+    commit: bool
+
+
+class CommittedRead(NamedTuple):
+    """A reader of committed records has come from an offset to another one, and was given these.
+    Each reader of a partition begins at 0 and goes on where it was.
+    """
+
+    place: Place
+    start: int
+    end: int
+    values: dict[int, bytes]
+
+
+class AllCommittedRead(NamedTuple):
+    """After everything has come to rest: what readers of committed records get of a partition, and
+    where they are stopped, before the end of the log or there.
+    """
+
+    place: Place
+    values: dict[int, bytes]
+    stopped: int
+    end: int
+
+
+class OffsetOfTransaction(NamedTuple):
+    """The metadata of a group's offset that no open transaction may change; empty without one.
+    `at_rest`: nothing changes it any more.
+    """
+
+    group: str
+    partition: int
+    metadata: str
+    at_rest: bool
+
+
+class TransactionAtEnd(NamedTuple):
+    """What state a transactional id is in after everything has come to rest."""
+
+    transactional_id: str
+    state: str
+
+
+class SettingSent(NamedTuple):
+    """Something is about to be set for a group. Its values only grow."""
+
+    group: str
+    value: int
+
+
+class SettingLost(NamedTuple):
+    """There was no answer, or an error: it may count from some instant on."""
+
+    group: str
+    value: int
+    at: int
+
+
+class SettingRead(NamedTuple):
+    """What counts for a group. `floor` is what had been acknowledged when the question was sent; 0
+    for nothing yet.
+    """
+
+    group: str
+    value: int
+    floor: int
+    sent: int
+
+
 class Joined(NamedTuple):
     """A member is in a group, as a new one. `at` is when it asked: its session counts from before
     the answer, which waits for the disk.
@@ -184,6 +315,52 @@ class Expelled(NamedTuple):
     at: int
 
 
+class Forgotten(NamedTuple):
+    """A member of the classic protocol is told at a heartbeat that it is unknown. `heard` is when
+    the last one was sent that was accepted.
+    """
+
+    group: str
+    member: str
+    heard: int
+    at: int
+
+
+class MemberCommitSent(NamedTuple):
+    """A member is about to say how far it is with a partition that it owns."""
+
+    group: str
+    partition: int
+    offset: int
+
+
+class MemberCommitLost(NamedTuple):
+    """No answer came. The commit may still be carried out."""
+
+    group: str
+    partition: int
+    offset: int
+    at: int
+
+
+class MemberCommitted(NamedTuple):
+    """The commit of a member is acknowledged."""
+
+    group: str
+    partition: int
+    offset: int
+    at: int
+
+
+class MemberLooked(NamedTuple):
+    """What a group of members has committed; -1 says that there is nothing."""
+
+    group: str
+    partition: int
+    offset: int
+    sent: int
+
+
 class MemberAtEnd(NamedTuple):
     """What a member has after everything has come to rest. `topics` are the names it reads."""
 
@@ -216,12 +393,31 @@ Fact = (
     | NotServed
     | BitFlipped
     | ProducerIdGiven
+    | ProducerTaken
+    | ProducerServed
+    | SentInTransaction
+    | Enrolled
+    | OffsetsInTransaction
+    | TransactionEnding
+    | TransactionEnded
+    | CommittedRead
+    | AllCommittedRead
+    | OffsetOfTransaction
+    | TransactionAtEnd
+    | SettingSent
+    | SettingLost
+    | SettingRead
     | Joined
     | Accepted
     | Named
     | NotTaken
     | Left
     | Expelled
+    | Forgotten
+    | MemberCommitSent
+    | MemberCommitLost
+    | MemberCommitted
+    | MemberLooked
     | MemberAtEnd
     | TopicsAtEnd
 )

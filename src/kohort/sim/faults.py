@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-from kohort.errors import KohortError, WireError
+from kohort.errors import Broken, KohortError, WireError
 from kohort.sim.actors.admin import NAMES
 from kohort.sim.disk import Crashed
 from kohort.sim.draw import SESSIONS_MS
@@ -141,8 +141,12 @@ async def roll(world: World, random: Random) -> None:
         if cluster is not None and cluster.table.open:
             log = random.choice(list(cluster.table.open.values())).log
             assert isinstance(log, SegmentLog)
-            with suppress(KohortError):  # a disk that refuses: the log has not changed
+            try:
                 log.roll()
+            except Broken as error:  # the operator sees it; the broker does with the next write
+                world.said.error(str(error))
+            except KohortError:
+                pass  # a disk that refuses: the log has not changed
 
     if process is not None and world.running:
         process.loop.call_soon(close_one)

@@ -15,6 +15,7 @@ from kohort.config import BrokerConfig
 from kohort.errors import KohortError
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS
+from kohort.sim.actors.tuner import Tuner
 from kohort.sim.checkers.bounds import Bounds
 from kohort.sim.checkers.durable import Durable
 from kohort.sim.checkers.fencing import Fencing
@@ -66,7 +67,7 @@ class Setup(Actor):
 
 def _shortest_session_us(draw: Draw) -> int:
     """The shortest session that a member of a KIP-848 group can have in this run."""
-    if "other settings" in draw.faults:
+    if "other settings" in draw.faults or Tuner.kind in draw.actors:
         return min(SESSIONS_MS) * 1000
     return int(draw.settings["group.consumer.session.timeout.ms"]) * 1000
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kohort.errors import KohortError
+from kohort.errors import KohortError, how_to_install
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def require(extra: str = "spark") -> None:
     """
     missing = [name for name in NEEDED[extra] if find_spec(name) is None]
     if missing:
-        raise KohortError(f"{missing[0]} is not installed: pip install 'kohort[{extra}]'")
+        raise KohortError(f"{missing[0]} is not installed: {how_to_install(extra)}")
 
 
 def read(directory: str | Path, name: str, spark: "SparkSession | None" = None) -> "DataFrame":

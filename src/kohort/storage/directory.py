@@ -12,7 +12,13 @@ from kohort.config import read_properties
 from kohort.errors import Broken, StorageError
 from kohort.storage import checkpoints
 from kohort.storage.checkpoints import CLEAN_SHUTDOWN
-from kohort.storage.files import Files, make_durable_directory, read_whole, replace_whole
+from kohort.storage.files import (
+    Files,
+    make_durable_directory,
+    read_whole,
+    replace_whole,
+    sync_name,
+)
 from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
 from kohort.storage.recovery import Promise
@@ -56,7 +62,8 @@ class LogDirectory:
         self.path = path.rstrip("/") or "/"
         self._files = files
         self._new_uuid = new_uuid
-        self._names_changed = False  # since they were last made durable
+        self._names_changed = True  # perhaps, since they were last made durable
+        self._made: set[str] = set()  # folders that were not there when the directory was opened
         self.notices: list[str] = []  # what was skipped when the directory was opened
         try:
             make_durable_directory(files, self.path)
@@ -64,7 +71,7 @@ class LogDirectory:
         except BlockingIOError as error:
             raise StorageError(f"{self.path} is in use by another broker") from error
         except OSError as error:
-            raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
+            raise StorageError(_unusable(self.path, error)) from error
         try:
             self._read_meta(node_id)
             self._tidy()
@@ -72,7 +79,7 @@ class LogDirectory:
             self._points, self._unread = self._noted(checkpoints.recovery_points)
         except OSError as error:
             self.close()
-            raise StorageError(f"{self.path} cannot be used as data directory: {error}") from error
+            raise StorageError(_unusable(self.path, error)) from error
         except StorageError:
             self.close()
             raise
@@ -80,6 +87,9 @@ class LogDirectory:
     def _read_meta(self, node_id: int) -> None:
         content = read_whole(self._files, self.path, META_PROPERTIES)
         if content is None:
+            with suppress(PermissionError):  # it was there, in a directory that is not ours to read
+                # Whoever has made it may have been killed before its name was durable.
+                sync_name(self._files, self.path)
             self.cluster_id = uuid_text(self._new_uuid())
             self.directory_id = uuid_text(self._new_uuid())
             self.node_id = node_id
@@ -123,6 +133,7 @@ class LogDirectory:
                 self._clean = False
                 self.notices.append(f"{self.path}/{CLEAN_SHUTDOWN} is not used: {error}")
             self._files.sync_directory(self.path)
+            self._names_changed = False
         for name in names:
             if _DELETED.fullmatch(name):
                 try:
@@ -204,8 +215,9 @@ class LogDirectory:
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
-            made = bool(self._files.make_directory(folder))
-            self._names_changed = self._names_changed or made
+            if self._files.make_directory(folder):
+                self._names_changed = True
+                self._made.add(folder)
             found = checkpoints.topic_id(self._files, folder)
             if found is None:
                 checkpoints.write_topic_id(self._files, folder, topic_id)
@@ -217,6 +229,7 @@ class LogDirectory:
         except OSError as error:
             raise StorageError(f"{folder} cannot be opened: {error}") from error
         known_start = self._starts.get((topic, index), Offset(0))
+        made = folder in self._made  # now, or by an attempt that has failed
         promise = Promise(
             self._points.get((topic, index)),
             clean=self._clean and not made,
@@ -328,3 +341,14 @@ class LogDirectory:
             with suppress(OSError):
                 replace_whole(self._files, self.path, CLEAN_SHUTDOWN, _CLEAN_CONTENT)
         self._lock.close()
+
+
+def _unusable(path: str, error: OSError) -> str:
+    match error:
+        case FileExistsError():
+            why = "it is a file, expected a directory"
+        case NotADirectoryError():
+            why = "a part of it is a file, expected directories"
+        case _:
+            why = str(error)
+    return f"{path} cannot be used as data directory: {why}"

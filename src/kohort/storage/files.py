@@ -246,7 +246,12 @@ def is_in_use(directory: str) -> bool:
 def make_durable_directory(files: Files, path: str) -> None:
     """Make a directory with its parents; their names are durable on return."""
     for made in files.make_directory(path):
-        files.sync_directory(os.path.dirname(made) or ".")  # noqa: PTH120  (paths are text here)
+        sync_name(files, made)
+
+
+def sync_name(files: Files, path: str) -> None:
+    """Make it durable that there is something of this name."""
+    files.sync_directory(os.path.dirname(path) or ".")  # noqa: PTH120  (paths are text here)
 
 
 def read_whole(files: Files, directory: str, name: str) -> bytes | None:

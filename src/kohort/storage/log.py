@@ -85,10 +85,16 @@ class Log(Protocol):
         May be fewer than the limit allows: a fetch stays within a segment.
         """
 
-    def headers(self, since: Millis) -> Iterator[BatchHeader]:
-        """The header of every batch that is not older than `since`, first to last.
+    def headers(self, start: Offset) -> Iterator[BatchHeader]:
+        """The header of every batch from the one that holds `start`, first to last.
 
-        Some that are older may be among them. Records are not read where that can be helped.
+        Records are not read where that can be helped. The log may change while this is gone
+        through in slices: what is appended comes too, and of what is dropped some may still come.
+        """
+
+    def first_since(self, since: Millis) -> Offset:
+        """Every batch before this offset is older than `since`, if files are in the order of their
+        times. Some behind it may be older, too.
         """
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:

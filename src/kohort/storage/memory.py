@@ -11,6 +11,7 @@ from kohort.wire.batch import BatchHeader
 
 _MAX_TIMESTAMP = Struct(">q")
 _MAX_TIMESTAMP_AT = 35
+_EVERYTHING_BYTES = 1 << 62
 
 
 class MemoryLog:
@@ -71,10 +72,14 @@ class MemoryLog:
             last += 1
         return b"".join(self._batches[first:last])
 
-    def headers(self, since: Millis) -> Iterator[BatchHeader]:
-        for data, time in zip(list(self._batches), list(self._times), strict=True):
+    def headers(self, start: Offset) -> Iterator[BatchHeader]:
+        return (batches.peek(data) for data in self.read(start, _EVERYTHING_BYTES))
+
+    def first_since(self, since: Millis) -> Offset:
+        for index, time in enumerate(self._times):
             if time >= since:
-                yield batches.peek(data)
+                return max(self.start, self._next[index - 1] if index else self.start)
+        return self.end
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
         for index in range(bisect_right(self._next, self.start), len(self._batches)):

@@ -148,8 +148,11 @@ class SegmentLog:
         if cut:
             self._unlink_indexes(last.base_offset)
             self.notices.append(cut)
-        elif last.size and not promise.clean and last.end != promise.synced:
-            last.file.sync()  # a crash has left it to the system, which may not have written it yet
+        elif not promise.clean:  # a crash may have left it to the system to write what it has
+            if not last.size:
+                self._files.sync_directory(self.directory)  # the disk may not know the file's name
+            elif last.end != promise.synced:
+                last.file.sync()
         self.end = last.end
 
     def _load_start(self, known_start: Offset, promise: Promise) -> None:
@@ -414,17 +417,29 @@ class SegmentLog:
                 yield one
             start = Offset(batches.peek(data, last).last_offset + 1)
 
-    def headers(self, since: Millis) -> Iterator[BatchHeader]:
-        recent: list[list[BatchHeader]] = []
-        for segment in reversed(self._segments):
+    def headers(self, start: Offset) -> Iterator[BatchHeader]:
+        at = max(start, self.start)
+        while at < self.end:
+            # A segment that is dropped or cleaned meanwhile can still be read to its end.
+            segment = self._segments[max(0, bisect_right(self._bases, at) - 1)]
             try:
-                recent.append([header for _, header in segment.headers()])
+                for _, header in segment.headers():
+                    if header.last_offset >= at:
+                        at = Offset(header.last_offset + 1)
+                        yield header
             except (OSError, WireError) as error:
                 raise Broken(f"{segment.path} cannot be read: {error}") from error
-            if recent[-1] and max(one.max_timestamp for one in recent[-1]) < since:
-                break  # what is before is older
-        for headers in reversed(recent):
-            yield from (one for one in headers if one.last_offset >= self.start)
+            at = max(at, self.start, self.end if segment.behind is None else segment.behind)
+
+    def first_since(self, since: Millis) -> Offset:
+        first = self.end
+        for segment in reversed(self._segments):
+            if segment.size:
+                segment.use()
+                if segment.max_timestamp < since:
+                    break
+            first = segment.base_offset
+        return max(first, self.start)
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
         for segment in self._segments:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kohort.records.causes import Because
     from kohort.testing.broker import Broker
     from kohort.testing.cases import BrokerCase
     from kohort.testing.groups import WaitTimeoutError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from kohort.testing.records import Record
 
 __all__ = [
+    "Because",
     "Broker",
     "BrokerCase",
     "Commit",
@@ -25,20 +27,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Broker": "broker",
-    "BrokerCase": "cases",
-    "Commit": "history",
-    "GroupRecord": "history",
-    "Ownership": "history",
-    "Record": "records",
-    "WaitTimeoutError": "groups",
+    "Because": "kohort.records.causes",
+    "Broker": "kohort.testing.broker",
+    "BrokerCase": "kohort.testing.cases",
+    "Commit": "kohort.testing.history",
+    "GroupRecord": "kohort.testing.history",
+    "Ownership": "kohort.testing.history",
+    "Record": "kohort.testing.records",
+    "WaitTimeoutError": "kohort.testing.groups",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value  # from now on it is found without this function
     return value
 

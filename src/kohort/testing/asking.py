@@ -202,6 +202,13 @@ class Asker:
 
     async def commit(self, group: str, place: TopicPartition, offset: int) -> None:
         """Commit from outside the group, as tools do that reset it."""
+        known = await self._partitions(place.topic)
+        if place not in known:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {place.topic} has no partition {place.partition}, expected 0 to "
+                f"{len(known) - 1}",
+            )
 
         async def ask(
             node: Node, keys: Sequence[str], deadline: float
@@ -233,7 +240,11 @@ class Asker:
         for one in await self._group_log(group):
             decoded = codec.decode(one.key or b"", one.value)
             if group_of(decoded.key) == group:
-                found.append(GroupRecord(one.offset, one.timestamp_ms, decoded.key, decoded.value))
+                found.append(
+                    GroupRecord(
+                        one.offset, one.timestamp_ms, decoded.key, decoded.value, one.headers
+                    )
+                )
         return found
 
     async def _group_log(self, group: str) -> list[Record]:

@@ -33,8 +33,6 @@ _SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     # A rebalance of KIP-848 takes some heartbeats of those whom it concerns.
     "group.consumer.heartbeat.interval.ms": "100",
-    # A log is a folder with files. Fifty of them take longer to make than most tests.
-    "offsets.topic.num.partitions": "4",
 }
 
 Result = TypeVar("Result")
@@ -54,6 +52,8 @@ class ClockHandle:
         """
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+            raise TypeError(f"advance is {seconds!r}, expected seconds or a timedelta")
         if not 0 <= seconds <= ADVANCE_MAX_S:
             raise ValueError(f"advance is {seconds} seconds, expected 0 to {ADVANCE_MAX_S}")
         ms = round(seconds * 1000)
@@ -79,15 +79,19 @@ class NodeHandle:
         """Its `host:port`, which it keeps."""
         return self._broker.bootstrap.split(",")[self.index]
 
-    def stop(self) -> None:
-        """It leaves in order: the others take over, its clients are told, its port closes. Raises
-        KohortError for the last one that serves.
-        """
-        self._broker.command("stop_node", self.index, told=True)
+    def stop(self, *, takeover: bool = True) -> None:
+        """It leaves in order: the others take over, its clients are told, its port closes.
 
-    def kill(self) -> None:
-        """It is gone at once: its connections are cut with no answer, and the others take over."""
-        self._broker.command("stop_node", self.index, told=False)
+        Without `takeover`, only the other replicas of a partition lead that in its place. Nobody
+        leads what has none, as groups have, until the node starts: Metadata says
+        LEADER_NOT_AVAILABLE, FindCoordinator COORDINATOR_NOT_AVAILABLE. Raises KohortError for the
+        last node that serves.
+        """
+        self._broker.command("stop_node", self.index, told=True, replaced=takeover)
+
+    def kill(self, *, takeover: bool = True) -> None:
+        """It is gone at once: its connections are cut with no answer. The rest is as in `stop`."""
+        self._broker.command("stop_node", self.index, told=False, replaced=takeover)
 
     def start(self) -> None:
         """It comes back to its address, and leads what it has led before."""
@@ -299,6 +303,14 @@ class Broker:
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises ApiError when there is none."""
         self.ask("delete_topic", name)
+
+    def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
+        """Let another node of several lead a partition, by its index; that index. A partition of
+        `__consumer_offsets` or `__transaction_state` takes its groups or transactions with it.
+        Raises KohortError.
+        """
+        chosen: int = self.command("move_partition", topic, partition, node)
+        return chosen
 
     @property
     def topics(self) -> list[str]:

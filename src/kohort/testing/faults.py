@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import count
 from math import inf
@@ -16,6 +16,7 @@ from kohort.testing.gate import Fault
 from kohort.testing.groups import LOOK_S, WAIT_S, WaitTimeoutError
 from kohort.wire.apis import APIS
 
+_WHOSE = ("times", "client_id", "group", "topic", "node")
 _KEYS = {api.name: api.key for api in APIS.values()}
 
 
@@ -116,17 +117,17 @@ class Faults:
         """Handle the request so many real seconds later, and after it what is behind it on its
         connection.
         """
-        if not 0 <= seconds < inf:
-            raise KohortError(f"delay is {seconds} seconds, expected 0 or more")
+        if not isinstance(seconds, int | float) or not 0 <= seconds < inf:
+            raise KohortError(f"delay is {seconds!r} seconds, expected 0 or more")
         return self._add(
-            api, f"delay of {api}", kind="delay", seconds=seconds, times=times, **whose
+            api, f"delay of {api}", {"kind": "delay", "seconds": seconds}, times=times, **whose
         )
 
     def drop(self, api: str, *, times: int | None = 1, **whose: Any) -> FaultHandle:
         """Neither handle nor answer the request, nor anything behind it on its connection, until
         the client gives up.
         """
-        return self._add(api, f"drop of {api}", kind="drop", times=times, **whose)
+        return self._add(api, f"drop of {api}", {"kind": "drop"}, times=times, **whose)
 
     def close(
         self, api: str, *, handled: bool = False, times: int | None = 1, **whose: Any
@@ -135,7 +136,7 @@ class Faults:
         is durable, so that only the answer is lost.
         """
         kind = "lose" if handled else "close"
-        return self._add(api, f"close at {api}", kind=kind, times=times, **whose)
+        return self._add(api, f"close at {api}", {"kind": kind}, times=times, **whose)
 
     def error(
         self, api: str, code: str | int | ErrorCode, *, times: int | None = 1, **whose: Any
@@ -145,7 +146,7 @@ class Faults:
         """
         known = _code(code)
         return self._add(
-            api, f"{known.name} for {api}", kind="error", code=known, times=times, **whose
+            api, f"{known.name} for {api}", {"kind": "error", "code": known}, times=times, **whose
         )
 
     def full_disk(self) -> ActiveFault:
@@ -177,14 +178,19 @@ class Faults:
         self,
         api: str,
         what: str,
+        does: Mapping[str, Any],
         *,
         client_id: str | None = None,
         group: str | None = None,
         topic: str | None = None,
         node: int | None = None,
         times: int | None,
-        **fault: Any,
+        **unknown: Any,
     ) -> FaultHandle:
+        for name in unknown:
+            near = get_close_matches(name, _WHOSE, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_WHOSE)}"
+            raise KohortError(f"no argument of this fault is called {name}; {hint}")
         if api not in _KEYS:
             near = get_close_matches(str(api), _KEYS, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
@@ -207,7 +213,7 @@ class Faults:
             topic=topic,
             node=node,
             times=times,
-            **fault,
+            **does,
         )
         self._broker.command("add_fault", number, made)
         self._set.append(handle)

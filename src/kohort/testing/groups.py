@@ -83,8 +83,11 @@ class GroupHandle:
 
     def commit(self, topic: str, offset: int = 0, *, partition: int = 0) -> None:
         """Put the group at an offset, as if it had committed that. Raises ApiError while the group
-        has members.
+        has members, and for a partition that does not exist.
         """
+        for name, value in (("offset", offset), ("partition", partition)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise KohortError(f"{name} is {value!r}, expected a whole number, 0 or more")
         self._broker.ask("commit", self.id, TopicPartition(topic, partition), offset)
 
     def lag(self) -> dict[TopicPartition, int]:
@@ -103,7 +106,7 @@ class GroupHandle:
         """Whether the group is in this state, has so many members, and `where` holds of its
         description, all at one moment. Raises KohortError for a state that does not exist.
         """
-        _check(state, members)
+        _check(state, members, where)
         return _is(self.describe(), state, members, where)
 
     def wait(
@@ -120,7 +123,7 @@ class GroupHandle:
         Raises WaitTimeoutError with what the group looks like, after `timeout` seconds, and
         KohortError for a state that does not exist.
         """
-        _check(state, members)
+        _check(state, members, where)
         deadline = time.monotonic() + timeout
         while True:
             found = self.describe()
@@ -264,8 +267,10 @@ class GroupHandle:
         )
 
 
-def _check(state: Wanted | None, members: int | None) -> None:
+def _check(state: Wanted | None, members: int | None, where: object) -> None:
     """Raises KohortError for what no group can be."""
+    if where is not None and not callable(where):
+        raise KohortError(f"where is {where!r}, expected a function of a description")
     if members is not None and not isinstance(members, int):
         raise KohortError(f"members is {members!r}, expected a whole number")
     if state is None:
@@ -306,6 +311,8 @@ class Groups(Mapping[str, GroupHandle]):
         self._broker = broker
 
     def __getitem__(self, group_id: str) -> GroupHandle:
+        if not isinstance(group_id, str):
+            raise KohortError(f"a group's id is {group_id!r}, expected a text")
         return GroupHandle(self._broker, group_id)
 
     def __contains__(self, group_id: object) -> bool:

@@ -10,7 +10,15 @@ from typing import Any
 from kohort.client.admin.views import Assignment
 from kohort.errors import WireError
 from kohort.records import consumer_protocol, schemas
+from kohort.records.causes import Because, causes_in
 from kohort.terms import TopicId, TopicPartition, uuid_text
+
+_OF_A_MEMBER = (
+    schemas.ConsumerGroupMemberMetadataKey,
+    schemas.ConsumerGroupTargetAssignmentMemberKey,
+    schemas.ConsumerGroupCurrentMemberAssignmentKey,
+    schemas.ConsumerGroupRegularExpressionKey,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,12 @@ class GroupRecord:
     timestamp_ms: int
     key: Any
     value: Any
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def causes(self) -> tuple[Because, ...]:
+        """Why it was written, where Kohort's own broker wrote it: others write no headers here."""
+        return tuple(causes_in(self.headers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +46,23 @@ class Ownership:
 
     `epoch` is the group epoch (KIP-848), or the generation of a classic group. While a rebalance of
     a KIP-848 group is under way, members are at different epochs and there are several moments with
-    one epoch.
+    one epoch. `causes` says why the epoch began, as far as the broker has written it down.
     """
 
     epoch: int
     timestamp_ms: int
     owners: Mapping[str, Assignment]
+    causes: tuple[Because, ...] = ()
 
     def __str__(self) -> str:
         owners = ", ".join(
             f"{member}: {assignment_text(owned)}" for member, owned in self.owners.items()
         )
-        return f"epoch {self.epoch}: {owners or 'nobody'}"
+        why = ", ".join(
+            one.cause if one.member_id is None else f"{one.cause}: {one.member_id}"
+            for one in self.causes
+        )
+        return f"epoch {self.epoch}{why and f' ({why})'}: {owners or 'nobody'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +93,15 @@ def group_of(key: Any) -> str | None:
 def ownerships(records: Iterable[GroupRecord], names: Mapping[TopicId, str]) -> Iterator[Ownership]:
     """Each change of owners or epoch. `names` has the topics; others go by the text of their id."""
     epoch = 0
+    causes: tuple[Because, ...] = ()
     owners: dict[str, Assignment] = {}
     last = Ownership(0, 0, {})
-    for record in records:
+    for record in _epochs_first(records):
         match record.key, record.value:
+            case schemas.ConsumerGroupMetadataKey(), None:
+                continue
             case schemas.ConsumerGroupMetadataKey(), value:
-                epoch = epoch if value is None else value.epoch
+                epoch, causes = value.epoch, record.causes
                 continue
             case schemas.ConsumerGroupCurrentMemberAssignmentKey(member_id=member), None:
                 owners.pop(member, None)
@@ -88,14 +110,33 @@ def ownerships(records: Iterable[GroupRecord], names: Mapping[TopicId, str]) -> 
             case schemas.GroupMetadataKey(), None:
                 owners = {}
             case schemas.GroupMetadataKey(), value:
-                epoch = value.generation
+                epoch, causes = value.generation, record.causes
                 owners = {one.member_id: _classic(one.assignment) for one in value.members}
             case _:
                 continue
-        now = Ownership(epoch, record.timestamp_ms, dict(sorted(owners.items())))
+        now = Ownership(epoch, record.timestamp_ms, dict(sorted(owners.items())), causes)
         if now.owners != last.owners or (now.owners and now.epoch != last.epoch):
             yield now
             last = now
+
+
+def _epochs_first(records: Iterable[GroupRecord]) -> Iterator[GroupRecord]:
+    """The records, but those that end a member behind the epoch that comes of its departure: in
+    the log they stand before it.
+    """
+    gone: list[GroupRecord] = []
+    for record in records:
+        if record.value is None and isinstance(record.key, _OF_A_MEMBER):
+            gone.append(record)
+            continue
+        if isinstance(record.key, schemas.ConsumerGroupMetadataKey):
+            yield record
+            yield from gone
+        else:
+            yield from gone
+            yield record
+        gone = []
+    yield from gone
 
 
 def commits(records: Iterable[GroupRecord]) -> Iterator[Commit]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
 from kohort.server.broker import Broker
+from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.lines import OneLine
-from kohort.server.placement import Placement
+from kohort.server.placement import NOBODY, Placement
 from kohort.server.surroundings import Surroundings
 from kohort.server.waiting import Parked
 from kohort.terms import GroupId
@@ -135,26 +136,39 @@ class Stage:
 
     async def move(self, group: str, index: int | None) -> int:
         """Let another node coordinate a group, and the others of its partition; its index."""
+        shard = self._placement.shard_of(GroupId(group))
+        return await self.move_partition(OFFSETS_TOPIC, shard, index)
+
+    async def move_partition(self, name: str, partition: int, index: int | None) -> int:
+        """Let another node lead a partition; its index. Raises KohortError."""
         if self._plan.nodes == 1:
-            raise KohortError("the cluster has one node, expected two or more to move a group")
-        ids = self._placement.node_ids
-        now = ids.index(self._placement.coordinator_of(GroupId(group)).id)
-        others = [one for one in range(len(ids)) if one != now and one not in self._away]
-        chosen = (others or [now])[0] if index is None else self._checked(index)
+            raise KohortError("the cluster has one node, expected two or more to move to another")
         cluster = self._broker.cluster
         assert cluster is not None
-        topic, shard = cluster.offsets_topic(), self._placement.shard_of(GroupId(group))
-        cluster.rearrange(lambda placement: placement.move(topic, shard, ids[chosen]))
+        topic = cluster.catalog.by_name.get(name)
+        if topic is None or not 0 <= partition < topic.partitions:
+            raise KohortError(f"there is no partition {partition} of a topic {name!r}")
+        ids = self._placement.node_ids
+        now = self._placement.leader(topic, partition)
+        serving = [one for one in range(len(ids)) if one not in self._away]
+        others = [one for one in serving if ids[one] != now]
+        chosen = (others or serving)[0] if index is None else self._checked(index)
+        cluster.rearrange(lambda placement: placement.move(topic, partition, ids[chosen]))
         self._broker.schedule_turn()
         await self._settle()
         return chosen
 
     async def coordinator(self, group: str) -> int:
-        """The index of the node that coordinates a group."""
-        return self._placement.node_ids.index(self._placement.coordinator_of(GroupId(group)).id)
+        """The index of the node that coordinates a group. Raises KohortError where none does."""
+        found = self._placement.coordinator_of(GroupId(group))
+        if found == NOBODY:
+            raise KohortError(f"nobody coordinates {group!r}: start the node that has done so")
+        return self._placement.node_ids.index(found)
 
-    async def stop_node(self, index: int, *, told: bool) -> None:
-        """A node leaves: its clients are told to look elsewhere first, or just lose it."""
+    async def stop_node(self, index: int, *, told: bool, replaced: bool) -> None:
+        """A node leaves: its clients are told to look elsewhere first, or just lose it. What it has
+        led goes to others, or only to its replicas where it is not replaced.
+        """
         node_id = self._placement.node_ids[self._checked(index)]
         if len(self._away) + 1 == self._plan.nodes:
             raise KohortError(f"node {index} is the last one that serves, stop the broker instead")
@@ -162,7 +176,9 @@ class Stage:
         assert self._broker.cluster is not None
         if not told:
             self._broker.close_node(index)
-        self._broker.cluster.rearrange(lambda placement: placement.leave(node_id))
+        self._broker.cluster.rearrange(
+            lambda placement: placement.leave(node_id, replaced=replaced)
+        )
         self._broker.schedule_turn()
         await self._settle()
         if told:

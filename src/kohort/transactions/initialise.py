@@ -59,7 +59,9 @@ def init_producer_id(state: State, call: Call[InitProducerIdRequest], now: Milli
         next_producer_id=NO_PRODUCER,
     )
     if expected is not None and (known.epoch, known.producer_id) != (expected, request.producer_id):
-        return _given(state, call, empty, last, now)  # the answer that it did not get
+        # The answer that it did not get. It may miss it again: it is known by the id that it names.
+        repeated = empty._replace(previous_producer_id=known.previous_producer_id)
+        return _given(state, call, repeated, last, now)
     if known.exhausted:
         empty = empty._replace(producer_id=state.new_producer_id(), epoch=0)
     else:

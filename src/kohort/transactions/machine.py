@@ -4,7 +4,7 @@ Requests come in by call(), records by replay(), time by tick(). It is driven as
 groups is: see `coordinator/shard.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
@@ -27,6 +27,8 @@ from kohort.wire.messages.list_transactions import ListTransactionsRequest
 
 class Transactor(Timed, State):
     """The transactional ids of one partition, as a machine that a driver runs."""
+
+    errands_out: Container[tuple[Any, ...]] = ()
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
         """Answer a request. A refusal is an answer like any other."""
@@ -55,6 +57,12 @@ class Transactor(Timed, State):
                 self.rests(known.id, known.updated_at)
         for known in decided:
             yield ending.begin_again(self, known, now)
+        if self.strays:
+            text = (
+                f"{self.strays} markers in a log of transactional ids end nothing and are passed "
+                f"over, the last one of {self.last_stray}"
+            )
+            yield Effects(warnings=[text])
 
     def replay(self, record: Record | Unknown, offset: int, producer: Producer | None) -> None:
         """Make true what the record says. Nothing else changes what a log can bring back."""
@@ -71,8 +79,11 @@ class Transactor(Timed, State):
             self.note_producer_id(max(known.producer_id, known.next_producer_id))
 
     def replay_marker(self, producer: Producer, *, commit: bool) -> None:
-        """Nothing here is in a transaction."""
-        raise Broken(f"a marker of {producer} (commit: {commit}) in a log without transactions")
+        """Nothing here is in a transaction, so a marker ends nothing; `start` tells of it. An older
+        broker has let transactions into this very log.
+        """
+        self.strays += 1
+        self.last_stray = f"producer {producer.id} (commit: {commit})"
 
     encode = staticmethod(records.encode)
 

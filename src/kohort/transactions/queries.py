@@ -1,7 +1,10 @@
-"""DescribeTransactions and ListTransactions (KIP-664): what there is, without changing it."""
+"""DescribeTransactions and ListTransactions (KIP-664, KIP-1152): they change nothing."""
 
+from collections.abc import Callable
+
+from kohort import expressions
 from kohort.coordinator.effects import Call, Effects, answered
-from kohort.errors import ErrorCode
+from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis
 from kohort.transactions.state import State
 from kohort.transactions.transaction import PASSING_STATES, Transaction, TransactionState
@@ -48,6 +51,7 @@ def _described(state: State, transactional_id: str) -> describe_wire.Transaction
 def list_transactions(state: State, call: Call[ListTransactionsRequest], now: Millis) -> Effects:
     """The ids that pass every filter. Names of states that nobody knows are told."""
     request = call.request
+    named = matching(request.transactional_id_pattern)
     states = [
         list_wire.TransactionState(
             transactional_id=known.id,
@@ -55,11 +59,28 @@ def list_transactions(state: State, call: Call[ListTransactionsRequest], now: Mi
             transaction_state=known.state.value,
         )
         for known in state.transactions.values()
-        if _passes(known, request, now)
+        if named(known.id) and _passes(known, request, now)
     ]
     unknown = [one for one in request.state_filters if one not in _NAMES]
     response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=states)
     return answered(call, response)
+
+
+def matching(pattern: str | None) -> Callable[[str], bool]:
+    """What says of a transactional id whether it passes a pattern; without one each does. Raises
+    ApiError INVALID_REGULAR_EXPRESSION (KIP-1152).
+    """
+    if not pattern:
+        return lambda _: True
+    missing = expressions.unavailable_or_none()
+    if missing is None:
+        try:
+            return expressions.matcher(pattern)
+        except expressions.InvalidExpression as error:
+            missing = f"not a valid regular expression: {error}"
+    raise ApiError(
+        ErrorCode.INVALID_REGULAR_EXPRESSION, f"TransactionalIdPattern {pattern!r}: {missing}"
+    )
 
 
 def _passes(known: Transaction, request: ListTransactionsRequest, now: Millis) -> bool:

@@ -61,6 +61,8 @@ class State:
         self.endings: dict[str, Ending] = {}
         self.last_epochs: dict[str, int] = {}  # of those that a client has asked to raise
         self.deadlines = Deadlines()
+        self.strays = 0  # markers in the log, which nothing here waits for
+        self.last_stray = ""
         self.lines: list[str] = []  # for the log of the broker
         self._new_producer_id = new_producer_id
         self.note_producer_id = note_producer_id

@@ -26,6 +26,7 @@ from kohort.wire.messages import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     describe_transactions,
     elect_leaders,
@@ -134,6 +135,11 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     (offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse, "0"),
     (update_features.UpdateFeaturesRequest, update_features.UpdateFeaturesResponse, "0-2"),
     (describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse, "0-2"),
+    (
+        describe_producers.DescribeProducersRequest,
+        describe_producers.DescribeProducersResponse,
+        "0",
+    ),
     (
         describe_transactions.DescribeTransactionsRequest,
         describe_transactions.DescribeTransactionsResponse,

@@ -436,7 +436,7 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_deleted():
 async def test_what_is_no_group_id_is_refused_before_sending():
     """K229-10."""
     async with Scripted() as scripted, scripted.admin() as admin:
-        with pytest.raises(TypeError, match="group id None is not a text"):
+        with pytest.raises(TypeError, match="group_ids has None, expected texts"):
             await admin.delete_groups([None])
     assert scripted.asked == []
 

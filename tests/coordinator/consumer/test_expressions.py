@@ -7,6 +7,7 @@ from tests.coordinator.consumers import Consumer, beat, given, kinds, settled
 from tests.coordinator.desk import Desk, topics
 
 from kohort import expressions as language
+from kohort.coordinator.consumer import expressions
 from kohort.coordinator.consumer.expressions import finished
 from kohort.coordinator.effects import Client
 from kohort.errors import ErrorCode
@@ -247,6 +248,22 @@ def test_an_expression_without_topics_raises_nothing(desk: Desk) -> None:
     assert group_of(desk).at_rest(group_of(desk).members["a"])
 
 
+def test_what_a_replaced_expression_has_named_goes_to_those_who_still_read_it(desk: Desk) -> None:
+    """The new one names nothing, and the group reads the topics that it has read before. Kafka
+    leaves what the member gives up without an owner.
+    """
+    a = settled(desk, "a", **by("orders"))[0]
+    b = Consumer(desk, "b", names=["orders"]).join()
+    for one in (a, b, a, b):
+        one.beat()
+    assert sorted(a.owned["orders"] + b.owned["orders"]) == [0, 1]
+
+    a.beat(subscribed_topic_regex="nothing.*")
+    for one in (a, b, a, b):
+        one.beat()
+    assert (a.owned, b.owned) == ({}, {"orders": [0, 1]})
+
+
 def test_the_topics_survive_a_restart_and_are_looked_at_again(desk: Desk) -> None:
     a = settled(desk, "a", **by("order.*"))[0]
     live = state_of(desk)
@@ -281,6 +298,7 @@ def test_an_errand_of_the_last_life_is_forgotten(desk: Desk) -> None:
     beat(desk, "a", 0, **by("order.*"))
     driver, errand = desk.driver, desk.driver.errands[0]
     driver.resign("its node is gone")
+    driver.start_loading()
     driver.load_some(desk.now)
     driver.errand_done(errand, {"order.*": ("orders",)})
     driver.turn(desk.now)
@@ -317,15 +335,34 @@ def test_a_failure_is_told_and_the_group_goes_on(desk: Desk) -> None:
     errand = desk.driver.errands.popleft()
     desk.driver.errand_done(errand, TimeoutError("too long"))
     a.beat()
-    assert any("cannot be resolved: too long" in line for line in desk.told_lines.lines)
+    (line,) = desk.told_lines.warnings
+    assert line == "group g: its regular expressions cannot be resolved: too long"
     assert group_of(desk).resolved == {}
+
+
+def test_a_refused_expression_is_told_once_for_each_group(desk: Desk) -> None:
+    """A client hides the reason, and sends the same again and again."""
+    for _ in range(3):
+        beat(desk, "a", 0, **by("orders-(\\d)-\\1"))
+    beat(desk, "a", 0, **by("(" * 5000))
+    first, second = desk.told_lines.lines
+    told = "group g: client app subscribes by the pattern '{}', which is refused: {}".format
+    assert first == told("orders-(\\d)-\\1", "invalid escape sequence")
+    assert second == told("(" * 100, "expression too large, 5000 characters, at most 4096")
+
+
+def test_not_all_refused_expressions_are_remembered(desk: Desk) -> None:
+    for number in range(expressions.REFUSED_MOST + 1):
+        beat(desk, "a", 0, **by(f"({number}"))
+    assert len(desk.shard.refused_expressions) == expressions.REFUSED_MOST
 
 
 def test_more_topics_than_a_record_has_room_for_are_told(desk: Desk) -> None:
     desk.shard.record_limit = lambda: 220
     a = Consumer(desk, "a", **by(".*")).join()
     a.beat()
-    assert any("'.*' names 3 topics" in line for line in desk.told_lines.lines)
+    (warning,) = desk.told_lines.warnings
+    assert warning.startswith("group g: the expression '.*' names 3 topics")
     assert group_of(desk).resolved == {}
 
 

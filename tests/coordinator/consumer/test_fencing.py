@@ -163,7 +163,7 @@ def test_several_members_go_with_one_epoch() -> None:
     desk = Desk()
     settled(desk, "a", "b", "c")
     group = group_of(desk)
-    records = fencing.remove(desk.shard, group, [group.members["a"], group.members["b"]])
+    records = fencing.records_without(desk.shard, group, [group.members["a"], group.members["b"]])
     assert kinds(records) == [*GONE[:3], *GONE]
 
 

@@ -14,6 +14,7 @@ from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.errors import ErrorCode
 from kohort.terms import Millis
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 
 
 @pytest.mark.parametrize(
@@ -228,6 +229,107 @@ def test_a_foreign_plan_of_an_epoch_that_is_served_changes_nothing() -> None:
     assert planning.finished(desk.shard, errand, {"a": {}}, desk.now).records == []
 
 
+def spread(members: Any, partitions: Any) -> Any:
+    """Deal to the members in the order of their ids."""
+    names = sorted(members)
+    plan: Any = {name: {} for name in names}
+    for topic, count in partitions.items():
+        for index in range(count):
+            plan[names[index % len(names)]].setdefault(topic, []).append(index)
+    return plan
+
+
+def until_stable(desk: Desk, *members: Consumer) -> None:
+    for _ in range(10):
+        desk.run_errands()
+        for one in members:
+            one.beat(instance_id=one.fields.get("instance_id"))
+    assert desk.shard.groups.consumer("g").state == "Stable"
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_static_successor_gets_what_a_foreign_plan_meant_for_the_one_before(joined: bool) -> None:  # noqa: FBT001
+    """Its coming raises no epoch, so no other plan would ever be asked for."""
+    desk = foreign_desk(spread)
+    a = Consumer(desk, "a", instance_id="i").join()
+    until_stable(desk, a)
+    b = Consumer(desk, "b").join()
+    if not joined:
+        until_stable(desk, a, b)
+        beat(desk, "b", -1)
+        a.beat(instance_id="i")
+    assert len(desk.driver.errands) == 1
+    beat(desk, "a", -2, instance_id="i")
+    successor = Consumer(desk, "a2", instance_id="i").join()
+    remaining = [successor, b] if joined else [successor]
+    desk.run_errands()
+    group = desk.shard.groups.consumer("g")
+    assert group.target_epoch == group.group_epoch
+    until_stable(desk, *remaining)
+    owned = sorted(index for one in remaining for index in one.owned["orders"])
+    assert owned == [0, 1, 2, 3]
+
+
+def test_what_was_meant_for_a_member_with_another_ones_instance_id_goes_to_nobody() -> None:
+    desk = foreign_desk(spread)
+    Consumer(desk, "a", instance_id="i").join()
+    b = Consumer(desk, "b").join()
+    desk.run_errands()
+    b.beat()  # asks for a plan of a and b
+    beat(desk, "a", -1, instance_id="i")
+    b = Consumer(desk, "b", instance_id="i").join()
+    desk.run_errands()
+    assert list(desk.shard.groups.consumer("g").targets) == ["b"]
+    until_stable(desk, b)
+    assert b.owned == {"orders": [0, 1, 2, 3]}
+
+
+def test_a_foreign_plan_of_a_group_made_anew_is_its_own() -> None:
+    desk = foreign_desk(spread)
+    beat(desk, "a", 0)
+    (old,) = desk.driver.errands
+    beat(desk, "a", -1)
+    assert desk.told(DeleteGroupsRequest(groups_names=["g"]), 2).results[0].error_code == 0
+    c = Consumer(desk, "c").join()
+    group = desk.shard.groups.consumer("g")
+    assert group.group_epoch == old.about.epoch
+    assert len(desk.driver.errands) == 2, "that of the old group is no reason not to ask"
+    assert planning.finished(desk.shard, old, {"a": {}}, desk.now).records == []
+    desk.run_errands()
+    assert c.beat().owned == {"orders": [0, 1, 2, 3]}
+
+
+def test_while_a_foreign_plan_is_out_heartbeats_do_not_walk_over_the_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = foreign_desk(spread)
+    walks = []
+    subscription = planning.Subscription
+    monkeypatch.setattr(
+        planning, "Subscription", lambda *given: walks.append(1) or subscription(*given)
+    )
+    members = [Consumer(desk, f"m{number}").join() for number in range(5)]
+    assert len(walks) == 1, "the first one has asked, for itself"
+    for one in members:
+        one.beat()
+    assert len(walks) == 1
+    desk.run_errands()
+    members[0].beat()
+    assert len(walks) == 1 + 5
+
+
+def test_a_foreign_plan_that_lacks_a_member_is_asked_for_again() -> None:
+    desk = foreign_desk(spread)
+    a = Consumer(desk, "a").join()
+    (errand,) = desk.driver.errands
+    assert planning.finished(desk.shard, errand, {}, desk.now).records == []
+    desk.driver.errand_done(desk.driver.errands.popleft(), {})
+    a.beat()
+    a.beat()
+    until_stable(desk, a)
+    assert a.owned == {"orders": [0, 1, 2, 3]}
+
+
 def raising(_members: Any, _partitions: Any) -> Any:
     raise ZeroDivisionError("a bug")
 
@@ -248,7 +350,8 @@ def test_a_foreign_assignor_that_fails_takes_down_its_groups_rebalance_alone(ass
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "assignor theirs has no assignment for group g: " in answer.error_message
     assert a.beat().owned == {"orders": [0, 1, 2, 3]}
-    assert any("members keep what they have" in line for line in desk.told_lines.lines)
+    warnings = desk.told_lines.warnings
+    assert any("members keep what they have" in line for line in warnings)
     other = Consumer(desk, "x", group_id="other", server_assignor="uniform").join()
     assert other.owned == {"orders": [0, 1, 2, 3]}
 

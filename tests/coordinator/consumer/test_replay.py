@@ -300,7 +300,7 @@ def classic(members: int) -> Record:
             protocol_type="consumer",
             generation=1,
             protocol="range",
-            leader=None,
+            leader="0" if members else None,
             members=[
                 MemberMetadata(
                     member_id=str(number),

@@ -4,7 +4,8 @@ from tests.coordinator.classics import commit
 from tests.coordinator.committed import FIRST, Log, fetched
 from tests.coordinator.desk import Desk, topic_id, topics
 
-from kohort.coordinator.offsets.cleanup import of_deleted_topics
+from kohort.coordinator.offsets import cleanup
+from kohort.coordinator.offsets.cleanup import of_deleted_topics, of_former_topics
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
@@ -23,6 +24,19 @@ def test_a_deleted_topic_takes_its_offsets_along():
     }
     assert fetched(desk) == {("payments", 1): (6, -1, "", 0)}
     assert list(of_deleted_topics(desk.shard, {"orders": topic_id("orders")}, desk.now)) == []
+
+
+def test_groups_that_have_nothing_of_a_deleted_topic_are_looked_at_in_slices(monkeypatch):
+    """There may be hundreds of thousands, and calls are answered between two slices."""
+    monkeypatch.setattr(cleanup, "SLICE_TOPICS", 40)
+    desk = Desk()
+    for number in range(4):
+        commit(desk, {FIRST: 5}, group_id=f"g{number}")
+    commit(desk, {("payments", 1): 6}, group_id="last")
+    slices = of_deleted_topics(desk.shard, {"payments": topic_id("payments")}, desk.now)
+    assert [len(effects.records) for effects in slices] == [0, 0, 1]
+    slices = of_former_topics(desk.shard, ["payments"])
+    assert [len(effects.records) for effects in slices] == [0, 0]
 
 
 def remade(name="orders"):

@@ -17,6 +17,7 @@ from tests.prove.differential.steps import Memory
 _PREFIX = Struct(">qiibI")
 _COVERED = Struct(">hiqqqhii")
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+TRANSACTIONAL = 16  # of the attributes
 
 
 def varint(number: int) -> bytes:
@@ -153,6 +154,21 @@ def flagged(memory: Memory, attributes: int) -> bytes:
     return sealed(memory, record(0), 1, attributes=attributes)
 
 
+def transactional(
+    memory: Memory, actor: str, topic: str, index: int, count: int, ahead: int = 0
+) -> bytes:
+    """The next records of a transactional producer in a partition, at the epoch that it has."""
+    producer_id, epoch = memory.transactors.get(actor, (-1, -1))
+    if producer_id < 0:  # Kafka takes a transaction of nobody, and it is none
+        return plain(memory, count)
+    place = producer_id, epoch, topic, index
+    sequence = memory.sequences.get(place, 0) + ahead
+    memory.sequences[place] = sequence + count
+    body = b"".join(record(delta) for delta in range(count))
+    producer = producer_id, epoch, sequence
+    return sealed(memory, body, count, attributes=TRANSACTIONAL, producer=producer)
+
+
 def late(memory: Memory, time: int) -> bytes:
     return sealed(memory, record(0), 1, time=time)
 
@@ -174,6 +190,7 @@ MAKERS: dict[str, Callable[..., bytes]] = {
     for one in (
         *(plain, keyless, timed, of_producer, two, zeros, counting, compressed_counting, deltas),
         *(junk, trailing, cut, headers, bad_crc, old, based, flagged, late, short),
+        transactional,
     )
 }
 

@@ -64,6 +64,9 @@ KAFKA = {
     "metadata.max.idle.interval.ms": "25",  # see Pair.settle_metadata
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "500",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
 }
 KOHORT = {"log.sync": "none"}  # Kafka does not wait for the disk either
 
@@ -212,7 +215,12 @@ class Pair:
                     one.error_code for topic in answer.topics for one in topic.partitions
                 )
 
+            async def knows(line: Line = line) -> bool:  # the other internal topic
+                request = FindCoordinatorRequest(key_type=1, coordinator_keys=["barrier"])
+                return not (await line.ask(request, 4)).coordinators[0].error_code
+
             await patiently(known)
+            await patiently(knows)
             await patiently(gives)
             await patiently(leads)
             if self.ids:

@@ -71,6 +71,10 @@ def _scoped(step: Step, answer: dict[str, Any], memory: Memory) -> dict[str, Any
     if step.api == "Metadata" and not step.fields.get("topics"):
         mine = [one for one in answer["topics"] if (one["name"] or "").startswith(memory.prefix)]
         return {**answer, "topics": mine}
+    if step.api == "ListTransactions":
+        states = answer["transaction_states"]
+        mine = [one for one in states if one["transactional_id"].startswith(memory.prefix)]
+        return {**answer, "transaction_states": mine}
     if step.api == "Fetch":
         return {**answer, "responses": _merged(answer["responses"])}
     return answer
@@ -110,7 +114,7 @@ def _alike_field(value: Any, key: str, memory: Memory) -> Any:
             return key
         case "port" if value > 0:
             return 1
-        case "log_append_time_ms" if value > 0:
+        case "log_append_time_ms" | "last_timestamp" | "transaction_start_time_ms" if value > 0:
             return "now"
         case "timestamp" if value > 0:
             return value - memory.started_ms

@@ -62,6 +62,15 @@ def _batches(one: Occasion) -> set[str]:
     }
 
 
+def _produced(answer: Any) -> set[int]:
+    """The codes of an answer to Produce."""
+    return {
+        part["error_code"]
+        for topic in answer.get("responses", ())
+        for part in topic["partition_responses"]
+    }
+
+
 def _overtaken(one: Occasion) -> bool:
     """Kafka forgets the older call, so that it waits for ever."""
     return (
@@ -193,6 +202,9 @@ OFFSET_METADATA_TOO_LARGE = 12
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 INVALID_CONFIG, INVALID_REQUEST = 40, 42
+INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS = 48, 49, 51
+FENCED = (47, 90)  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
+TRANSACTION_ABORTABLE = 120
 FENCED_INSTANCE_ID = 82
 LATEST_TIMESTAMP = -3
 GROUP_ID_NOT_FOUND = 69
@@ -202,6 +214,73 @@ _PRODUCED = "responses[].partition_responses[].error_code"
 _SYNONYMS = ("results[].configs[].synonyms[].value",)
 
 EXPLANATIONS: tuple[Explanation, ...] = (
+    Explanation(
+        "code of a partition that was not added",
+        "Kafka asks the coordinator for several requests at once, and answers with the code of one"
+        " of their versions",
+        ("Produce", "TxnOffsetCommit"),
+        (_PRODUCED, "topics[].partitions[].error_code"),
+        lambda one: set(_codes(one)) == {INVALID_TXN_STATE, TRANSACTION_ABORTABLE},
+        goes_on=True,
+    ),
+    Explanation(
+        "marker of nobody",
+        "Kafka fails inside at a marker of the producer or epoch -1; Kohort writes it",
+        ("WriteTxnMarkers",),
+        ("markers[].topics[].partitions[].error_code",),
+        lambda one: (
+            -1 in (one.request["markers"][0][of] for of in ("producer_id", "producer_epoch"))
+            and _codes(one) == (UNKNOWN_SERVER_ERROR, 0)
+        ),
+    ),
+    Explanation(
+        "older epoch and an open transaction",
+        "who asks to go on from an older epoch makes Kafka abort what its successor has begun",
+        ("InitProducerId",),
+        ("error_code",),
+        lambda one: (
+            one.request["producer_id"] >= 0
+            and one.difference.kafka == CONCURRENT_TRANSACTIONS
+            and one.difference.kohort in FENCED
+        ),
+    ),
+    Explanation(
+        "end of an older epoch",
+        "Kafka takes an end at the epoch before for one that is sent again, also where no end has"
+        " raised the epoch: a fenced producer may be told its successor's",
+        ("EndTxn",),
+        ("error_code", "producer_id", "producer_epoch"),
+        lambda one: (
+            one.step.version >= 5
+            and one.kafka["error_code"] in (0, INVALID_TXN_STATE)
+            and one.kohort["error_code"] in FENCED
+        ),
+    ),
+    Explanation(
+        "another id in an open transaction, for offsets",
+        "Kafka does not ask the coordinator again about a group that is in the transaction",
+        ("TxnOffsetCommit",),
+        ("topics[].partitions[].error_code",),
+        lambda one: (
+            one.difference.kafka in (0, *FENCED)
+            and one.difference.kohort == INVALID_PRODUCER_ID_MAPPING
+        ),
+    ),
+    Explanation(
+        "another id in an open transaction",
+        "Kafka does not ask the coordinator again about a partition that is in the transaction,"
+        " whatever the request calls it",
+        ("Produce",),
+        (
+            _PRODUCED,
+            "responses[].partition_responses[].base_offset",
+            "responses[].partition_responses[].log_start_offset",
+        ),
+        lambda one: (
+            _produced(one.kafka) == {0}
+            and bool(_produced(one.kohort) & {INVALID_PRODUCER_ID_MAPPING, *FENCED})
+        ),
+    ),
     Explanation(
         "older call",
         "a member that joins or syncs again has its older call answered with 27; Kafka never"
@@ -415,6 +494,14 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("Metadata",),
         ("topics[].partitions[].leader_epoch",),
         lambda one: any(told.step is RESTART for told in one.before),
+        goes_on=True,
+    ),
+    Explanation(
+        "a resource named twice",
+        "Kafka describes a resource as often as it is named, Kohort once",
+        ("DescribeConfigs",),
+        ("results[]",),
+        lambda one: len(one.difference.kafka) > len(one.difference.kohort),
         goes_on=True,
     ),
     Explanation(

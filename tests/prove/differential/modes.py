@@ -1,6 +1,6 @@
 """Modes: what a sequence is about. `sequence(mode, seed)` is always the same one.
 
-To add a mode (transactions, patterns, migration): write a function
+To add a mode (patterns, migration): write a function
 `name(draw) -> list[Step]` here that returns 10 to 40 steps, from the requests of `Draw` and from
 new ones beside them; put it in MODES; where it needs other settings of the brokers, put those in
 SETTINGS under its name (Kafka reads names that Kohort does not know, the other way round is an
@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
 from tests.prove.differential.drawing_topics import DrawTopics
+from tests.prove.differential.drawing_transactions import DrawTransactions
 from tests.prove.differential.static_members import static
 from tests.prove.differential.steps import (
     RESTART,
@@ -236,6 +237,28 @@ def records(draw: Draw) -> list[Step]:
     )
 
 
+def transactions(draw: Draw) -> list[Step]:
+    """Producers that have their ids, and do with them what comes to their mind."""
+    of = DrawTransactions(f"{draw.random.random()}", odd=draw.odd)
+    begun = [of.init_as(one) for one in ("a", "c", of.one("b", "c"))]
+    return begun + _several(
+        of,
+        (4, of.init),
+        (6, of.add_partitions),
+        (3, of.add_offsets),
+        (5, of.commit_offsets),
+        (10, of.produce),
+        (8, of.end),
+        (1, of.markers),
+        (4, of.fetch),
+        (3, of.list_offsets),
+        (3, of.offsets),
+        (3, of.describe),
+        (2, of.list),
+        (2, of.producers),
+    )
+
+
 def restart(draw: Draw) -> list[Step]:
     """Either protocol, and in the middle both brokers are killed and started again."""
     made = draw.one(classic, consumer, mixed)(draw)
@@ -255,6 +278,7 @@ MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "records": records,
     "restart": restart,
     "static": static_members,
+    "transactions": transactions,
 }
 SETTINGS: dict[str, dict[str, str]] = {}
 

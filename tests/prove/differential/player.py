@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.prove.differential.brokers import Barrier, Pair, shard_of
 from tests.prove.differential.comparing import Difference, alike, differences
+from tests.prove.differential.drawing_transactions import IDS
 from tests.prove.differential.explained import Occasion, explanation_of
 from tests.prove.differential.lines import ClosedError, Lines, Sent
 from tests.prove.differential.steps import (
@@ -36,6 +37,7 @@ from tests.prove.differential.steps import (
 
 from kohort.errors import WireError
 from kohort.wire.codec import encode
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 
 GRACE_SECONDS = 4.0
 REST_SECONDS = 0.015
@@ -44,6 +46,8 @@ ANSWER_SECONDS = 25.0
 PARKABLE = {"JoinGroup", "SyncGroup", "LeaveGroup"}
 TIMED = {"LeaveGroup"}  # a group without members waits for joins for zero milliseconds
 CHANGING = {"CreateTopics", "DeleteTopics", "CreatePartitions", "IncrementalAlterConfigs"}
+ENDING = {"EndTxn", "InitProducerId"}
+LOADING = {14, 15}  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE
 CLOSED = "the connection was closed"
 UNREADABLE = "the answer cannot be read"
 
@@ -195,6 +199,20 @@ class Play:
     def _arrived(self) -> list[list[bool]]:
         return [self.outcome.told[one].came for one in self.open]
 
+    async def _ended(self, side: int) -> None:
+        """No transaction of this run is between its end and its markers."""
+        line = await self.lines[side].of("barrier")
+        request = DescribeTransactionsRequest(transactional_ids=on(list(IDS), self.memories[side]))
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while True:
+                answer = await line.ask(request, 0)
+                if not any(
+                    one.transaction_state.startswith("Prepare") or one.error_code in LOADING
+                    for one in answer.transaction_states
+                ):
+                    return
+                await asyncio.sleep(0.003)
+
     async def _barrier(self, side: int) -> None:
         line = await self.lines[side].of("barrier")
         barrier = Barrier(line)
@@ -274,7 +292,11 @@ class Play:
     # --- topics
 
     async def _catch_up(self, step: Step, told: Told) -> bool:
-        """After a change of topics, wait until Kafka lives by it, and learn the new ids."""
+        """After a change of topics, wait until Kafka lives by it, and learn the new ids. After the
+        end of a transaction, wait until its markers are written.
+        """
+        if step.api in ENDING:
+            await asyncio.gather(*(self._ended(side) for side in range(2)))
         if step.api not in CHANGING:
             return True
         await self.pair.settle_metadata()

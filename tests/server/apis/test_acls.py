@@ -182,6 +182,24 @@ def test_there_is_an_end_of_rules(monkeypatch):
     assert create(desk, *RULES[:3]) == [0] * 3
 
 
+def test_many_filters_do_not_look_at_all_rules_many_times(monkeypatch):
+    """Filters that name a resource look at its rules alone. Of others there is an end, and what is
+    behind it is refused and takes nothing away.
+    """
+    monkeypatch.setattr(acls, "LOOKED_AT_MAX", 20)
+    desk = Desk(**ON)
+    create(desk, *RULES)
+    by_name = {"name": "none"}
+    everything = {"principal": "User:nobody"}  # looks at 4 rules
+    late = {"principal": "User:bob"}
+
+    codes = delete(desk, *[by_name] * 100, *[everything] * 5, late, {"name": "ord"})
+    assert codes == [0] * 105 + [ErrorCode.POLICY_VIOLATION] * 2
+    assert found(desk) == set(RULES)
+    assert delete(desk, late, {"name": "orders", "kind": GROUP}) == [1, 1]
+    assert found(desk) == {RULES[0], RULES[2]}
+
+
 def test_who_may_not_is_told():
     desk = Desk(**ON, may=lambda _client, _operation, kind, _name: kind != CLUSTER)
     assert found(desk) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -185,3 +185,42 @@ def test_the_policy_of_the_topic_of_groups_cannot_be_changed(desk, policy):
     asked = alter(desk, ("cleanup.policy", 0, policy), name="__consumer_offsets")
     assert asked == ErrorCode.POLICY_VIOLATION
     assert alter(desk, ("segment.bytes", 0, "2000000"), name="__consumer_offsets") == 0
+
+
+def test_a_change_leaves_a_line_in_the_log_and_nothing_else_does(desk):
+    cleaner = "log.cleaner.backoff.ms"
+    desk.told.lines.clear()
+    assert alter(desk, ("retention.ms", SET, "9"), ("retention.bytes", DELETE, None)) == 0
+    assert alter(desk, ("retention.ms", SET, "9")) == 0  # as it is
+    assert alter(desk, ("retention.ms", SET, "8"), validate_only=True) == 0
+    assert alter(desk, ("retention.ms", SET, "x")) == ErrorCode.INVALID_CONFIG
+    assert alter(desk, (cleaner, SET, "1000"), kind=BROKER, name="1") == 0
+    assert alter(desk, (cleaner, SET, "2000"), kind=BROKER, name="") == 0
+    assert alter(desk, (cleaner, DELETE, None), kind=BROKER, name="1") == 0
+    assert [line for line in desk.told.lines if "settings" in line] == [
+        "settings of topic orders: retention.bytes=(unset), retention.ms=9",
+        "settings of broker 1: log.cleaner.backoff.ms=1000",
+        "settings of all brokers: log.cleaner.backoff.ms=2000",
+        "settings of broker 1: log.cleaner.backoff.ms=(unset)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("num.partitions", "Cannot update these configs dynamically: num.partitions"),
+        ("num.io.threads", "Cannot update these configs dynamically: num.io.threads"),
+        ("nonsense", "nonsense is not a setting"),
+        ("retention.ms", "retention.ms is not a setting; did you mean log.retention.ms"),
+    ],
+)
+def test_a_name_that_is_none_and_one_that_is_fixed_are_told_apart(desk, name, why):
+    resource = AlterConfigsResource(
+        resource_type=BROKER,
+        resource_name="1",
+        configs=[AlterableConfig(name=name, config_operation=SET, value="1")],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    (result,) = desk.ask(request, 1).responses
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message.startswith(why)

@@ -8,6 +8,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.sim.disk import MemoryFiles
+from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 BROKER = 4
 OWN, DEFAULT, FILE, UPSTREAM = 2, 3, 4, 5
@@ -75,14 +76,96 @@ def test_they_are_there_after_a_restart():
     assert desk.produce(value=b"x" * 200).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_what_contradicts_a_changed_file_is_left_aside():
+INTERVAL = "group.consumer.assignment.interval.ms"
+
+
+def restarted(files, **settings):
+    """A broker of which one setting contradicts a changed file, unless the file is as before."""
+    return Desk(files=files, node_id="1", **settings)
+
+
+def test_one_setting_that_contradicts_a_changed_file_is_left_aside_alone():
     files = MemoryFiles()
-    desk = Desk(files=files, node_id="1")
-    name = "group.consumer.assignment.interval.ms"
-    assert alter(desk, changed("1", (name, "9000"), kind=BROKER)) == [0]
+    desk = restarted(files)
+    settings = [(INTERVAL, "9000"), ("log.retention.ms", "-1"), ("message.max.bytes", "5000000")]
+    assert alter(desk, changed("", *settings, kind=BROKER)) == [0]
+    assert alter(desk, changed("1", (INTERVAL, "8000"), kind=BROKER)) == [0]
     desk.cluster.close()
-    later = Desk(files=files, node_id="1", group_consumer_max_assignment_interval_ms="10")
-    assert later.cluster.config.group_consumer_assignment_interval_ms == 0
+
+    later = restarted(files, group_consumer_max_assignment_interval_ms="10")
+    config = later.cluster.config
+    assert config.group_consumer_assignment_interval_ms == 0
+    assert (config.log_retention_ms, config.message_max_bytes) == (-1, 5_000_000)
+    bound = "expected at most group.consumer.max.assignment.interval.ms, which is 10"
+    kept = "is kept and not in force"
+    assert later.told.warnings == [
+        f"{INTERVAL}=8000, set for broker 1, {kept}: {INTERVAL} is 8000, {bound}",
+        f"{INTERVAL}=9000, set for all brokers, {kept}: {INTERVAL} is 9000, {bound}",
+    ]
+    for name in ("1", ""):
+        assert shown(later, INTERVAL, name) == ("0", UPSTREAM, [("0", UPSTREAM)])
+    assert shown(later, "log.retention.ms")[:2] == ("-1", DEFAULT)
+    later.cluster.close()
+
+    assert shown(restarted(files), INTERVAL)[:2] == ("8000", OWN)
+
+
+def test_beside_a_setting_that_is_left_aside_others_change():
+    files = MemoryFiles()
+    desk = restarted(files)
+    assert alter(desk, changed("", (INTERVAL, "9000"), kind=BROKER)) == [0]
+    desk.cluster.close()
+
+    later = restarted(files, group_consumer_max_assignment_interval_ms="10")
+    warnings = len(later.told.warnings)
+    assert alter(later, changed("", ("log.retention.ms", "5"), kind=BROKER)) == [0]
+    assert alter(later, changed("1", (INTERVAL, "7"), kind=BROKER)) == [0]
+    assert later.cluster.config.group_consumer_assignment_interval_ms == 7
+    assert alter(later, changed("", (INTERVAL, "9000"), kind=BROKER)) == [0], "lies under 7"
+    assert len(later.told.warnings) == warnings
+    # Without its own setting the broker would fall back on one that cannot count.
+    refused = [ErrorCode.INVALID_CONFIG]
+    assert alter(later, changed("1", (INTERVAL, None), kind=BROKER)) == refused
+    assert alter(later, changed("", (INTERVAL, "8"), kind=BROKER)) == [0]
+    assert alter(later, changed("1", (INTERVAL, None), kind=BROKER)) == [0]
+    assert later.cluster.config.group_consumer_assignment_interval_ms == 8
+
+
+def test_a_setting_that_is_left_aside_cannot_be_set_again_and_can_be_taken_back():
+    files = MemoryFiles()
+    desk = restarted(files)
+    assert alter(desk, changed("", (INTERVAL, "9000"), kind=BROKER)) == [0]
+    desk.cluster.close()
+
+    later = restarted(files, group_consumer_max_assignment_interval_ms="10")
+    refused = [ErrorCode.INVALID_CONFIG]
+    assert alter(later, changed("", (INTERVAL, "9000"), kind=BROKER)) == refused
+    assert alter(later, changed("", (INTERVAL, None), kind=BROKER)) == [0]
+    assert shown(later, INTERVAL, name="") is None
+    later.cluster.close()
+    assert shown(restarted(files), INTERVAL)[:2] == ("0", UPSTREAM)
+
+
+def test_any_node_takes_a_change():
+    """The empty name and that of the first node, whichever node is asked; each tells its own."""
+    desk = Desk(nodes=3, node_id="1")
+    for node, setting in enumerate(("log.retention.ms", "message.max.bytes", "log.roll.ms")):
+        name = "1" if node == 1 else ""
+        assert alter(desk, changed(name, (setting, "3600000"), kind=BROKER), node=node) == [0]
+    for node in range(3):
+        resource = DescribeConfigsResource(
+            resource_type=BROKER,
+            resource_name=str(node + 1),
+            configuration_keys=["log.retention.ms", "message.max.bytes", "log.roll.ms"],
+        )
+        asked = DescribeConfigsRequest(resources=[resource])
+        (result,) = desk.ask(asked, 4, node=node).results
+        shown_there = {one.name: (one.value, one.config_source) for one in result.configs}
+        assert shown_there == {
+            "log.retention.ms": ("3600000", DEFAULT),
+            "message.max.bytes": ("3600000", OWN),
+            "log.roll.ms": ("3600000", DEFAULT),
+        }
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from tests.server.desk import Desk
 
 from kohort.config import BROKER_SETTINGS, TOPIC_SETTINGS
 from kohort.errors import ErrorCode
+from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -34,6 +35,32 @@ def test_everything_about_a_topic(desk):
     assert value(desk, "retention.bytes") == ("77", 1)
     assert value(desk, "retention.ms") == ("5000", 4)
     assert value(desk, "segment.bytes") == ("1073741824", 5)
+
+
+def test_a_resource_that_is_asked_for_again_is_described_once(desk):
+    """A small request would have an answer a thousand times as large. Other keys are another
+    question.
+    """
+    names = [(BROKER, "1", None), (TOPIC, "orders", ["retention.ms"]), (BROKER, "1", [])]
+    names += [(TOPIC, "orders", ["segment.ms"]), (GROUP, "g", None), (TOPIC, "nowhere", None)]
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+            for kind, name, keys in names * 3
+        ]
+    )
+    results = desk.ask(request, 4).results
+
+    told = [(one.resource_type, one.resource_name, len(one.configs)) for one in results]
+    assert told == [
+        (BROKER, "1", len(BROKER_SETTINGS)),
+        (TOPIC, "orders", 1),
+        (TOPIC, "orders", 1),
+        (GROUP, "g", told[3][2]),
+        (TOPIC, "nowhere", 0),
+    ]
+    assert told[3][2]
+    assert results[4].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_where_a_value_comes_from(desk):

@@ -249,6 +249,27 @@ def test_only_the_leader_answers_and_says_who_it_is():
     assert desk.ask(asking, 16, node=1).responses[0].partitions[0].error_code == 0
 
 
+def test_who_waits_at_a_leader_that_is_one_no_more_is_told_at_once():
+    desk = Desk(nodes=2, node_id="5")
+    desk.create(partitions=2)
+    topic = desk.cluster.catalog.by_name["orders"]
+    homes = [desk.cluster.placement.leader(topic, index) for index in (0, 1)]
+    parked = [
+        desk.send(request(("orders", index, 0), wait=9000), 12, node=home - 5)
+        for index, home in enumerate(homes)
+    ]
+    desk.settle()
+    assert [one.answer for one in parked] == [None, None]
+    desk.rearrange(lambda placement: placement.move(topic, 0, 11 - homes[0]))
+    (told,) = parked[0].answer.responses[0].partitions
+    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert told.current_leader.leader_id == 11 - homes[0]
+    assert parked[1].answer is None, "its leader has not changed"
+    desk.rearrange(lambda placement: placement.leave(homes[1], replaced=False))
+    (told,) = parked[1].answer.responses[0].partitions
+    assert (told.error_code, told.current_leader.leader_id) == (6, -1)
+
+
 def test_the_log_of_the_groups_can_be_read(desk):
     answer = desk.ask(request(("__consumer_offsets", 0, 0)), 12)
 

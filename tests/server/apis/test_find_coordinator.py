@@ -82,3 +82,39 @@ def test_no_error_has_the_words_of_its_version(desk):
     assert desk.ask(FindCoordinatorRequest(key="g"), 1).error_message == "NONE"
     many = desk.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     assert many.coordinators[0].error_message == ""
+
+
+def test_nobody_coordinates_what_nobody_leads():
+    """K40-22: the node that leads the partition is stopped, and nothing has another replica."""
+    desk = Desk(nodes=3)
+    names = [f"name-{number}" for number in range(20)]
+
+    def found(kind, node=0):
+        asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=names)
+        answer = desk.ask(asked, 4, node=node).coordinators
+        for one in answer:
+            if one.error_code:
+                assert (one.node_id, one.host, one.port) == (-1, "", -1)
+                assert "nobody leads partition" in one.error_message
+        return {one.key: one.error_code or one.node_id for one in answer}
+
+    before = found(0), found(1)
+    gone = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.rearrange(lambda placement: placement.leave(1, replaced=False))
+    for kind in (0, 1):
+        for node in (0, 2):
+            expected = {name: gone if at == 1 else at for name, at in before[kind].items()}
+            assert found(kind, node) == expected
+            assert gone in expected.values()
+    desk.rearrange(lambda placement: placement.join(1))
+    assert (found(0), found(1)) == before
+    desk.rearrange(lambda placement: placement.leave(1))
+    assert all(at in (0, 2) for kind in (0, 1) for at in found(kind).values())
+
+
+def test_nobody_coordinates_what_has_no_open_log():
+    desk = Desk(nodes=2)
+    shard = coordinator_partition("g", 4)
+    del desk.cluster.table.open[OFFSETS, shard]
+    (one,) = desk.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4).coordinators
+    assert (one.error_code, one.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)

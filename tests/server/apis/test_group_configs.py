@@ -73,6 +73,17 @@ def test_sources_are_those_of_the_group_the_file_and_upstream():
     assert all(item.documentation for item in documented)
 
 
+def test_a_setting_that_follows_a_changed_one_of_the_broker_tells_so():
+    interval = "consumer.assignment.interval.ms"
+    desk = Desk(node_id="1", group_consumer_assignment_interval_ms="100")
+    alter(desk, changed("", (f"group.{interval}", "200"), kind=BROKER))
+    alter(desk, changed("1", (f"group.{interval}", "300"), kind=BROKER))
+    (one,) = describe(desk, RESOURCE, "g", [interval], include_synonyms=True).configs
+    assert (one.value, one.config_source) == ("300", 2)
+    layers = [("300", 2), ("200", 3), ("100", 4), ("0", 5)]
+    assert [(item.value, item.source) for item in one.synonyms] == layers
+
+
 def test_groups_are_changed_and_told_beside_topics_and_brokers_each_by_itself():
     desk = Desk(node_id="1")
     desk.create()

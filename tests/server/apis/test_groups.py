@@ -142,7 +142,7 @@ def test_groups_of_another_node_are_refused_and_the_others_served():
     """K40-23, K229-09."""
     desk = Desk(nodes=3)
     desk.create()
-    home = {one: desk.cluster.placement.coordinator_of(one).id for one in IDS}
+    home = {one: desk.cluster.placement.coordinator_of(one) for one in IDS}
     for group_id in IDS:
         answer = desk.ask(commit(group_id), 9, node=home[group_id])
         assert answer.topics[0].partitions[0].error_code == 0

@@ -27,6 +27,46 @@ def test_nodes_topics_and_leaders():
     assert all(one.replica_nodes == [one.leader_id] for one in topic.partitions)
 
 
+def test_a_node_that_is_gone_is_shown_as_gone():
+    desk = Desk(nodes=3, node_id="7")
+    desk.create(partitions=6)
+
+    def shown():
+        answer = metadata(desk, "orders")
+        parts = [
+            (
+                one.error_code,
+                one.leader_id,
+                one.replica_nodes,
+                one.isr_nodes,
+                one.offline_replicas,
+                one.leader_epoch,
+            )
+            for one in answer.topics[0].partitions
+        ]
+        return [one.node_id for one in answer.brokers], answer.controller_id, parts
+
+    before = shown()
+    homes = [one[1] for one in before[2]]
+    desk.rearrange(lambda placement: placement.leave(9))
+    nodes, controller, parts = shown()
+    assert (nodes, controller) == ([7, 8], 7)
+    for home, (code, leader, replicas, in_sync, offline, _) in zip(homes, parts, strict=True):
+        assert (code, offline) == (0, [9] if home == 9 else [])
+        assert leader in (7, 8)
+        assert in_sync == [leader]
+        assert replicas == ([leader, 9] if home == 9 else [home])
+    desk.rearrange(lambda placement: placement.join(9))
+    desk.rearrange(lambda placement: placement.leave(7, replaced=False))
+    nodes, controller, parts = shown()
+    assert (nodes, controller) == ([8, 9], 8)
+    for home, part in zip(homes, parts, strict=True):
+        gone = (ErrorCode.LEADER_NOT_AVAILABLE, -1, [7], [7], [7], 0)
+        assert part == (gone if home == 7 else (0, home, [home], [home], [], 0))
+    desk.rearrange(lambda placement: placement.join(7))
+    assert shown() == before
+
+
 def test_all_topics_and_none(desk):
     desk.create()
 

@@ -15,8 +15,16 @@ from tests.server.transactional import (
     seen,
 )
 
-from kohort.errors import ErrorCode
+from kohort.coordinator.effects import Call, Client, Producer
+from kohort.errors import Broken, ErrorCode
+from kohort.server.access import TOPIC, WRITE
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kohort.server.metrics import missing
+from kohort.server.outbox import Nobody
 from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.terms import TopicPartition
+from kohort.transactions.messages import Enrol
+from kohort.wire.batch import peek
 from kohort.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -114,6 +122,34 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(desk, kind, commit)
     assert one.end(commit=commit) == 0
 
     assert committed(desk) == (5 if commit else -1)
+
+
+def test_a_producer_of_the_second_version_begins_at_sequence_0(desk):
+    """Each of its transactions has an epoch of its own: what came before a batch was lost."""
+    one = Producing(desk)
+    one.sequences["orders", 0] = 1
+    assert one.send(b"second").error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    one.sequences["orders", 0] = 2
+    assert one.send(b"third", version=9).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    one.sequences.clear()
+    one.write(b"first")
+    one.write(b"second")
+    assert one.end() == 0
+    assert seen(desk) == [b"first", b"second"]
+
+
+def test_a_batch_that_was_refused_goes_before_those_behind_it(desk):
+    """They were under way together; else the first would be out of order when it comes again."""
+    one = Producing(desk, kind=FIRST)
+    assert one.send(b"first").error_code == ErrorCode.INVALID_TXN_STATE
+    assert one.add(("orders", 0)) == [0]
+    one.sequences["orders", 0] = 1
+    assert one.send(b"second").error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    one.sequences.clear()
+    assert one.send(b"first").error_code == 0
+    assert one.send(b"second").error_code == 0
+    assert one.end() == 0
+    assert seen(desk) == [b"first", b"second"]
 
 
 @pytest.mark.parametrize("version", [9, 10, 11])
@@ -242,6 +278,61 @@ def test_a_partition_that_is_not_there_is_not_added_by_a_write(desk):
     assert one.state() == "Empty"
 
 
+@pytest.mark.parametrize("version", [12, 11])
+def test_what_a_producer_may_not_write_to_gets_no_marker_of_it(version):
+    """Another client's right, a log that could not be synced, a topic of the coordinators: the
+    refusal is the answer, whatever the transaction says, and the end of it writes nothing there.
+    """
+    allowed = True
+
+    def may(_client, operation, kind, name):
+        return allowed or (operation, kind, name) != (WRITE, TOPIC, "secret")
+
+    desk = Desk(may=may)
+    desk.create(partitions=2)
+    desk.create("secret")
+    one = Producing(desk)
+    allowed = False
+    desk.cluster.partition("orders", 1).lost(Broken("EIO"))
+    places = {
+        ("secret", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ("orders", 1): ErrorCode.KAFKA_STORAGE_ERROR,
+        (TRANSACTIONS_TOPIC, 0): ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+    for (topic, partition), code in places.items():
+        answer = one.send(b"x", topic=topic, partition=partition, version=version)
+        assert answer.error_code == code
+    assert one.state() == "Empty"
+    one.write(b"good")
+    assert one.end(commit=False) == 0
+
+    assert one.state() == "CompleteAbort"
+    assert desk.cluster.partition("secret", 0).log.end == 0
+
+
+def test_a_right_that_comes_too_late_is_told_to_try_again(desk, monkeypatch):
+    """A write that the transaction does not know of would never be ended."""
+    allowed = False
+
+    def may(_client, operation, kind, _name):
+        return allowed or (operation, kind) != (WRITE, TOPIC)
+
+    monkeypatch.setattr(desk.cluster, "may", may)
+    one = Producing(desk)
+    submit = desk.cluster.submit
+
+    def granted(driver, call):
+        nonlocal allowed
+        allowed = True
+        submit(driver, call)
+
+    monkeypatch.setattr(desk.cluster, "submit", granted)
+    assert one.send(b"x").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    monkeypatch.undo()
+    assert one.state() == "Empty"
+    assert one.send(b"x").error_code == 0
+
+
 def test_records_of_an_open_transaction_may_be_deleted(desk):
     one = Producing(desk)
     one.write(b"x", b"y")
@@ -261,6 +352,51 @@ def test_what_names_no_partition_adds_none(desk):
     codes = one.add(("orders", 0), ("nowhere", 0), ("orders", 7))
     assert codes == [ErrorCode.OPERATION_NOT_ATTEMPTED, 3, 3]
     assert one.state() == "Empty"
+
+
+@pytest.mark.parametrize("topic", [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
+def test_no_producer_adds_a_topic_of_the_coordinators(topic):
+    """The end would write a marker into the log of a coordinator: for good, and over its head.
+    Offsets come into a transaction by AddOffsetsToTxn alone.
+    """
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    one = Producing(desk)
+    count = desk.cluster.catalog.by_name[topic].partitions
+    places = [(topic, index) for index in range(count)]
+    ends = [desk.cluster.partition(*place).log.end for place in places]
+
+    codes = one.add(*places, ("orders", 0))
+    assert codes == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * count + [
+        ErrorCode.OPERATION_NOT_ATTEMPTED
+    ]
+    written = [one.send(b"x", topic=topic, partition=index).error_code for index in range(count)]
+    assert written == [ErrorCode.INVALID_TOPIC_EXCEPTION] * count
+    assert [desk.cluster.partition(*place).log.end for place in places] == ends
+    assert one.state() == "Empty"
+
+    desk.cluster.close()
+    after = Desk(files=files, now=desk.now + 1000)
+    assert missing(after.cluster) == []
+
+
+def test_a_transaction_that_a_broker_has_let_into_its_own_log_ends(desk):
+    """Each partition of it has its marker, and nothing is written over the coordinator's head."""
+    one = Producing(desk)
+    one.write(b"x")
+    places = (TopicPartition(TRANSACTIONS_TOPIC, 0), TopicPartition("orders", 1))
+    enrol = Enrol(one.name, Producer(one.id, one.epoch), places, client_version=2)
+    driver = desk.cluster.transactors[desk.cluster.placement.transactor_of(one.name)[0]]
+    desk.cluster.submit(driver, Call(Nobody(), enrol, 0, Client("", "")))
+    desk.settle()
+    log = desk.cluster.partition(*places[0]).log
+    assert one.end() == 0
+
+    assert (one.state(), seen(desk)) == ("CompleteCommit", [b"x"])
+    assert [data for data in log.read(log.start, 1 << 62) if peek(data).is_control] == []
+    (told,) = desk.told.warnings
+    assert f"'t' has {TRANSACTIONS_TOPIC}:0 among its partitions" in told
 
 
 def test_a_broker_asks_for_several_transactions_at_once(desk):
@@ -310,15 +446,19 @@ def test_tools_see_every_transaction_and_each_node_its_own():
         for one in answer[:-1]:
             here = made[one.transactional_id].node == node
             assert one.error_code == (0 if here else ErrorCode.NOT_COORDINATOR)
+    first = next(iter(made))
     pattern = ListTransactionsRequest(
-        state_filters=[], producer_id_filters=[], transactional_id_pattern=".*"
+        state_filters=[], producer_id_filters=[], transactional_id_pattern=first
     )
-    assert desk.ask(pattern, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    (one,) = desk.ask(pattern, 2, node=made[first].node).transaction_states
+    assert one.transactional_id == first
 
 
 def test_without_any_transaction_there_is_nothing_to_see(desk):
     everything = ListTransactionsRequest(state_filters=["Nap"], producer_id_filters=[])
     assert desk.ask(everything, 1).transaction_states == []
+    everything.transactional_id_pattern = "("
+    assert desk.ask(everything, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     asked = DescribeTransactionsRequest(transactional_ids=["t"])
     (one,) = desk.ask(asked, 0).transaction_states
     assert one.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

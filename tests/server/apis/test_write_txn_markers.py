@@ -5,6 +5,7 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import ErrorCode
+from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -12,7 +13,7 @@ from kohort.wire.messages.write_txn_markers import (
 )
 
 
-def write(desk, one, *places, commit=False, epoch=None):
+def write(desk, one, *places, commit=False, epoch=None, coordinator=0):
     """The codes, in order."""
     marker = WritableTxnMarker(
         producer_id=one.id,
@@ -21,7 +22,7 @@ def write(desk, one, *places, commit=False, epoch=None):
         topics=[
             WritableTxnMarkerTopic(name=topic, partition_indexes=[index]) for topic, index in places
         ],
-        coordinator_epoch=0,
+        coordinator_epoch=coordinator,
     )
     (answer,) = desk.ask(WriteTxnMarkersRequest(markers=[marker]), 2).markers
     assert answer.producer_id == one.id
@@ -66,3 +67,22 @@ def test_a_marker_of_an_older_epoch_is_refused():
 
     assert write(desk, one, ("orders", 0), epoch=0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
     assert seen(desk) == [b"a"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_marker_of_an_older_coordinator_is_refused(restart):
+    """In the log of a topic as in that of groups, which alone is written by its machine."""
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    one = Producing(desk)
+    places = ("orders", 0), ("__consumer_offsets", desk.cluster.placement.shard_of("g"))
+    one.write(b"a")
+    one.commit_offsets(5)
+    assert write(desk, one, *places, coordinator=3) == [0, 0]
+    if restart:
+        desk = Desk(files=files.after_crash())
+    older = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert write(desk, one, *places, coordinator=2) == [older, older]
+    assert write(desk, one, *places, coordinator=3) == [0, 0]
+    assert write(desk, one, *places, coordinator=4) == [0, 0]

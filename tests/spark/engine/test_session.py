@@ -86,7 +86,7 @@ def test_then_the_path_then_the_one_of_pip_then_a_sentence(tmp_path, monkeypatch
     ):
         find_java()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(JavaError, match=r"there is no Java, and Spark needs .*kohort\[java\]"):
+    with pytest.raises(JavaError, match=r"there is no Java, and Spark needs .*'\.\[java\]'"):
         find_java()
 
 

@@ -10,9 +10,10 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from tests import golden_logs
 from tests.spark.sources.logs import FIRST, Writer, log_source
 
+from kohort.cli.arguments import SOURCE_FORMS
 from kohort.spark.columns.decode import OFFSET_COMMITS, offset_commits
 from kohort.spark.sources.log import KohortLog
-from kohort.spark.sources.named import register, source
+from kohort.spark.sources.named import SOURCES, register, source
 from kohort.spark.sources.options import Options
 from kohort.spark.sources.reader import share, spark_schema
 from kohort.spark.sources.standing import SourceError
@@ -265,3 +266,7 @@ def reader(options):
 
 def streaming(directory, **options):
     return KohortLog({"path": str(directory), **options}).streamReader(spark_schema({}))
+
+
+def test_the_command_line_knows_every_source_by_its_form():
+    assert {word: form for word, (_, form) in SOURCES.items()} == SOURCE_FORMS

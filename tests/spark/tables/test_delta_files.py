@@ -109,5 +109,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
         publish(writer, 0)
     monkeypatch.setattr(delta_files, "find_spec", lambda _: None)
 
-    with pytest.raises(TablesError, match=r"^deltalake is not .*: pip install 'kohort\[delta\]'$"):
+    with pytest.raises(
+        TablesError, match=r"^deltalake is not .*: pip install '\.\[delta\]' in a clone of Kohort$"
+    ):
         Tables(tmp_path).table("commit_rates")

@@ -34,6 +34,12 @@ def test_keys_that_are_no_marker(key):
         batches.marker_commits(key)
 
 
+@pytest.mark.parametrize("value", [None, b"", bytes(5)])
+def test_values_that_are_no_marker(value):
+    with pytest.raises(WireError, match="control record"):
+        batches.marker_coordinator_epoch(value)
+
+
 def test_reading_in_the_middle_of_a_buffer():
     data = b"xyz" + BY_HAND + b"tail"
     header = batches.header_at(data, 3)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from kohort.client.admin import configs, groups, offsets, topics
+from kohort.client.admin import arguments, configs, groups, offsets, topics
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -42,7 +42,7 @@ class AdminClient:
     a code may pass by itself (a coordinator that moves or loads, an open transaction) the client
     tries again, until `timeout`; an error that stays is in the outcome. A call raises only when
     nothing could be asked at all (ConnectionFailedError and RequestTimeoutError, both ApiErrors),
-    or when its arguments make no sense (ValueError).
+    or when its arguments make no sense (ValueError) or are of another kind (TypeError).
 
     Args:
         bootstrap_servers: `host:port`, several with commas between them, a list of such, or a dict
@@ -65,12 +65,16 @@ class AdminClient:
             client_id = given.client_id if client_id is None else client_id
             timeout = given.timeout_s if timeout is None else timeout
         timeout = DEFAULT_TIMEOUT_S if timeout is None else timeout
-        if timeout <= 0:
+        if not isinstance(timeout, int | float):
+            raise TypeError(f"timeout is {timeout!r}, expected a number of seconds")
+        if client_id is not None and not isinstance(client_id, str):
+            raise TypeError(f"client_id is {client_id!r}, expected a text")
+        if not timeout > 0:
             raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
         servers = (
             bootstrap_servers.split(",")
             if isinstance(bootstrap_servers, str)
-            else list(bootstrap_servers)
+            else arguments.names("bootstrap_servers", bootstrap_servers)
         )
         addresses = [Address.of(one.strip()) for one in servers if one.strip()]
         self._cluster = Cluster(
@@ -125,7 +129,10 @@ class AdminClient:
             ApiError: no broker answered; this is the first one's error.
         """
         return await groups.list_groups(
-            self._cluster, states=states, types=types, deadline=self._deadline()
+            self._cluster,
+            states=None if states is None else arguments.names("states", states),
+            types=None if types is None else arguments.names("types", types),
+            deadline=self._deadline(),
         )
 
     async def describe_groups(
@@ -139,7 +146,7 @@ class AdminClient:
         GROUP_ID_NOT_FOUND, whatever the broker's age.
         """
         return await groups.describe_groups(
-            self._cluster, _several(group_ids), deadline=self._deadline()
+            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
         )
 
     async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:
@@ -150,7 +157,7 @@ class AdminClient:
         NETWORK_EXCEPTION, and you must look whether the group is gone.
         """
         return await groups.delete_groups(
-            self._cluster, _several(group_ids), deadline=self._deadline()
+            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
         )
 
     async def describe_group_configs(
@@ -158,7 +165,7 @@ class AdminClient:
     ) -> Outcomes[str, dict[str, GroupConfig]]:
         """The settings of groups by name, whether they exist or not (KIP-848)."""
         return await configs.describe_group_configs(
-            self._cluster, _several(group_ids), deadline=self._deadline()
+            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
         )
 
     async def alter_group_configs(
@@ -173,6 +180,7 @@ class AdminClient:
             changes: group id -> name -> the new value, or None to take the setting back.
             validate_only: only check whether it could be done.
         """
+        arguments.changes(changes)
         return await configs.alter_group_configs(
             self._cluster, changes, validate_only=validate_only, deadline=self._deadline()
         )
@@ -199,9 +207,16 @@ class AdminClient:
             ApiError of this partition alone (UNSTABLE_OFFSET_COMMIT when a transaction is still
             open at the end of the timeout). An unknown group has no offsets; that is no error.
         """
+        given: dict[str, list[TopicPartition] | None] = dict.fromkeys(
+            arguments.names("wanted", wanted)
+        )
+        if isinstance(wanted, Mapping):
+            for group_id, its in wanted.items():
+                what = f"partitions of group {group_id}"
+                given[group_id] = None if its is None else arguments.partitions(what, its)
         return await offsets.list_group_offsets(
             self._cluster,
-            wanted if isinstance(wanted, Mapping) else dict.fromkeys(_several(wanted)),
+            given,
             require_stable=require_stable,
             deadline=self._deadline(),
         )
@@ -212,7 +227,7 @@ class AdminClient:
         """Create topics (KIP-4). `validate_only` checks everything and creates nothing."""
         return await topics.create_topics(
             self._cluster,
-            new_topics,
+            arguments.new_topics(new_topics),
             validate_only=validate_only,
             deadline=self._deadline(),
             now=self._now(),
@@ -221,7 +236,10 @@ class AdminClient:
     async def delete_topics(self, names: str | Iterable[str]) -> Outcomes[str, None]:
         """Delete topics with all their records (KIP-4)."""
         return await topics.delete_topics(
-            self._cluster, _several(names), deadline=self._deadline(), now=self._now()
+            self._cluster,
+            arguments.names("names", names),
+            deadline=self._deadline(),
+            now=self._now(),
         )
 
     async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
@@ -231,7 +249,7 @@ class AdminClient:
     async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:
         """Topics, and where their partitions are. This never creates a topic."""
         return await topics.describe_topics(
-            self._cluster, _several(names), deadline=self._deadline()
+            self._cluster, arguments.names("names", names), deadline=self._deadline()
         )
 
     async def list_offsets(
@@ -248,23 +266,22 @@ class AdminClient:
                 after it.
             read_committed: latest is the last stable offset, before any open transaction.
         """
+        whens = arguments.mapping("partitions", partitions).values()
+        places = arguments.partitions("partitions", partitions)
+        wanted: dict[tuple[str, int], topics.When] = dict(zip(places, whens, strict=True))
         return await topics.list_offsets(
-            self._cluster, partitions, read_committed=read_committed, deadline=self._deadline()
+            self._cluster, wanted, read_committed=read_committed, deadline=self._deadline()
         )
 
     async def end_offsets(
         self, partitions: Iterable[tuple[str, int]]
     ) -> Outcomes[TopicPartition, FoundOffset]:
         """The offset that the next record of each partition will get."""
-        return await self.list_offsets(dict.fromkeys(partitions, "latest"))
+        places = arguments.partitions("partitions", partitions)
+        return await self.list_offsets(dict.fromkeys(places, "latest"))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
     def _deadline(self) -> float:
         return self._now() + self._timeout_s
-
-
-def _several(names: str | Iterable[str]) -> list[str]:
-    """A list of names. A single name becomes a list of one, not of its letters."""
-    return [names] if isinstance(names, str) else list(names)

@@ -263,9 +263,6 @@ async def delete_groups(
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_groups`."""
     ids = list(group_ids)
-    for group_id in ids:
-        if not isinstance(group_id, str):
-            raise TypeError(f"group id {group_id!r} is not a text")
 
     async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
         answer: DeleteGroupsResponse = await cluster.ask(

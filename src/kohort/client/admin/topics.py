@@ -26,6 +26,7 @@ from kohort.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kohort.wire.messages.delete_topics import (
+    DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
@@ -127,14 +128,21 @@ async def delete_topics(
                 topic_names=list(names), timeout_ms=_left_ms(deadline, now)
             )
         answer: DeleteTopicsResponse = await connection.ask(request, deadline=deadline)
-        return {
-            one.name or "": api_error(one.error_code, one.error_message) if one.error_code else None
-            for one in answer.responses
-        }
+        return {one.name or "": _deleted(one) for one in answer.responses}
 
     return Outcomes(
         await settle(cluster, names, _controller(cluster), ask, deadline=deadline, repeatable=False)
     )
+
+
+def _deleted(result: DeletableTopicResult) -> ApiError | None:
+    if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return _unknown(result.name)
+    return api_error(result.error_code, result.error_message) if result.error_code else None
+
+
+def _unknown(name: str | None) -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
 
 
 def _controller(cluster: Cluster) -> Any:
@@ -179,7 +187,7 @@ async def describe_topics(
 
 def _described(name: str, topic: MetadataResponseTopic | None) -> TopicDescription | ApiError:
     if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+        return _unknown(name)
     if topic.error_code:
         return api_error(topic.error_code)
     partitions = sorted(topic.partitions, key=lambda one: one.partition_index)

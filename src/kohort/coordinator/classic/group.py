@@ -196,6 +196,11 @@ class ClassicGroup(Group):
             )
         return member
 
+    @property
+    def agrees(self) -> bool:
+        """Whether its members have a protocol in common."""
+        return len(self.members) in self._supported.values()
+
     def vote(self) -> str:
         """The protocol that most members prefer among those that all support. A tie goes to the
         first in the order of upstream's hash table, whoever joined first.

@@ -18,8 +18,8 @@ def replay(state: State, key: GroupMetadataKey, value: GroupMetadataValue | None
     group_id = GroupId(key.group)
     group = state.groups.classic(group_id)
     if value is None:
-        timers.end_all(state.deadlines, group_id)
         if group is not None:
+            timers.end_all(state.deadlines, group_id, (*group.members, *group.pending))
             state.groups.remove(group_id)
     elif group is None or state.loading:
         state.groups.remove(group_id)

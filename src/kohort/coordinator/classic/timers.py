@@ -1,5 +1,7 @@
 """The deadlines of classic groups: sessions, and how long joins and syncs are awaited."""
 
+from collections.abc import Iterable
+
 from kohort.coordinator.deadlines import Deadlines, Key
 from kohort.terms import GroupId, MemberId, Millis
 
@@ -51,7 +53,9 @@ def end_syncs(deadlines: Deadlines, group_id: GroupId) -> None:
     deadlines.cancel((SYNC, group_id))
 
 
-def end_all(deadlines: Deadlines, group_id: GroupId) -> None:
-    """The group is gone. The sessions of its members ended with them."""
+def end_all(deadlines: Deadlines, group_id: GroupId, members: Iterable[MemberId]) -> None:
+    """The group is gone, and with it the sessions of these."""
     end_joins(deadlines, group_id)
     end_syncs(deadlines, group_id)
+    for member_id in members:
+        end_session(deadlines, group_id, member_id)

@@ -12,18 +12,23 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from kohort import expressions
-from kohort.coordinator.consumer import metadata
+from kohort.coordinator.consumer import metadata, planning
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import epoch_record, regex_record
-from kohort.coordinator.effects import Client, Effects, Errand, Note
+from kohort.coordinator.consumer.target import NOTHING
+from kohort.coordinator.effects import Call, Client, Effects, Errand, Note
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.causes import Cause
 from kohort.terms import GroupId, Millis
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 REFRESH = "consumer expressions"
 GROUPS_AT_ONCE = 100  # that ask for an errand in one step
+REFUSED_MOST = 1000  # refused expressions that are remembered, so that each is told once
+_SHOWN = 100  # characters of an expression, in a line of the log
 _OVERHEAD = 200  # bytes of a record beside its topics, the expression and the group id
 
 Resolved = dict[str, tuple[str, ...]]
@@ -39,20 +44,49 @@ class Resolution:
     client: Client
 
 
+class ExpressionRefusedError(ApiError):
+    """`why` is the reason alone."""
+
+    def __init__(self, code: ErrorCode, message: str, why: str = "") -> None:
+        super().__init__(code, message)
+        self.why = why
+
+
 def check(group: ConsumerGroup, expression: str | None) -> None:
-    """Refuse an expression that is new to the group and cannot be read. Raises ApiError."""
+    """Raises ExpressionRefusedError for one that is new to the group and cannot be read."""
     if not expression or group.subscribers_of(expression):
         return
     missing = expressions.unavailable_or_none()
     if missing is not None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"SubscribedTopicRegex {expression!r}: {missing}")
+        raise ExpressionRefusedError(
+            ErrorCode.INVALID_REQUEST, f"SubscribedTopicRegex {expression!r}: {missing}", missing
+        )
     try:
         expressions.check(expression)
     except expressions.InvalidExpression as error:
-        raise ApiError(
+        raise ExpressionRefusedError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
+            str(error),
         ) from error
+
+
+def refused(
+    state: State, call: Call[ConsumerGroupHeartbeatRequest], error: ExpressionRefusedError
+) -> list[Note]:
+    """What to tell of a refusal, for clients may keep the reason to themselves: once for each group
+    and expression, as far as these are remembered.
+    """
+    group_id = GroupId(call.request.group_id)
+    expression = (call.request.subscribed_topic_regex or "")[:_SHOWN]
+    told = state.refused_expressions
+    if (group_id, expression) in told:
+        return []
+    if len(told) >= REFUSED_MOST:
+        del told[next(iter(told))]
+    told[group_id, expression] = None
+    text = f"client {call.client.id} subscribes by the pattern '{expression}', which is refused"
+    return [Note(group_id, f"{text}: {error.why}")]
 
 
 def asked(
@@ -118,7 +152,7 @@ def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: M
     state.deadlines.set((REFRESH, group.id), Millis(now + interval_ms))
     if isinstance(outcome, Exception):
         text = f"its regular expressions cannot be resolved: {outcome}"
-        return Effects(notes=[Note(group.id, text)])
+        return Effects(warnings=[f"group {group.id}: {text}"])
     group.looked_at = about.topics
     unseen = state.topics is not about.topics and any(
         name not in about.topics.by_name for name in state.topics.by_name
@@ -145,18 +179,35 @@ def _written(
         record = regex_record(group.id, expression, topics, now)
         if _size(group.id, expression, topics) > state.record_limit():
             text = (
-                f"the expression {expression[:100]!r} names {len(topics)} topics, more than a "
-                f"record of {state.record_limit()} bytes has room for"
+                f"group {group.id}: the expression {expression[:100]!r} names {len(topics)} topics,"
+                f" more than a record of {state.record_limit()} bytes has room for; its members"
+                " keep what it named before"
             )
-            effects.notes.append(Note(group.id, text))
+            effects.warnings = [*effects.warnings, text]
             continue
         effects.records.append(record)
-        changed = changed or bool(known) or bool(topics)
+        changed = changed or bool(known) or bool(topics) or _has_dropped(state, group, expression)
         resolved[expression] = topics
     metadata_hash = metadata.hash_of(group.topic_names((), (), resolved), state.topics)
     if changed or (effects.records and metadata_hash != group.metadata_hash):
         effects.records.append(epoch_record(group.id, group.group_epoch + 1, metadata_hash))
+        text = "its regular expressions name other topics"
+        effects.notes.append(Note(group.id, text, Cause.SUBSCRIPTION))
     return effects
+
+
+def _has_dropped(state: State, group: ConsumerGroup, expression: str) -> bool:
+    """Whether a subscriber by this expression, which names nothing, was meant to have topics that
+    it does not read any more: those of the expression before. Only a new target gives them to
+    others. Kafka leaves them without an owner.
+    """
+    for member in group.members.values():
+        if member.subscribed_regex == expression:
+            reads = planning.topic_ids(member.subscribed_names, state.topics)
+            target = group.targets.get(member.id, NOTHING)
+            if any(topic not in reads for topic in target.partitions):
+                return True
+    return False
 
 
 def _size(*texts: str | Iterable[str]) -> int:

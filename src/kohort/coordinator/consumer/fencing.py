@@ -1,9 +1,10 @@
 """The ends of a membership: a member leaves, falls silent, or does not give up in time (KIP-848).
 
-Whatever ends it, the group goes on without the member at a new epoch.
+Whatever ends it, the group goes on without the member at a new epoch, or as a classic group where
+nobody else uses the consumer protocol.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kohort.coordinator.consumer import expressions, metadata, static, timers
 from kohort.coordinator.consumer.group import ConsumerGroup
@@ -16,6 +17,7 @@ from kohort.coordinator.consumer.records import (
     target_epoch_record,
 )
 from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.migration import downgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -27,7 +29,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 
-def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis) -> Effects:
+def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
     """The member goes at once, and its epoch does not matter. A static one may say that it comes
     back (KIP-345).
     """
@@ -47,15 +49,28 @@ def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], _now: Millis)
         text = f"member {member_id} leaves for a while, instance {member.instance_id}"
         notes = [Note(group_id, text)] if records else []
         return Effects(records, [Reply(call.token, response)], notes)
-    return Effects(
-        remove(state, group, [member]),
-        [Reply(call.token, response)],
-        [Note(group_id, f"member {member_id} leaves", Cause.LEAVE, member_id)],
-    )
+    note = Note(group_id, f"member {member_id} leaves", Cause.LEAVE, member_id)
+    effects = remove(state, group, [member], [note], now)
+    effects.replies.append(Reply(call.token, response))
+    return effects
 
 
-def remove(state: State, group: ConsumerGroup, members: Iterable[Member]) -> list[Record]:
-    """Take members out: their tombstones and one new epoch for all of them.
+def remove(
+    state: State,
+    group: ConsumerGroup,
+    members: Collection[Member],
+    notes: Iterable[Note],
+    now: Millis,
+) -> Effects:
+    """Take members out, for the reasons that are noted."""
+    converted = downgrade.without(state, group, members, now)
+    effects = converted or Effects(records_without(state, group, members))
+    effects.notes.extend(notes)
+    return effects
+
+
+def records_without(state: State, group: ConsumerGroup, members: Iterable[Member]) -> list[Record]:
+    """The tombstones of members and one new epoch for all of them.
 
     A group without members gets an empty target (KAFKA-20442), so nothing has to be computed for
     it.
@@ -79,7 +94,7 @@ def remove(state: State, group: ConsumerGroup, members: Iterable[Member]) -> lis
     return records
 
 
-def session_over(state: State, _now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:
+def session_over(state: State, now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:
     """A member was silent for too long."""
     group = state.groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
@@ -87,13 +102,11 @@ def session_over(state: State, _now: Millis, group_id: GroupId, member_id: Membe
         return Effects()
     timeout_ms = timers.session_timeout_ms(group, member)
     text = f"the session of member {member_id} is over after {timeout_ms} ms"
-    return Effects(
-        remove(state, group, [member]), notes=[Note(group_id, text, Cause.SESSION, member_id)]
-    )
+    return remove(state, group, [member], [Note(group_id, text, Cause.SESSION, member_id)], now)
 
 
 def revocation_overdue(
-    state: State, _now: Millis, group_id: GroupId, member_id: MemberId, epoch: int
+    state: State, now: Millis, group_id: GroupId, member_id: MemberId, epoch: int
 ) -> Effects:
     """A member has kept too long what it has to give up, and others wait for it."""
     group = state.groups.consumer(group_id)
@@ -105,13 +118,35 @@ def revocation_overdue(
         or member.state is not MemberState.UNREVOKED_PARTITIONS
     ):
         return Effects()
+    return _overdue(state, group, member, "has kept what it has to give up", now)
+
+
+def join_overdue(state: State, now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:
+    """A classic member was told to join again, and has not."""
+    return _classic_overdue(state, now, group_id, member_id, "has not joined again")
+
+
+def sync_overdue(state: State, now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:
+    """A classic member has joined, and has not asked for its assignment."""
+    return _classic_overdue(state, now, group_id, member_id, "has not synced")
+
+
+def _classic_overdue(
+    state: State, now: Millis, group_id: GroupId, member_id: MemberId, what: str
+) -> Effects:
+    group = state.groups.consumer(group_id)
+    member = None if group is None else group.members.get(member_id)
+    if group is None or member is None or member.classic is None:
+        return Effects()
+    return _overdue(state, group, member, what, now)
+
+
+def _overdue(state: State, group: ConsumerGroup, member: Member, what: str, now: Millis) -> Effects:
     text = (
-        f"member {member_id} has kept what it has to give up for longer than its rebalance "
-        f"timeout of {member.rebalance_timeout_ms} ms"
+        f"member {member.id} {what} for longer than its rebalance timeout of "
+        f"{member.rebalance_timeout_ms} ms"
     )
-    return Effects(
-        remove(state, group, [member]), notes=[Note(group_id, text, Cause.REBALANCE, member_id)]
-    )
+    return remove(state, group, [member], [Note(group.id, text, Cause.REBALANCE, member.id)], now)
 
 
 def start(state: State, now: Millis) -> None:

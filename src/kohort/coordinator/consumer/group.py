@@ -18,6 +18,7 @@ from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records.codec import Record
+from kohort.records.schemas import ClassicMemberMetadata
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId
 from kohort.wire.messages import consumer_group_describe as describe
 from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -46,14 +47,18 @@ class ConsumerGroup(Group):
     `resolved` holds the topics of regular expressions, found among those of `looked_at`, by the
     rights of `asked_by`; both are None after a restart. `expressions_stale` says that there may be
     more to find.
+
+    `number` is another one for a group that is made anew under the same id; 0 until it is made.
     """
 
     __slots__ = (
         "_at_epoch",
         "_expressions",
         "_names",
+        "_protocols",
         "_votes",
         "asked_by",
+        "classic_members",
         "expressions_stale",
         "failed_plan",
         "group_epoch",
@@ -64,6 +69,7 @@ class ConsumerGroup(Group):
         "members",
         "metadata_hash",
         "metadata_stale",
+        "number",
         "resolved",
         "settings",
         "target_epoch",
@@ -77,6 +83,7 @@ class ConsumerGroup(Group):
     def __init__(self, group_id: GroupId, settings: ConsumerSettings) -> None:
         self.id = group_id
         self.settings = settings
+        self.number = 0
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.metadata_stale = False
@@ -95,6 +102,8 @@ class ConsumerGroup(Group):
         self._expressions: dict[str, int] = {}  # members by subscribed expression
         self._votes: dict[str, int] = {}  # members by assignor
         self._at_epoch: dict[int, int] = {}  # members by epoch, those in state STABLE
+        self.classic_members = 0  # how many members use the classic protocol
+        self._protocols: dict[str, int] = {}  # these, by the assignors that they offer
 
     @property
     def state(self) -> GroupState:
@@ -186,6 +195,19 @@ class ConsumerGroup(Group):
     def subscribers_of(self, expression: str) -> int:
         """How many members subscribe by this expression."""
         return self._expressions.get(expression, 0)
+
+    def check_room(self, member_id: str) -> None:
+        """Raises ApiError GROUP_MAX_SIZE_REACHED for a member that would be one too many."""
+        limit = self.settings.max_size
+        if len(self.members) >= limit and member_id not in self.members:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {limit} members.",
+            )
+
+    def supports(self, protocols: Iterable[str]) -> bool:
+        """Whether a member that offers these could assign together with all classic members."""
+        return any(self._protocols.get(name, 0) == self.classic_members for name in protocols)
 
     def check_commit(self, call: Call[OffsetCommitRequest], topics: Topics) -> Session | None:
         """Without members, anybody may commit.
@@ -292,6 +314,9 @@ class ConsumerGroup(Group):
                 self.expressions_stale = True
         if member.server_assignor:
             _count(self._votes, (member.server_assignor,), 1)
+        if member.classic is not None:
+            self.classic_members += 1
+            _count(self._protocols, protocols_of(member.classic), 1)
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
         if member.state is MemberState.STABLE:
@@ -313,6 +338,9 @@ class ConsumerGroup(Group):
             _count(self._expressions, (before.subscribed_regex,), -1)
         if before.server_assignor:
             _count(self._votes, (before.server_assignor,), -1)
+        if before.classic is not None:
+            self.classic_members -= 1
+            _count(self._protocols, protocols_of(before.classic), -1)
         if before.instance_id is not None and self.instances.get(before.instance_id) == before.id:
             del self.instances[before.instance_id]
         if before.state is MemberState.STABLE:
@@ -346,6 +374,13 @@ class ConsumerGroup(Group):
                         del holders[partition]
                 if not holders:
                     self.held.pop(topic, None)
+
+
+def protocols_of(classic: ClassicMemberMetadata) -> dict[str, bytes]:
+    """What a member offers in the classic protocol: the bytes of each assignor, the first that it
+    would like first.
+    """
+    return {one.name: one.metadata for one in classic.supported_protocols}
 
 
 def unknown_member(group_id: GroupId, member_id: str) -> ApiError:

@@ -1,41 +1,23 @@
 """ConsumerGroupHeartbeat: join, stay, acknowledge, leave (KIP-848).
 
-Has the member changed? Then the group may need a new epoch. Is the target older than the group?
-Then compute it. How far may this member go towards it? Each question yields records, in this order,
-and the answer tells the member the result.
+Which group, and which of its members, as it describes itself now? What follows from that is
+`progress`; the answer tells the member the result.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from kohort.assignors.subscriptions import java_sorted
-from kohort.coordinator.consumer import (
-    expressions,
-    fencing,
-    metadata,
-    planning,
-    reconcile,
-    static,
-    timers,
-)
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer import expressions, fencing, progress, static, timers
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.consumer.member import AWAY, JOINING, Member
+from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
 from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
 from kohort.coordinator.consumer.reconcile import Owned
-from kohort.coordinator.consumer.records import (
-    current_record,
-    epoch_record,
-    member_record,
-    regex_tombstone,
-)
 from kohort.coordinator.consumer.requests import check
-from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Call, Client, Effects, Note, Reply
+from kohort.coordinator.effects import Call, Client, Effects, Reply
+from kohort.coordinator.migration import upgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.records.causes import Cause
-from kohort.records.codec import Record
-from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId, uuid_text
+from kohort.terms import GroupId, GroupState, MemberId, Millis, TopicId, uuid_text
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -61,83 +43,46 @@ def heartbeat(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Mill
 
 def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
     request = call.request
-    group, records = _group_of(state, request)
-    _check_room(group, request.member_id)
+    group, effects = _group_of(state, request, now)
+    group.check_room(request.member_id)
     request.member_id = request.member_id or uuid_text(state.new_uuid())
     succession = _succession(state, group, request, now)
     if succession is not None:
-        return succession
+        effects.extend(succession)
+        effects.again = True
+        return effects
     owned = _owned(request)
     before = _member_of(group, request, owned)
-    known = group.members.get(before.id)
     member = _described(before, request, call.client)
     expressions.check(group, request.subscribed_topic_regex)
-
-    if known is None or member != before:
-        records.append(member_record(group.id, member))
-    records += _dropped_expression(group, before, member)
-    epoch, metadata_hash = _epoch(state, group, known, before, member)
-    if epoch > group.group_epoch:
-        records.append(epoch_record(group.id, epoch, metadata_hash))
-
-    planned = planning.plan(state, group, member, epoch, now)
-    errands = planning.asked(state, group, member, epoch, now)
-    if planned is None:
-        target_epoch, target = group.target_epoch, group.targets.get(member.id, NOTHING)
-    else:
-        target_epoch, target = planned.epoch, planned.of_member
-        records += planned.records
-
-    subscribed = frozenset(planning.topic_ids(group.names_of(member), state.topics))
-    goal = reconcile.Goal(target_epoch, target.partitions, subscribed)
-    resubscribed = _subscription(before) != _subscription(member)
-    moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)
-    if moved is not member:
-        records.append(current_record(group.id, moved))
-
-    # From here on nothing refuses, so what a reload forgets may be touched.
-    if epoch == group.group_epoch:  # else the record of the epoch ends it, once it is written
-        group.metadata_stale = False
-    timers.renew(state, group, moved, now)
-    if moved is not member:
-        timers.watch_revocation(state, group, moved, now)
-    notes = []
-    if known is None:
-        notes.append(Note(group.id, f"member {moved.id} joins", Cause.JOIN, moved.id))
-    elif epoch > group.group_epoch:
-        notes.append(_why(group, before, member))
-    errands += expressions.asked(state, group, before, member, call.client)
-    replies = [Reply(call.token, _answer(group, request, before, moved))]
-    return Effects(records, replies, notes, errands=errands)
+    step, moved = progress.step(
+        state, group, before, member, owned=owned, client=call.client, now=now
+    )
+    effects.extend(step)
+    effects.replies.append(Reply(call.token, _answer(group, request, before, moved)))
+    return effects
 
 
 def _group_of(
-    state: State, request: ConsumerGroupHeartbeatRequest
-) -> tuple[ConsumerGroup, list[Record]]:
-    """The group, and the records that must be written before all others. A new group is made by its
-    first records; an empty classic group makes room for it.
+    state: State, request: ConsumerGroupHeartbeatRequest, now: Millis
+) -> tuple[ConsumerGroup, Effects]:
+    """The group, and what must be done before all else. A new group is made by its first records;
+    a classic group becomes a consumer group, or makes room for one when it is empty.
     """
     group_id = GroupId(request.group_id)
     known = state.groups.get(group_id)
     if isinstance(known, ConsumerGroup):
-        return known, []
+        return known, Effects()
     joins = request.member_epoch == JOINING
     if known is None and joins:
-        return ConsumerGroup(group_id, state.settings_of(group_id)), []
+        return ConsumerGroup(group_id, state.settings_of(group_id)), Effects()
     if known is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-    if joins and known.type is GroupType.CLASSIC and known.state is GroupState.EMPTY:
-        return ConsumerGroup(group_id, state.settings_of(group_id)), known.tombstones()
-    raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-
-
-def _check_room(group: ConsumerGroup, member_id: str) -> None:
-    limit = group.settings.max_size
-    if len(group.members) >= limit and member_id not in group.members:
-        raise ApiError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {limit} members.",
-        )
+    if not joins or not isinstance(known, ClassicGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    if known.state is GroupState.EMPTY:
+        return ConsumerGroup(group_id, state.settings_of(group_id)), Effects(known.tombstones())
+    return upgrade.to_consumer(state, known, now)
 
 
 def _succession(
@@ -155,7 +100,7 @@ def _succession(
     expressions.check(group, request.subscribed_topic_regex)
     own = group.members.get(member_id)
     if own is not None:
-        return Effects(fencing.remove(state, group, [own]), again=True)
+        return Effects(fencing.records_without(state, group, [own]))
     return static.replaced(state, group, former, member_id, now)
 
 
@@ -221,7 +166,7 @@ def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: C
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         client_id=client.id,
         client_host=client.host,
-        subscribed_names=member.subscribed_names if names is None else _names(names),
+        subscribed_names=member.subscribed_names if names is None else in_order(names),
         subscribed_regex=member.subscribed_regex if regex is None else regex,
         rebalance_timeout_ms=(
             member.rebalance_timeout_ms
@@ -232,70 +177,6 @@ def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: C
             member.server_assignor if request.server_assignor is None else request.server_assignor
         ),
         classic=None,
-    )
-
-
-def _names(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(java_sorted(dict.fromkeys(names)))
-
-
-def _subscription(member: Member) -> tuple[tuple[str, ...], str]:
-    return member.subscribed_names, member.subscribed_regex
-
-
-def _dropped_expression(group: ConsumerGroup, before: Member, member: Member) -> list[Record]:
-    """Forget the topics of an expression that has lost its last subscriber."""
-    expression = before.subscribed_regex
-    if (
-        not expression
-        or expression == member.subscribed_regex
-        or expression not in group.resolved
-        or group.subscribers_of(expression) > 1
-    ):
-        return []
-    return [regex_tombstone(group.id, expression)]
-
-
-def _epoch(
-    state: State, group: ConsumerGroup, known: Member | None, before: Member, member: Member
-) -> tuple[int, int]:
-    """The group's epoch after this heartbeat, and the hash over the topics that it then reads.
-
-    A new epoch is due when a subscription has changed, when a vote has made another assignor win
-    (KAFKA-20434), or when the topics themselves have changed.
-    """
-    leaving = () if known is None else (known,)
-    changed = _reads_other_topics(group, before, member)
-    if group.members and before.server_assignor != member.server_assignor:
-        changed = changed or group.assignor != group.assignor_with(leaving, (member,))
-    if not changed and not group.metadata_stale:
-        return group.group_epoch, group.metadata_hash
-    names = group.topic_names(leaving, (member,))
-    metadata_hash = metadata.hash_of(names, state.topics)
-    if not changed and metadata_hash == group.metadata_hash:
-        return group.group_epoch, metadata_hash
-    return group.group_epoch + 1, metadata_hash
-
-
-def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
-    """Why the heartbeat of a member that was there raises the epoch."""
-    if _reads_other_topics(group, before, member):
-        text, cause = f"member {member.id} reads other topics", Cause.SUBSCRIPTION
-    elif before.server_assignor != member.server_assignor:
-        text = f"member {member.id} asks for assignor {member.server_assignor}"
-        cause = Cause.ASSIGNOR
-    else:
-        return Note(group.id, "its topics have changed", Cause.TOPICS)
-    return Note(group.id, text, cause, member.id)
-
-
-def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) -> bool:
-    """An expression counts once it is resolved, or once it is taken back."""
-    if before.subscribed_names != member.subscribed_names:
-        return True
-    expression = member.subscribed_regex
-    return before.subscribed_regex != expression and (
-        not expression or expression in group.resolved
     )
 
 

@@ -1,8 +1,10 @@
 """A member of a consumer group, as a value: replay puts another value into the group."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from kohort.assignors.subscriptions import java_sorted
 from kohort.records.schemas import ClassicMemberMetadata
 from kohort.terms import MemberId, TopicId
 
@@ -60,3 +62,8 @@ class Member:
             if epoch is not None:
                 return epoch
         return None
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of a subscription as a member keeps them."""
+    return tuple(java_sorted(dict.fromkeys(names)))

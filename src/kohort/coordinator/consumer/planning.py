@@ -12,7 +12,7 @@ from kohort.coordinator.consumer.group import ConsumerGroup, FailedPlan
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import target_epoch_record, target_record
 from kohort.coordinator.consumer.target import NOTHING, Target
-from kohort.coordinator.effects import Effects, Errand, Note
+from kohort.coordinator.effects import Effects, Errand
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
@@ -26,11 +26,15 @@ AGAIN_MS = 5000  # from the failure of a foreign assignor to its next attempt at
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an errand is about."""
+    """What an errand is about: a group by its id and number, and the instance ids of its static
+    members.
+    """
 
     group_id: GroupId
+    number: int
     assignor: str
     epoch: int
+    instances: dict[MemberId, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +87,56 @@ def asked(
         if member.id not in group.targets:
             raise _no_plan(group, name, failed.why)
         return []
-    work = _working(state.foreign[name], _given(state, group, member))
-    return [Errand((PLAN, group.id), work, Wanted(group.id, name, epoch), foreign=True)]
+    number = group.number or state.groups.made + 1  # of the group that this heartbeat makes
+    key = (PLAN, group.id, number)
+    if key in state.errands_out:  # known before anybody walks over the group
+        return []
+    given = _given(state, group, member)
+    instances = {
+        member_id: one.instance_id
+        for member_id, one in given.members.items()
+        if one.instance_id is not None
+    }
+    work = _working(state.foreign[name], given)
+    about = Wanted(group.id, number, name, epoch, instances)
+    return [Errand(key, work, about, foreign=name)]
 
 
 def finished(state: State, errand: Errand, outcome: Plan | Exception, now: Millis) -> Effects:
-    """Write the plan of a foreign assignor. Who has left meanwhile is left out of it, and who has
-    joined since then gets something by the next plan.
+    """Write the plan of a foreign assignor, if it is for this very group and fits its members.
+
+    Who has left meanwhile is left out of it, and the successor of a static member gets what was
+    meant for that. Who has joined since then gets something by the next plan, since a join raises
+    the epoch. A plan of the present epoch without one of the members would be the last one: it is
+    dropped, and the next heartbeat asks again.
     """
     wanted: Wanted = errand.about
     group = state.groups.consumer(wanted.group_id)
-    if group is None or wanted.epoch <= group.target_epoch:
+    if group is None or group.number != wanted.number or wanted.epoch <= group.target_epoch:
         return Effects()
     if isinstance(outcome, Exception):
         group.failed_plan = FailedPlan(wanted.epoch, now, outcome)
         text = f"assignor {wanted.assignor} has failed, members keep what they have: {outcome}"
-        return Effects(notes=[Note(group.id, text)])
-    present = {member: given for member, given in outcome.items() if member in group.members}
+        return Effects(warnings=[f"group {group.id}: {text}"])
+    present = _of_present(group, wanted, outcome)
+    if wanted.epoch == group.group_epoch and not present.keys() >= group.members.keys():
+        return Effects()
     records, _ = _changes(group, present, wanted.epoch, now)
     return Effects(records)
+
+
+def _of_present(group: ConsumerGroup, wanted: Wanted, outcome: Plan) -> Plan:
+    """A plan with members of the group alone."""
+    present = {}
+    for member_id, given in outcome.items():
+        instance_id = wanted.instances.get(member_id)
+        if member_id in group.members:
+            present[member_id] = given
+        elif instance_id is not None:
+            successor = group.instances.get(instance_id)
+            if successor is not None and successor not in outcome:
+                present[successor] = given
+    return present
 
 
 def _is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:

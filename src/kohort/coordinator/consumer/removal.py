@@ -7,17 +7,17 @@ from kohort.coordinator.effects import Effects, Note
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
 from kohort.records.causes import Cause
-from kohort.terms import MemberId
+from kohort.terms import MemberId, Millis
 from kohort.wire.messages.leave_group import MemberIdentity
 
 
 def remove(
-    state: State, group: ConsumerGroup, leaving: list[MemberIdentity]
+    state: State, group: ConsumerGroup, leaving: list[MemberIdentity], now: Millis
 ) -> tuple[Effects, list[ErrorCode]]:
     """Judge each member by itself, with a code for each; then the group takes one step for all."""
     gone: dict[MemberId, Member] = {}
     codes = []
-    effects = Effects()
+    notes = []
     for one in leaving:
         member, code = _member_of(group, one)
         codes.append(code)
@@ -25,10 +25,10 @@ def remove(
             gone[member.id] = member
             reason = f": {one.reason}" if one.reason else ""
             text = f"member {member.id} is taken out{reason}"
-            effects.notes.append(Note(group.id, text, Cause.KICKED, member.id, one.reason))
-    if gone:
-        effects.records += fencing.remove(state, group, gone.values())
-    return effects, codes
+            notes.append(Note(group.id, text, Cause.KICKED, member.id, one.reason))
+    if not gone:
+        return Effects(), codes
+    return fencing.remove(state, group, list(gone.values()), notes, now), codes
 
 
 def _member_of(group: ConsumerGroup, identity: MemberIdentity) -> tuple[Member | None, ErrorCode]:

@@ -94,6 +94,8 @@ def member(
         classic=value.classic_member_metadata,
     )
     group.put(described, tolerant=state.loading)
+    if known.classic is not None and described.classic is None:
+        timers.end_classic(state, group, member_id)
 
 
 def _drop(state: State, group_id: GroupId, member_id: MemberId) -> None:
@@ -206,6 +208,7 @@ def _made(state: State, name: str) -> ConsumerGroup:
         )
     group = ConsumerGroup(group_id, state.settings_of(group_id))
     state.groups.add(group)
+    group.number = state.groups.made
     return group
 
 

@@ -1,5 +1,6 @@
 """The deadlines of the members of consumer groups: a session for each, and the time it has for
-giving up partitions that go to others.
+giving up partitions that go to others. A member of the classic protocol has as long for joining
+again when it has been told to, and for asking for its assignment once it has joined.
 
 Only `Deadlines.renew` begins a session anew, whoever has heard from the member.
 """
@@ -11,6 +12,7 @@ from kohort.coordinator.state import State
 from kohort.terms import MemberId, Millis
 
 SESSION, REVOCATION = "consumer session", "consumer revocation"
+JOIN, SYNC = "consumer join", "consumer sync"
 
 
 def renew(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
@@ -43,10 +45,35 @@ def end_revocation(state: State, group: ConsumerGroup, member: Member) -> None:
         state.deadlines.cancel((REVOCATION, group.id, member.id))
 
 
+def await_join(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
+    """A classic member is told to join again. To be told so once more gives it no more time."""
+    key = (JOIN, group.id, member.id)
+    if key not in state.deadlines:
+        state.deadlines.set(key, Millis(now + member.rebalance_timeout_ms))
+
+
+def await_sync(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
+    """A classic member has joined, and asks for its assignment next."""
+    state.deadlines.cancel((JOIN, group.id, member.id))
+    until = Millis(now + member.rebalance_timeout_ms)
+    state.deadlines.set((SYNC, group.id, member.id), until)
+
+
+def end_sync(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
+    state.deadlines.cancel((SYNC, group.id, member_id))
+
+
+def end_classic(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
+    """A record says that the member does not use the classic protocol any more."""
+    state.deadlines.cancel((JOIN, group.id, member_id))
+    end_sync(state, group, member_id)
+
+
 def end(state: State, group: ConsumerGroup, member_id: MemberId) -> None:
     """A record says that the member has gone: forget its deadlines."""
     state.deadlines.cancel((SESSION, group.id, member_id))
     state.deadlines.cancel((REVOCATION, group.id, member_id))
+    end_classic(state, group, member_id)
 
 
 def _must_give_up(member: Member) -> bool:

@@ -15,6 +15,8 @@ from kohort.records.codec import Record
 from kohort.terms import GroupId, Millis, TopicId
 
 SLICE_RECORDS = 2000
+SLICE_TOPICS = 50_000  # of groups, looked at
+_COST_OF_A_GROUP = 20  # as many of its topics could be looked at in its time
 
 
 def of_deleted_topics(
@@ -43,10 +45,12 @@ def _in_slices(
 ) -> Iterator[Effects]:
     """A group is never split: nothing else happens until all its records are written."""
     records: list[Record] = []
+    looked_at = 0
     for group_id in state.offsets.group_ids():
         records += [tombstone(group_id, *partition) for partition in partitions_of(group_id)]
-        if len(records) >= SLICE_RECORDS:
+        looked_at += _COST_OF_A_GROUP + len(state.offsets.of(group_id))
+        if len(records) >= SLICE_RECORDS or looked_at >= SLICE_TOPICS:
             yield Effects(records)
-            records = []
+            records, looked_at = [], 0
     if records:
         yield Effects(records)

@@ -42,7 +42,8 @@ class Offsets:
 
     def group_ids(self) -> list[GroupId]:
         """The groups that have offsets, committed or in open transactions."""
-        return list(dict.fromkeys([*self.committed, *self._open]))
+        committed = self.committed
+        return [*committed, *(group_id for group_id in self._open if group_id not in committed)]
 
     def open_partitions(self, group_id: GroupId) -> dict[NamedPartition, dict[int, _Pending]]:
         """The group's partitions that some open transaction has an offset for."""
@@ -72,11 +73,12 @@ class Offsets:
         offset that names no id counts when it was committed up to `until`.
         """
         tables = self.of(group_id)
-        for topic, topic_id in topics.items():
-            table = tables.get(topic)
-            if table is not None and table.topic_id == topic_id:
+        for topic, table in tables.items():
+            if topic not in topics:
+                continue
+            if table.topic_id == topics[topic]:
                 yield from ((topic, partition) for partition in table.partitions())
-            elif table is not None and table.topic_id == NO_TOPIC_ID:
+            elif table.topic_id == NO_TOPIC_ID:
                 yield from ((topic, partition) for partition in table.committed_until(until))
         for (topic, partition), producers in self.open_partitions(group_id).items():
             topic_id = topics.get(topic, NO_TOPIC_ID)

@@ -5,7 +5,7 @@ AlterConfigs takes back whatever it does not name; apart from that it sets, as t
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,11 +19,13 @@ from kohort.config import (
     Kind,
     checked_dynamic_config,
     checked_topic_config,
+    means_nothing_here,
     text_of,
+    unknown_setting,
     with_dynamic,
 )
 from kohort.coordinator.effects import Call, Client
-from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings
+from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings, changes_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER_CONFIGS
 from kohort.server.apis import group_configs
@@ -194,20 +196,26 @@ def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -
 
 
 def _change_catalog(node: Node, call: Call[Any], changes: dict[int, _Change]) -> None:
+    texts: dict[int, str] = {}
+    validate_only = call.request.validate_only
+
     def judge(draft: Draft) -> dict[int, Outcome]:
         judged: dict[int, Outcome] = {}
         for at, change in changes.items():
             judged[at] = None
             try:
-                _alter(node, call.client, draft, change)
+                texts[at] = _alter(node, call.client, draft, change)
             except ApiError as error:
                 judged[at] = error
         return judged
 
     def answer(judged: dict[int, Outcome]) -> dict[int, Outcome]:
+        for at, text in texts.items():
+            if text and judged[at] is None and not validate_only:
+                node.cluster.observe.info(text)
         return judged
 
-    change_topics(node, call, judge, answer, validate_only=call.request.validate_only)
+    change_topics(node, call, judge, answer, validate_only=validate_only)
 
 
 def _check_once(change: _Change) -> None:
@@ -221,19 +229,20 @@ _TOPIC_LISTS = frozenset(
 )
 
 
-def _alter(node: Node, client: Client, draft: Draft, change: _Change) -> None:
-    """Change the settings of a topic or a broker in the draft. Raises ApiError."""
+def _alter(node: Node, client: Client, draft: Draft, change: _Change) -> str:
+    """Change the settings of a topic or a broker in the draft. Returns what has changed, in words
+    for the log of the broker. Raises ApiError.
+    """
     _check_once(change)
     check_resource(node.cluster.may, client, ALTER_CONFIGS, change.kind, change.name)
     if change.kind == Resource.BROKER:
-        _alter_broker(node, draft, change)
-    elif change.kind == Resource.TOPIC:
-        draft.put(_altered(node, draft, change))
-    else:
-        raise refused_resource(change.kind)
+        return _alter_broker(node, draft, change)
+    if change.kind == Resource.TOPIC:
+        return _alter_topic(node, draft, change)
+    raise refused_resource(change.kind)
 
 
-def _alter_broker(node: Node, draft: Draft, change: _Change) -> None:
+def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     """The nodes of a process share their settings: the first one has some of its own, and the empty
     name means all of them.
     """
@@ -245,6 +254,9 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> None:
             " empty name for all",
         )
     fixed = [one.name for one in change.configs if one.name not in DYNAMIC_NAMES]
+    for name in fixed:
+        if name not in BROKER_SETTINGS and not means_nothing_here(name):
+            raise ApiError(ErrorCode.INVALID_REQUEST, str(unknown_setting(name, DYNAMIC_NAMES)))
     if fixed:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -266,20 +278,27 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> None:
                 after.pop(config.name, None)
             else:
                 after[config.name] = text
-        layers = {**draft.broker_configs, change.name: after}
-        with_dynamic(
-            node.cluster.base_config,
-            layers.get("", {}),
-            layers.get(str(node.cluster.placement.node_ids[0]), {}),
-        )
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    _check_in_force(node, draft, change, after)
     if after != before:
         draft.configure_broker(change.name, after)
+    return _told(f"broker {change.name}" if change.name else "all brokers", before, after)
 
 
-def _altered(node: Node, draft: Draft, change: _Change) -> Topic:
-    """The topic with its settings changed. Raises ApiError."""
+def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, str]) -> None:
+    """Raises ApiError for a change that would not count. What a changed file has left aside before
+    is no reason to refuse a change of something else.
+    """
+    file = node.cluster.base_config
+    known = with_dynamic(file, draft.broker_configs).left_aside
+    named = {config.name for config in change.configs}
+    for one in with_dynamic(file, {**draft.broker_configs, change.name: after}).left_aside:
+        if one not in known or (one.broker == change.name and one.name in named):
+            raise ApiError(ErrorCode.INVALID_CONFIG, one.why)
+
+
+def _alter_topic(node: Node, draft: Draft, change: _Change) -> str:
     _check_operations(change.configs, _TOPIC_LISTS)
     if not change.name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -289,14 +308,22 @@ def _altered(node: Node, draft: Draft, change: _Change) -> Topic:
     configs = _changed_configs(node.cluster.config, known, change)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return Topic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        configs=configs,
-        assignments=topic.assignments,
+    draft.put(
+        Topic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            configs=configs,
+            assignments=topic.assignments,
+        )
     )
+    return _told(f"topic {topic.name}", topic.configs, configs)
+
+
+def _told(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    changed = changes_text(before, after)
+    return f"settings of {what}: {changed}" if changed else ""
 
 
 def _changed_configs(broker: BrokerConfig, known: Topic, change: _Change) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """DescribeConfigs: the settings of topics, brokers and groups, and where each comes from."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import dropwhile
 
@@ -22,6 +23,7 @@ from kohort.server.apis import group_configs
 from kohort.server.apis.resources import (
     Resource,
     Source,
+    changed_layers,
     check_resource,
     refused_resource,
     topic_value,
@@ -74,13 +76,14 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
 def describe_configs(
     node: Node, call: Call[DescribeConfigsRequest], _now: Millis
 ) -> DescribeConfigsResponse | None:
-    """Describe each resource by itself. Unknown names are left out, as upstream does. The settings
-    of groups are asked of their shards first; None says that they are.
+    """Describe each resource by itself, and once. Unknown names are left out, as upstream does. The
+    settings of groups are asked of their shards first; None says that they are.
     """
     request = call.request
+    resources = _different(request.resources)
     results: list[DescribeConfigsResult] = []
     groups: list[int] = []  # places in `results`
-    for at, resource in enumerate(request.resources):
+    for at, resource in enumerate(resources):
         result = _result(resource, [])
         try:
             if resource.resource_type == Resource.GROUP:
@@ -96,21 +99,32 @@ def describe_configs(
 
     def merge(parts: list[GroupSettings]) -> DescribeConfigsResponse:
         for at, part in zip(groups, parts, strict=True):
-            resource = request.resources[at]
+            resource = resources[at]
             wanted = resource.configuration_keys
-            configs = group_configs.described(part.texts, node.cluster.config, request, wanted)
+            configs = group_configs.described(part.texts, node.cluster, request, wanted)
             results[at] = _result(resource, [] if part.error else configs, part.error)
         return DescribeConfigsResponse(results=results)
 
     gather = Gather(call.token, len(groups), merge)
     for index, at in enumerate(groups):
-        question = DescribeGroupSettings(GroupId(request.resources[at].resource_name))
+        question = DescribeGroupSettings(GroupId(resources[at].resource_name))
         token = gather.part(index)
         try:
             group_configs.ask(node, call, question, token)
         except ApiError as error:
             token.answer(question.refused(error))
     return None
+
+
+def _different(asked: Iterable[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
+    """Without those that ask the same again: an answer is hundreds of times as large as a question,
+    and upstream gives as many.
+    """
+    different: dict[object, DescribeConfigsResource] = {}
+    for one in asked:
+        keys = frozenset(one.configuration_keys or ())
+        different.setdefault((one.resource_type, one.resource_name, keys), one)
+    return list(different.values())
 
 
 def _result(
@@ -233,14 +247,9 @@ def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[Descri
     """
     names = _TOGETHER.get(name, (name,))
     sources = ((Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (Source.FILE, broker.given))
-    configured = node.cluster.catalog.broker_configs
-    layers = (
-        (Source.BROKER, configured.get(str(node.cluster.base_config.node_id), {})),
-        (Source.CLUSTER_DEFAULT, configured.get("", {})),
-    )
     found = [
         DescribeConfigsSynonym(name=one, value=texts[one], source=source)
-        for source, texts in layers
+        for source, texts in changed_layers(node.cluster)
         for one in names
         if one in texts
     ]
@@ -261,10 +270,7 @@ def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[Descri
 
 def _changed_source(node: Node, name: str) -> Source | None:
     """Where the value comes from when it was changed while the broker ran."""
-    configured = node.cluster.catalog.broker_configs
-    if name in configured.get(str(node.cluster.base_config.node_id), {}):
-        return Source.BROKER
-    return Source.CLUSTER_DEFAULT if name in configured.get("", {}) else None
+    return next((one for one, texts in changed_layers(node.cluster) if name in texts), None)
 
 
 def _broker_source(node: Node, name: str, broker: BrokerConfig) -> Source:

@@ -1,7 +1,8 @@
 """Fetch: whole batches from many partitions, now or when enough has arrived.
 
 Bytes go from the log to the answer unchanged. A fetch that finds too little is parked. It reads
-again when it is woken or when its time is over.
+again when it is woken or when its time is over. Committed records of a long log can be told once
+that is read: such a fetch waits for it, whatever its time.
 """
 
 from collections import deque
@@ -20,6 +21,8 @@ from kohort.server.catalog import Topic
 from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.node import Node
 from kohort.server.partitions import READ_COMMITTED, Partition
+from kohort.server.reading import AT_ONCE_BATCHES
+from kohort.server.tokens import Then
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk
 from kohort.wire.messages.fetch import (
@@ -54,6 +57,10 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
         return FetchResponse(error_code=error.code, responses=[])
     reading = _Reading(node, call.client, request, session, call.version)
     response = reading.read()
+    if reading.unread:
+        then = Then(call.token, lambda _: call.token.answer(reading.answer_now(node.cluster.now)))
+        node.cluster.readings.when_read(reading.unread, lambda: then.answer(None))
+        return None
     if (
         request.max_wait_ms <= 0
         or reading.found_bytes >= request.min_bytes
@@ -82,6 +89,7 @@ class _Reading:
         "node",
         "request",
         "session",
+        "unread",
         "version",
         "wanted",
         "watched",
@@ -103,6 +111,7 @@ class _Reading:
         self.committed = request.isolation_level == READ_COMMITTED
         self.found_bytes = 0
         self.failed = False
+        self.unread: list[Partition] | None = []  # these first; None once it is the time to answer
         self.watched: list[tuple[str, int]] = []
         self.wanted: list[tuple[TopicKey, list[FetchPartition]]] = (
             [((one.topic, TopicId(one.topic_id)), one.partitions) for one in request.topics]
@@ -112,6 +121,7 @@ class _Reading:
 
     def answer_now(self, _now: Millis) -> FetchResponse:
         """The second pass of a parked fetch: whatever is there now is the answer."""
+        self.unread = None
         return self.answer(self.read())
 
     def read(self) -> FetchResponse:
@@ -156,6 +166,10 @@ class _Reading:
         partition = led_partition(self.node, topic, wanted.partition)
         check_leader_epoch(partition, max(wanted.current_leader_epoch, NOT_SAID))
         self.watched.append((partition.topic.name, wanted.partition))
+        if self.committed and self.unread is not None and partition.read_on(AT_ONCE_BATCHES):
+            self.unread.append(partition)
+        if self.unread:  # there will be another pass
+            return PartitionData()
         end = partition.stable_end() if self.committed else partition.high_watermark
         records = b""
         limit = min(wanted.partition_max_bytes, left)
@@ -197,10 +211,11 @@ class _Reading:
         )
         if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and isinstance(topic, Topic):
             leader, epoch = whereabouts(self.node, topic, wanted.partition)
-            data.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
-            elsewhere[leader.id] = NodeEndpoint(
-                node_id=leader.id, host=leader.host, port=leader.port
-            )
+            if leader is not None:
+                data.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
+                elsewhere[leader.id] = NodeEndpoint(
+                    node_id=leader.id, host=leader.host, port=leader.port
+                )
         return data
 
 

@@ -3,10 +3,11 @@
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, GROUP, TRANSACTIONAL_ID, check
-from kohort.server.catalog import TRANSACTIONS_TOPIC
+from kohort.server.apis.leaders import state_of
+from kohort.server.catalog import TRANSACTIONS_TOPIC, Topic
 from kohort.server.internal_topics import create_transactions_topic
 from kohort.server.node import Node
-from kohort.server.placement import Endpoint
+from kohort.server.placement import NOBODY, Endpoint
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
@@ -81,7 +82,8 @@ def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
     may = node.cluster.may
     if key_type == _GROUP:
         check(may, client, DESCRIBE, GROUP, key)
-        return node.cluster.placement.coordinator_of(GroupId(key))
+        shard = node.cluster.placement.shard_of(GroupId(key))
+        return _leader(node, node.cluster.offsets_topic(), shard)
     if key_type == _TRANSACTION:
         check(may, client, DESCRIBE, TRANSACTIONAL_ID, key)
         transactor = node.cluster.placement.transactor_of(key)
@@ -89,9 +91,21 @@ def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic of transactions cannot be made"
             )
-        return transactor[1]
+        return _leader(node, node.cluster.catalog.by_name[TRANSACTIONS_TOPIC], transactor[0])
     if key_type == _SHARE:
         text = f"share group key {key!r}: share groups are not supported"
     else:
         text = f"key type is {key_type}, expected 0 for groups or 1 for transactions"
     raise ApiError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _leader(node: Node, topic: Topic, index: int) -> Endpoint:
+    """The node that leads a partition of a coordinator, as Metadata tells it. Raises ApiError where
+    nobody does.
+    """
+    leader = state_of(node, topic, index).leader_id
+    if leader == NOBODY:
+        raise ApiError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads partition {index} of {topic.name}"
+        )
+    return node.cluster.placement.endpoint(leader)

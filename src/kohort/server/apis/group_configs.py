@@ -7,7 +7,7 @@ said here.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kohort.config import BROKER_SETTINGS, GROUP_SETTINGS, BrokerConfig, GroupSetting, text_of
+from kohort.config import BROKER_SETTINGS, GROUP_SETTINGS, GroupSetting, text_of
 from kohort.coordinator.effects import Call
 from kohort.coordinator.group_settings import (
     AlterGroupSettings,
@@ -16,7 +16,8 @@ from kohort.coordinator.group_settings import (
 )
 from kohort.java import hash_order, text_hash
 from kohort.runtime.driver import Condition
-from kohort.server.apis.resources import Source
+from kohort.server.apis.resources import Source, changed_layers
+from kohort.server.cluster import Cluster
 from kohort.server.node import Node
 from kohort.server.tokens import Token
 from kohort.terms import GroupId
@@ -62,22 +63,22 @@ def ask_all(node: Node, call: Call[Any], tokens: Sequence[Token]) -> None:
 
 
 def described(
-    texts: Mapping[str, str], broker: BrokerConfig, request: DescribeConfigsRequest, wanted: object
+    texts: Mapping[str, str], cluster: Cluster, request: DescribeConfigsRequest, wanted: object
 ) -> list[DescribeConfigsResourceResult]:
     """The settings of a group that has set these texts, in upstream's order."""
     keys = wanted if isinstance(wanted, list) and wanted else _NAMES
     return [
-        _config(GROUP_SETTINGS[name], texts.get(name), broker, request)
+        _config(GROUP_SETTINGS[name], texts.get(name), cluster, request)
         for name in _NAMES
         if name in keys
     ]
 
 
 def _config(
-    row: GroupSetting, own: str | None, broker: BrokerConfig, request: DescribeConfigsRequest
+    row: GroupSetting, own: str | None, cluster: Cluster, request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
     name = row.setting.name
-    behind = _synonyms(row, broker)
+    behind = _synonyms(row, cluster)
     synonyms = []
     if request.include_synonyms:
         if own is not None:
@@ -85,7 +86,7 @@ def _config(
         synonyms += behind
     return DescribeConfigsResourceResult(
         name=name,
-        value=text_of(row.followed(broker)) if own is None else own,
+        value=text_of(row.followed(cluster.config)) if own is None else own,
         read_only=False,
         config_source=behind[0].source if own is None else Source.GROUP,
         is_sensitive=False,
@@ -95,12 +96,17 @@ def _config(
     )
 
 
-def _synonyms(row: GroupSetting, broker: BrokerConfig) -> list[DescribeConfigsSynonym]:
+def _synonyms(row: GroupSetting, cluster: Cluster) -> list[DescribeConfigsSynonym]:
     """Where the value comes from that a group without its own has, the strongest source first."""
     name = row.broker_name
-    found = []
-    if name in BROKER_SETTINGS and name in broker.given:
-        value = text_of(broker.value(name))
+    found = [
+        DescribeConfigsSynonym(name=name, value=texts[name], source=source)
+        for source, texts in changed_layers(cluster)
+        if name in texts
+    ]
+    file = cluster.base_config
+    if name in BROKER_SETTINGS and name in file.given:
+        value = text_of(file.value(name))
         found.append(DescribeConfigsSynonym(name=name, value=value, source=Source.FILE))
     default = row.setting.default
     found.append(DescribeConfigsSynonym(name=name, value=text_of(default), source=Source.DEFAULT))

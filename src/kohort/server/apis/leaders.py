@@ -8,7 +8,7 @@ from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
-from kohort.server.placement import Endpoint
+from kohort.server.placement import NOBODY, Endpoint
 from kohort.terms import NO_TOPIC_ID, TopicId
 
 NOT_SAID = -1  # as a leader epoch
@@ -86,17 +86,27 @@ class PartitionState(NamedTuple):
     leader_id: int
     leader_epoch: int
     replicas: list[int]
+    in_sync: list[int]
+    offline: list[int]
 
 
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
-    """The state of a partition. It has no leader while its log is not open."""
+    """The state of a partition. It has no leader while its log is not open, or while its nodes are
+    away and nobody stands in for them; those that were in sync last are then told as such.
+    """
     cluster = node.cluster
-    replicas = cluster.placement.replicas(topic, index)
+    placement = cluster.placement
+    replicas = placement.replicas(topic, index)
+    offline = [one for one in replicas if not placement.serves(one)]
+    in_sync = [one for one in replicas if one not in offline] if offline else replicas
+    nodes = replicas, in_sync or replicas, offline
     partition = cluster.partition(topic.name, index)
     if partition is None:
         cluster.table.why_closed(topic.name, index)
-        return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, -1, -1, replicas)
-    return PartitionState(ErrorCode.NONE, replicas[0], partition.leader_epoch, replicas)
+        return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, NOBODY, -1, *nodes)
+    leader = placement.leader(topic, index)
+    code = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else ErrorCode.NONE
+    return PartitionState(code, leader, partition.leader_epoch, *nodes)
 
 
 def leader_epoch(node: Node, topic: str, index: int) -> int:
@@ -105,8 +115,9 @@ def leader_epoch(node: Node, topic: str, index: int) -> int:
     return 0 if partition is None else partition.leader_epoch
 
 
-def whereabouts(node: Node, topic: Topic, index: int) -> tuple[Endpoint, int]:
-    """The node that leads a partition, and its leader epoch (KIP-951)."""
+def whereabouts(node: Node, topic: Topic, index: int) -> tuple[Endpoint | None, int]:
+    """The node that leads a partition, if one does, and its leader epoch (KIP-951)."""
     placement = node.cluster.placement
-    leader = placement.endpoint(placement.leader(topic, index))
-    return leader, leader_epoch(node, topic.name, index)
+    leader = placement.leader(topic, index)
+    where = None if leader == NOBODY else placement.endpoint(leader)
+    return where, leader_epoch(node, topic.name, index)

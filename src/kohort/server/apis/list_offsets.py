@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
@@ -16,7 +17,10 @@ from kohort.server.partitions import (
     MAX_TIMESTAMP,
     READ_COMMITTED,
     READ_UNCOMMITTED,
+    Partition,
 )
+from kohort.server.reading import AT_ONCE_BATCHES
+from kohort.server.tokens import Then
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -37,14 +41,41 @@ _SPECIAL_SINCE = {
 _NEVER = 32767
 
 
-def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> ListOffsetsResponse:
-    """The offset of a time or a special point. A partition named twice is refused, once."""
+def list_offsets(
+    node: Node, call: Call[ListOffsetsRequest], _now: Millis
+) -> ListOffsetsResponse | None:
+    """The offset of a time or a special point. A partition named twice is refused, once. Where
+    transactions must be known, this waits until the logs are read.
+    """
     request = call.request
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"isolation level is {request.isolation_level}, expected 0 or 1",
         )
+    unread = _unread(node, call) if request.isolation_level == READ_COMMITTED else []
+    if not unread:
+        return _answer(node, call)
+    then = Then(call.token, lambda _: call.token.answer(_answer(node, call)))
+    node.cluster.readings.when_read(unread, lambda: then.answer(None))
+    return None
+
+
+def _unread(node: Node, call: Call[ListOffsetsRequest]) -> list[Partition]:
+    """The partitions whose log must be read first, and is too long for that to be done at once."""
+    unread: dict[Partition, None] = {}
+    for one in call.request.topics:
+        topic = topic_named(node, call.client, DESCRIBE, one.name)
+        for wanted in one.partitions:
+            with suppress(ApiError):  # which is told when it is looked for
+                partition = led_partition(node, topic, wanted.partition_index)
+                if partition.read_on(AT_ONCE_BATCHES):
+                    unread[partition] = None
+    return list(unread)
+
+
+def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+    request = call.request
     committed = request.isolation_level == READ_COMMITTED
     topics = []
     for name, partitions in _by_topic(request.topics).items():

@@ -133,7 +133,8 @@ def _topic(node: Node, topic: Topic) -> MetadataResponseTopic:
                 leader_id=state.leader_id,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
-                isr_nodes=state.replicas,
+                isr_nodes=state.in_sync,
+                offline_replicas=state.offline,
             )
         )
     return MetadataResponseTopic(

@@ -4,6 +4,8 @@ Several entries of one topic are answered as one, as upstream does. Of several b
 partition upstream writes only the last, without an error for the others; here each is written.
 """
 
+from contextlib import suppress
+
 from kohort.coordinator.effects import Call, Producer
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server import incoming
@@ -21,9 +23,11 @@ from kohort.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 
@@ -79,16 +83,15 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
     request = call.request
     producers: dict[Producer, None] = {}
     partitions: dict[TopicPartition, None] = {}
-    by_id = node.cluster.catalog.by_id
     for wanted in request.topic_data:
-        topic = by_id.get(TopicId(wanted.topic_id)) if call.version >= _BY_ID_SINCE else None
-        name = topic.name if topic is not None else wanted.name
         for data in wanted.partition_data:
             incoming.check_readable(data.records)  # before anything is written
             producer = incoming.producer_in_transaction(data.records)
             if producer is not None:
                 producers[producer] = None
-                partitions[TopicPartition(name, data.index)] = None
+                with suppress(ApiError):  # the end writes a marker where this client may not write
+                    partition, _ = _writable(node, call, _topic(node, call, wanted), data)
+                    partitions[TopicPartition(partition.topic.name, data.index)] = None
     if not producers:
         return None
     transactional_id = request.transactional_id
@@ -100,17 +103,12 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"batches of {len(producers)} producers in one transaction, expected one",
         )
-    known = {
-        place: None
-        for place in partitions
-        if node.cluster.partition(*place) is not None and node.cluster.topics.by_name.get(place[0])
-    }
     return Enrol(
         transactional_id,
         next(iter(producers)),
-        tuple(known),
+        tuple(partitions),
         EPOCHS_IN_RESPONSE if call.version >= _ENROLS_SINCE else 0,
-        verify_only=call.version < _ENROLS_SINCE or not known,
+        verify_only=call.version < _ENROLS_SINCE or not partitions,
     )
 
 
@@ -129,8 +127,11 @@ class _Verdict:
 
     def check(self, place: TopicPartition) -> None:
         """Raises ApiError where a transaction may not write there."""
-        if place not in self._asked:  # it has come meanwhile: no marker would ever come to it
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{place} was not there yet")
+        if place not in self._asked:  # no marker would ever come to it
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"{place} could not be written to when its transaction was asked",
+            )
         answer = self._answer
         if answer.code is not ErrorCode.NONE:
             raise ApiError(self._code(answer.code), answer.message)
@@ -172,28 +173,20 @@ def _produced(
     verdict: _Verdict,
 ) -> tuple[ProduceResponse, bool]:
     """The answer, and whether it holds a refusal. `touched` gets the written partitions."""
-    request, version = call.request, call.version
     refused = False
     elsewhere: dict[int, NodeEndpoint] = {}
     by_topic: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
-    for wanted in request.topic_data:
-        topic = topic_named(
-            node,
-            call.client,
-            WRITE,
-            wanted.name,
-            TopicId(wanted.topic_id),
-            by_id=version >= _BY_ID_SINCE,
-        )
+    for wanted in call.request.topic_data:
+        topic = _topic(node, call, wanted)
         answers = by_topic.setdefault((wanted.name, wanted.topic_id), [])
         for data in wanted.partition_data:
             try:
-                partition = _own_partition(node, topic, data.index)
-                batch = incoming.one_batch(data.records, version)
-                _check_acks(request.acks)
-                if incoming.producer_in_transaction(batch) is not None:
-                    verdict.check(TopicPartition(partition.topic.name, data.index))
-                answers.append(_append(node, partition, data.index, batch, now))
+                partition, batch = _writable(node, call, topic, data)
+                transactional = incoming.producer_in_transaction(batch) is not None
+                if transactional:
+                    _check_let_in(partition, verdict, batch, now)
+                begins = transactional and call.version >= _ENROLS_SINCE
+                answers.append(_append(node, partition, data.index, batch, now, begins=begins))
                 touched.append(partition)
             except ApiError as error:
                 refused = True
@@ -209,26 +202,46 @@ def _produced(
     )
 
 
-def _check_acks(acks: int) -> None:
-    if acks not in (-1, 0, 1):
-        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}, expected -1, 0 or 1")
+def _topic(node: Node, call: Call[ProduceRequest], wanted: TopicProduceData) -> Topic | ApiError:
+    by_id = call.version >= _BY_ID_SINCE
+    topic_id = TopicId(wanted.topic_id)
+    return topic_named(node, call.client, WRITE, wanted.name, topic_id, by_id=by_id)
 
 
-def _own_partition(node: Node, topic: Topic | ApiError, index: int) -> Partition:
-    partition = led_partition(node, topic, index)
+def _check_let_in(partition: Partition, verdict: _Verdict, batch: bytes, now: Millis) -> None:
+    """Raises ApiError for a batch that its transaction does not let in."""
+    try:
+        verdict.check(TopicPartition(partition.topic.name, partition.index))
+    except ApiError:
+        partition.refused_in_transaction(batch, now)
+        raise
+
+
+def _writable(
+    node: Node, call: Call[ProduceRequest], topic: Topic | ApiError, data: PartitionProduceData
+) -> tuple[Partition, bytes]:
+    """The partition and the batch for it. Raises ApiError for all but what a transaction says and
+    what the records say.
+    """
+    partition = led_partition(node, topic, data.index)
     if partition.topic.is_internal:
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"topic {partition.topic.name} is internal and takes no records from clients",
         )
-    return partition
+    batch = incoming.one_batch(data.records, call.version)
+    acks = call.request.acks
+    if acks not in (-1, 0, 1):
+        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}, expected -1, 0 or 1")
+    partition.check_sound()
+    return partition, batch
 
 
 def _append(
-    node: Node, partition: Partition, index: int, batch: bytes, now: Millis
+    node: Node, partition: Partition, index: int, batch: bytes, now: Millis, *, begins: bool
 ) -> PartitionProduceResponse:
     try:
-        appended = partition.append(batch, now)
+        appended = partition.append(batch, now, begins=begins)
     except ApiError as error:
         raise _InLog(error, partition) from error
     if appended.size_bytes:
@@ -272,6 +285,9 @@ def _refused(
         ]
     elif error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and isinstance(topic, Topic):
         leader, epoch = whereabouts(node, topic, index)
-        response.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
-        elsewhere[leader.id] = NodeEndpoint(node_id=leader.id, host=leader.host, port=leader.port)
+        if leader is not None:
+            response.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
+            elsewhere[leader.id] = NodeEndpoint(
+                node_id=leader.id, host=leader.host, port=leader.port
+            )
     return response

@@ -1,5 +1,6 @@
 """What has configurations: topics and brokers here; other types are refused by name."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from kohort.config import BrokerConfig, TopicSetting, text_of
@@ -7,6 +8,7 @@ from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, May, Operation, check
 from kohort.server.catalog import Topic
+from kohort.server.cluster import Cluster
 
 
 class Resource(IntEnum):
@@ -39,6 +41,15 @@ def check_resource(
             check(may, client, operation, GROUP, name)
         case Resource.BROKER | Resource.BROKER_LOGGER | Resource.CLIENT_METRICS:
             check(may, client, operation, CLUSTER, CLUSTER_NAME)
+
+
+def changed_layers(cluster: Cluster) -> tuple[tuple[Source, Mapping[str, str]], ...]:
+    """The broker's settings that were changed while it ran and are in force, strongest first."""
+    in_force = cluster.dynamic.in_force
+    return (
+        (Source.BROKER, in_force.get(str(cluster.base_config.node_id), {})),
+        (Source.CLUSTER_DEFAULT, in_force.get("", {})),
+    )
 
 
 def refused_resource(resource_type: int) -> ApiError:

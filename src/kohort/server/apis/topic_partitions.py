@@ -90,10 +90,10 @@ def _described(
                 leader_id=state.leader_id,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
-                isr_nodes=state.replicas,
+                isr_nodes=state.in_sync,
+                offline_replicas=state.offline,
                 eligible_leader_replicas=[],
                 last_known_elr=[],
-                offline_replicas=[],
             )
         )
     return DescribeTopicPartitionsResponseTopic(

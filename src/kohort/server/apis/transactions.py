@@ -21,13 +21,13 @@ from kohort.server.access import (
     check,
     refusal,
 )
-from kohort.server.apis import unsupported
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.hosted import TransactionDriver
 from kohort.server.node import Node
 from kohort.server.tokens import Gather, Mapped, Token
 from kohort.terms import GroupId, TopicPartition
 from kohort.transactions.messages import Enrol, Enrolled
+from kohort.transactions.queries import matching
 from kohort.wire.messages import add_partitions_to_txn as add_wire
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kohort.wire.messages.add_partitions_to_txn import (
@@ -161,8 +161,12 @@ def _add(
 
 
 def _why_not(node: Node, client: Client, place: TopicPartition) -> ErrorCode | None:
-    """The error of a partition that no transaction of this client can write to."""
-    known = node.cluster.topics.by_name.get(place.topic)
+    """The error of a partition that no transaction of this client can write to. Nobody may write
+    to a topic of the coordinators: its markers are theirs alone.
+    """
+    known = node.cluster.catalog.by_name.get(place.topic)
+    if known is not None and known.is_internal:
+        return refusal(TOPIC).code
     if not node.cluster.may(client, WRITE, TOPIC, place.topic):
         return refusal(TOPIC).code
     if known is None or not 0 <= place.partition < known.partitions:
@@ -212,8 +216,7 @@ def list_transactions(node: Node, call: Call[ListTransactionsRequest]) -> None:
     out; while a log is being read, that is the answer.
     """
     may, client = node.cluster.may, call.client
-    if call.request.transactional_id_pattern:
-        raise unsupported.transaction_pattern(call.request.transactional_id_pattern)
+    matching(call.request.transactional_id_pattern)  # where no log is asked, it is refused as well
 
     def merge(parts: list[ListTransactionsResponse]) -> ListTransactionsResponse:
         for part in parts:

@@ -84,6 +84,7 @@ def _write(
     topic = cluster.catalog.by_name.get(name) or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     partition = led_partition(node, topic, index)
     producer = Producer(marker.producer_id, marker.producer_epoch)
+    partition.check_marker(producer, marker.coordinator_epoch, cluster.now)
     shard = cluster.drivers.get(PartitionIndex(index)) if name == OFFSETS_TOPIC else None
     if shard is not None:
         ends = EndOffsets(producer, Marker(marker.transaction_result, marker.coordinator_epoch))
@@ -92,7 +93,6 @@ def _write(
         return
     if partition.topic.is_internal:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    partition.check_marker(producer, cluster.now)
     partition.end_transaction(
         producer,
         cluster.now,

@@ -16,6 +16,7 @@ from kohort.sim.stage import Stage
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 
 COORDINATOR_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+GROUP, TRANSACTION = 0, 1  # what a coordinator is one of
 
 
 class Actor:
@@ -29,7 +30,7 @@ class Actor:
         self.name = f"{self.kind}-{number}"
         self.random: Random = stage.stream(self.name)
         self.caller = Caller(stage.loop, stage.network, self.name, stage.alarm, stage.failed_inside)
-        self._coordinators: dict[str, int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
 
     async def live(self) -> None:
         """The life of the client, until `over`."""
@@ -66,33 +67,36 @@ class Actor:
             node = self.random.randrange(self.stage.nodes)
         return await self.caller.ask(request, version, node=node, patience_ms=patience_ms)
 
-    async def coordinator(self, group: str) -> int | None:
-        """The node of a group's coordinator, as far as anybody says; it is remembered."""
-        known = self._coordinators.get(group)
+    async def coordinator(self, name: str, of: int = GROUP) -> int | None:
+        """The node of the coordinator of a group, or of a transactional id, as far as anybody says;
+        it is remembered.
+        """
+        known = self._coordinators.get((of, name))
         if known is not None:
             return known
-        answer = await self.ask(FindCoordinatorRequest(coordinator_keys=[group]), 4)
+        request = FindCoordinatorRequest(key_type=of, coordinator_keys=[name])
+        answer = await self.ask(request, 4)
         if answer is None or answer.coordinators[0].error_code:
             return None
         node: int = answer.coordinators[0].node_id
-        self._coordinators[group] = node
+        self._coordinators[of, name] = node
         return node
 
-    def coordinator_moved(self, group: str, code: int) -> None:
-        """Forget the coordinator of a group when an error says that it is another one."""
+    def coordinator_moved(self, name: str, code: int, of: int = GROUP) -> None:
+        """Forget a coordinator when an error says that it is another one."""
         if code in COORDINATOR_MOVED:
-            self._coordinators.pop(group, None)
+            self._coordinators.pop((of, name), None)
 
     async def ask_coordinator(
-        self, group: str, request: Any, version: int, *, patience_ms: int = 5000
+        self, name: str, request: Any, version: int, *, patience_ms: int = 5000, of: int = GROUP
     ) -> Any | None:
-        """The answer of a group's coordinator; None when there is none. Forgets a coordinator that
-        does not answer.
+        """The answer of the coordinator of a group, or of a transactional id; None when there is
+        none. Forgets a coordinator that does not answer.
         """
-        node = await self.coordinator(group)
+        node = await self.coordinator(name, of)
         if node is None:
             return None
         answer = await self.ask(request, version, node=node, patience_ms=patience_ms)
         if answer is None:
-            self._coordinators.pop(group, None)
+            self._coordinators.pop((of, name), None)
         return answer

@@ -2,14 +2,25 @@
 
 from typing import ClassVar
 
+from kohort.errors import ErrorCode
 from kohort.server.placement import coordinator_partition
-from kohort.sim.actors.actor import Actor
+from kohort.sim.actors.actor import TRANSACTION, Actor
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import TopicKnown, topics_of
-from kohort.sim.facts import AllRead, NotServed, Place, TopicsAtEnd
+from kohort.sim.facts import (
+    AllCommittedRead,
+    AllRead,
+    NotServed,
+    Place,
+    TopicsAtEnd,
+    TransactionAtEnd,
+)
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kohort.wire.messages.list_transactions import ListTransactionsRequest
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 TRIES = 20
+OPEN = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 NO_ANSWER = -1
 
 
@@ -34,8 +45,11 @@ class Auditor(Actor):
         for topic in known.values():
             if topic.ours:
                 for index in range(len(topic.leaders)):
-                    await self._read_all(topic.name, (topic.topic_id, index))
+                    place = topic.topic_id, index
+                    await self._read_all(topic.name, place)
+                    await self._read_committed(topic.name, place)
         await self._look_at_shards(known)
+        await self._look_at_transactions(known)
         self.caller.hang_up()
 
     async def _leader(self, name: str, place: Place) -> int:
@@ -70,6 +84,23 @@ class Auditor(Actor):
             offset = piece.next_offset
         self.tell(NotServed(f"{name}-{place[1]}", code))
 
+    async def _read_committed(self, name: str, place: Place) -> None:
+        """Tell AllCommittedRead, also where readers are stopped before the end of the log."""
+        values: dict[int, bytes] = {}
+        offset, left = 0, TRIES
+        while left:
+            leader = await self._leader(name, place)
+            piece = await fetch(self, place, leader, offset, committed=True)
+            if piece is None or piece.code or piece.next_offset <= offset < piece.end:
+                left -= 1
+                await self.pause(500)
+            if piece is not None and not piece.code:
+                values.update(piece.values)
+                offset = piece.next_offset
+                if offset >= piece.end or not left:
+                    self.tell(AllCommittedRead(place, values, offset, piece.end))
+                    return
+
     async def _look_at_shards(self, known: dict[str, TopicKnown]) -> None:
         """Ask about one group of each shard, by groups that nobody has."""
         offsets = known.get("__consumer_offsets")
@@ -77,11 +108,7 @@ class Auditor(Actor):
             return
         shards = len(offsets.leaders)
         for shard in range(shards):
-            group = next(
-                one
-                for one in (f"nobody-{number}" for number in range(10_000))
-                if coordinator_partition(one, shards) == shard
-            )
+            group = _key_of(shard, shards)
             code = NO_ANSWER
             for _ in range(TRIES):
                 request = OffsetFetchRequest(
@@ -96,3 +123,51 @@ class Auditor(Actor):
                 await self.pause(500)
             if code:
                 self.tell(NotServed(f"__consumer_offsets-{shard}", code))
+
+    async def _look_at_transactions(self, known: dict[str, TopicKnown]) -> None:
+        """Ask about a transactional id of each shard that nobody has, and how the others stand."""
+        states = known.get("__transaction_state")
+        if states is None:
+            return
+        shards = len(states.leaders)
+        for shard in range(shards):
+            code = await self._described(
+                _key_of(shard, shards), ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+            )
+            if code:
+                self.tell(NotServed(f"__transaction_state-{shard}", code))
+        for node in range(self.stage.nodes):
+            listed = await self.ask(
+                ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0, node=node
+            )
+            for one in [] if listed is None else listed.transaction_states:
+                if one.transactional_id.startswith("work-"):
+                    await self._described(one.transactional_id, 0)
+
+    async def _described(self, transactional_id: str, expected: int) -> int:
+        """Ask until the answer is the expected one, and no transaction is open; 0, or the code.
+        Tells how it stands.
+        """
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        code, state = NO_ANSWER, ""
+        for _ in range(TRIES):
+            answer = await self.ask_coordinator(transactional_id, request, 0, of=TRANSACTION)
+            if answer is not None:
+                (one,) = answer.transaction_states
+                code, state = one.error_code, one.transaction_state
+                self.coordinator_moved(transactional_id, code, TRANSACTION)
+                if code == expected and state not in OPEN:
+                    break
+            await self.pause(500)
+        if state:
+            self.tell(TransactionAtEnd(transactional_id, state))
+        return 0 if code == expected else code
+
+
+def _key_of(shard: int, shards: int) -> str:
+    """A name that nobody has, and that belongs to this shard."""
+    return next(
+        one
+        for one in (f"nobody-{number}" for number in range(10_000))
+        if coordinator_partition(one, shards) == shard
+    )

@@ -2,6 +2,7 @@
 other.
 """
 
+from random import Random
 from typing import Any, ClassVar
 
 from kohort.client.consumer.classic_membership import (
@@ -29,17 +30,14 @@ class ClassicMember(Member):
     """Tells the checkers what it owns with each heartbeat."""
 
     kind: ClassVar[str] = "classic member"
-    patience_ms: ClassVar[int] = REBALANCE_MS + 5000  # joins and syncs are parked
+    patience_ms = REBALANCE_MS + 5000  # joins and syncs are parked
     machine: ClassicMembership
 
     def __init__(self, stage: Stage, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"classic-members-{number % GROUPS}"
         self.protocols = PROTOCOLS[number % GROUPS]
-        # A cooperative one that dies between the two rebalances of KIP-429 is replaced in a group
-        # at rest: the second never comes, and what it was to give up has no owner until another.
-        if number % GROUPS == EAGER:
-            self.instance_id = self.instance_of("classic member")
+        self.instance_id = self.instance_of("classic member")
         self.known: dict[str, bytes] = {}  # ids of topics
         self.last_id = ""
 
@@ -90,6 +88,18 @@ class ClassicMember(Member):
                 await self.pause(self.random.randrange(100, 1000))
             else:
                 self.known[TOPIC] = topics[TOPIC].topic_id
+
+    def got_in(self, random: Random) -> None:
+        """A cooperative one that dies between the two rebalances of KIP-429 is replaced in a group
+        at rest: the second never comes, and what it was to give up has no owner until another. So
+        the next one asks for it.
+        """
+        if self.instance_id is not None and self.number % GROUPS != EAGER:
+            self.stage.loop.call_later(random.random() * 3, self._join_again, self.machine)
+
+    def _join_again(self, machine: ClassicMembership) -> None:
+        if machine is self.machine:
+            self.take(machine.join_again(self.now()))
 
     async def look_at(self, names: tuple[str, ...]) -> None:
         """A leader without an answer looks again."""

@@ -7,7 +7,7 @@ and tells the checkers what the member owns and what it was answered.
 
 import asyncio
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from kohort.client.consumer.events import (
     Assigned,
@@ -39,7 +39,7 @@ class Member(Actor):
     `owned` is what the application has, with the instant from which on it does.
     """
 
-    patience_ms: ClassVar[int] = PATIENCE_MS
+    patience_ms: int = PATIENCE_MS
     group: str
 
     def __init__(self, stage: Stage, number: int) -> None:
@@ -102,6 +102,9 @@ class Member(Actor):
 
     async def prepare(self) -> None:
         """What it has to know before it joins."""
+
+    def got_in(self, random: Random) -> None:
+        """It is a member, as one that has just begun."""
 
     async def look_at(self, names: tuple[str, ...]) -> None:
         """Find out about topics for a leader, and tell the machine."""
@@ -214,6 +217,7 @@ class Member(Actor):
             self.inside = True
             self.tell(Joined(self.group, self.member_id(), sent))
             anew = True
+            self.got_in(self.random)
         self.overdue = self.overdue and bool(self.machine.release_by)
         if self.instance_id is not None:
             self.tell(Named(self.group, self.instance_id, self.member_id(), anew, sent, at))

@@ -5,7 +5,7 @@ from typing import ClassVar
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
-from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.actors.topics import Browsing
 from kohort.sim.facts import Place, RecordRead
 from kohort.sim.stage import Stage
 
@@ -22,19 +22,16 @@ class Reader(Actor):
 
     async def live(self) -> None:
         random = self.random
-        known: dict[str, TopicKnown] = {}
+        partitions = Browsing(self)
         while not self.over:
-            if not known or random.random() < 0.1:
-                known = await topics_of(self) or {}
-            ours = [one for one in known.values() if one.ours and one.leaders]
-            if not ours:
+            found = await partitions.next_or_none()
+            if found is None:
                 await self.pause(500)
                 continue
-            topic = random.choice(ours)
-            place = topic.topic_id, random.randrange(len(topic.leaders))
+            place, node = found
             if self.slow and random.random() < 0.2:
-                self.stage.loop.begin(self._doze(topic.leaders[place[1]]))
-            await self._read(place, topic.leaders[place[1]])
+                self.stage.loop.begin(self._doze(node))
+            await self._read(place, node)
             await self.pause(random.randrange(10, 1000))
         self.caller.hang_up()
 

@@ -4,15 +4,19 @@ from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.admin import Admin
 from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.classic_member import ClassicMember
+from kohort.sim.actors.committed_reader import CommittedReader
 from kohort.sim.actors.committer import Committer
 from kohort.sim.actors.consumer import Consumer
 from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
 from kohort.sim.actors.forgetter import Forgetter
 from kohort.sim.actors.hostile import Hostile
+from kohort.sim.actors.migrating import MigratingMember
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
 from kohort.sim.actors.reader import Reader
 from kohort.sim.actors.remover import Remover
+from kohort.sim.actors.tuner import Tuner
+from kohort.sim.actors.worker import Worker
 
 _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Committer, 4),
@@ -28,6 +32,10 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Forgetter, 2),
     (ConsumerDouble, 2),
     (ClassicDouble, 2),
+    (Worker, 4),
+    (CommittedReader, 2),
+    (Tuner, 2),
+    (MigratingMember, 6),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}

@@ -21,6 +21,26 @@ class TopicKnown(NamedTuple):
         return [(self.topic_id, index) for index in range(len(self.leaders))]
 
 
+class Browsing:
+    """Looks at one partition after the other, whichever there are just then."""
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+        self._known: dict[str, TopicKnown] = {}
+
+    async def next_or_none(self) -> tuple[Place, int] | None:
+        """A partition and the node that leads it. None while there is none."""
+        random = self._actor.random
+        if not self._known or random.random() < 0.1:
+            self._known = await topics_of(self._actor) or {}
+        ours = [one for one in self._known.values() if one.ours and one.leaders]
+        if not ours:
+            return None
+        topic = random.choice(ours)
+        index = random.randrange(len(topic.leaders))
+        return (topic.topic_id, index), topic.leaders[index]
+
+
 async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
     """All topics by name, or None when nobody answers."""
     sent = actor.stage.loop.now

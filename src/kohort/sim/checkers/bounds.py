@@ -23,7 +23,7 @@ class Bounds(Checker):
             self.alarm(f"more is given back than taken: {memory.requests.used} for requests,"
                        f" {memory.answers.used} for answers")  # fmt: skip
         parked = self.parked(broker)
-        if parked > connections * PENDING_ANSWERS_MAX:
+        if parked > connections * PENDING_ANSWERS_MAX + self.own(broker):
             self.alarm(f"{parked} answers are parked for {connections} connections")
 
     def look_at_rest(self, broker: Broker) -> None:
@@ -37,6 +37,18 @@ class Bounds(Checker):
         cluster = broker.cluster
         if cluster is not None and cluster.waiting:
             self.alarm("nobody is there, and fetches wait")
+
+    @staticmethod
+    def own(broker: Broker) -> int:
+        """At most so many answers are to the broker itself: about each transaction, that it is
+        decided or over, and about each marker that is under way.
+        """
+        cluster = broker.cluster
+        machines = [] if cluster is None else [one.machine for one in cluster.transactors.values()]
+        return sum(
+            2 * len(one.transactions) + sum(len(ending.left) for ending in one.endings.values())
+            for one in machines
+        )
 
     @staticmethod
     def parked(broker: Broker) -> int:

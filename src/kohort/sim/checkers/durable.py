@@ -158,7 +158,7 @@ class Durable(Checker):
         try:
             for position, header in batches.walk(data):
                 self._ends[folder] = max(self._ends.get(folder, 0), header.last_offset + 1)
-                if folder.startswith(GROUPS):
+                if folder.startswith(GROUPS) and not header.is_control:
                     self._take(data[position : position + header.length])
                 at += header.length
         except WireError:

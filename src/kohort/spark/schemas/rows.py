@@ -60,7 +60,8 @@ RAW = Table(
     ),
     computed="Batches are taken apart and their checksums compared. Nothing is left out: markers "
     "of transactions and batches that cannot be read are rows too.",
-    unknown="Headers of records, which no coordinator writes.",
+    unknown="Headers of records: Apache Kafka writes none here. Those of Kohort's own broker, "
+    "which say why a record was written, are not read yet.",
 )
 
 

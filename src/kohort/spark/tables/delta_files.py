@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from kohort.errors import how_to_install
 from kohort.spark.tables.manifest import TablesError
 
 _BEYOND_FILES = {"columnMapping", "deletionVectors"}
@@ -69,4 +70,4 @@ def _opened(path: Path, version: int | None = None) -> Any:
 def require() -> None:
     """Raises TablesError where delta-rs is not installed."""
     if find_spec("deltalake") is None:
-        raise TablesError("deltalake is not installed: pip install 'kohort[delta]'")
+        raise TablesError(f"deltalake is not installed: {how_to_install('delta')}")

@@ -23,7 +23,15 @@ from kohort.wire.batch.header import (
     stamp,
     walk,
 )
-from kohort.wire.batch.reading import Entry, Record, entries, marker_commits, records, times
+from kohort.wire.batch.reading import (
+    Entry,
+    Record,
+    entries,
+    marker_commits,
+    marker_coordinator_epoch,
+    records,
+    times,
+)
 
 __all__ = [
     "APPEND_TIME",
@@ -45,6 +53,7 @@ __all__ = [
     "entries",
     "header_at",
     "marker_commits",
+    "marker_coordinator_epoch",
     "peek",
     "records",
     "stamp",

@@ -10,6 +10,7 @@ from kohort.wire.batch.header import (
     CODEC_MASK,
     CONTROL,
     CONTROL_KEY,
+    CONTROL_VALUE,
     HEADER_SIZE,
     TRANSACTIONAL,
     header_at,
@@ -21,7 +22,6 @@ RECORD_SIZE = 24  # what a record without headers takes beside its key and value
 
 _PREFIX = Struct(">qiibI")
 _COVERED = Struct(">hiqqqhii")  # the rest of the header: what the crc covers, with the records
-_CONTROL_VALUE = Struct(">hi")
 
 
 def _encoded_varint(number: int) -> bytes:
@@ -171,7 +171,7 @@ def build_marker(
     leader_epoch: int = -1,
 ) -> bytes:
     """The control batch that ends a producer's transaction."""
-    entry = (CONTROL_KEY.pack(0, int(commit)), _CONTROL_VALUE.pack(0, coordinator_epoch))
+    entry = (CONTROL_KEY.pack(0, int(commit)), CONTROL_VALUE.pack(0, coordinator_epoch))
     return build(
         [entry],
         timestamp,

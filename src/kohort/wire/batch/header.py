@@ -19,6 +19,7 @@ _HEADER = Struct(">qiibIhiqqqhii")
 _OFFSET = Struct(">q")
 _EPOCH = Struct(">i")
 CONTROL_KEY = Struct(">hh")  # of the one record in a control batch
+CONTROL_VALUE = Struct(">hi")
 
 CODEC_MASK = 0x07
 APPEND_TIME = 0x08

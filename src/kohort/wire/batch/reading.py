@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 
 from kohort.errors import WireError
-from kohort.wire.batch.header import CODEC_MASK, CONTROL_KEY, HEADER_SIZE, BatchHeader, header_at
+from kohort.wire.batch.header import (
+    CODEC_MASK,
+    CONTROL_KEY,
+    CONTROL_VALUE,
+    HEADER_SIZE,
+    BatchHeader,
+    header_at,
+)
 from kohort.wire.compression import OUTPUT_LIMIT, decompress, unpacked
 
 Entry = tuple[int, int, bytes | None, bytes | None]
@@ -149,6 +156,14 @@ def marker_commits(key: bytes | None) -> bool:
     if kind not in {0, 1}:
         raise WireError(f"control record is of type {kind}, expected 0 (abort) or 1 (commit)")
     return bool(kind)
+
+
+def marker_coordinator_epoch(value: bytes | None) -> int:
+    """The epoch of the coordinator that has written a marker, from a control record's value."""
+    if value is None or len(value) < CONTROL_VALUE.size:
+        raise WireError(f"control record has value {value!r}, expected {CONTROL_VALUE.size} bytes")
+    epoch: int = CONTROL_VALUE.unpack_from(value)[1]
+    return epoch
 
 
 def _body(

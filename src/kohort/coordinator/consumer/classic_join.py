@@ -1,0 +1,173 @@
+"""JoinGroup in a consumer group: a member of the classic protocol enters, or comes back.
+
+Its subscription is read here, since no leader does. What it says that it owns acknowledges what it
+has given up; an eager client owns nothing when it joins. The answer is not parked: it names nobody
+as the leader, so that no client assigns.
+"""
+
+from dataclasses import replace
+
+from kohort.coordinator.classic.group import CONSUMER_PROTOCOL
+from kohort.coordinator.consumer import embedded, progress, static, timers
+from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
+from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
+from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
+from kohort.coordinator.migration import downgrade
+from kohort.coordinator.state import State
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.records.causes import Cause
+from kohort.records.consumer_protocol import ConsumerProtocolSubscription
+from kohort.records.schemas import ClassicMemberMetadata, ClassicProtocol
+from kohort.terms import MemberId, Millis, uuid_text
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+_COMES_BACK = 4  # the first version in which a new member does so with the id it was given
+
+
+def join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now: Millis) -> Effects:
+    """A refusal names no member, unless it gives one an id (KIP-394)."""
+    request = call.request
+    try:
+        return _join(state, group, call, now)
+    except ApiError as error:
+        refusal = request.refused(error)
+        refusal.member_id = ""  # upstream names members of classic groups only
+        return answered(call, refusal)
+
+
+def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now: Millis) -> Effects:
+    request = call.request
+    classic = ClassicMemberMetadata(
+        session_timeout_ms=request.session_timeout_ms,
+        supported_protocols=_offered(request),
+    )
+    _check(state, group, request, classic)
+    member_id = MemberId(request.member_id or uuid_text(state.new_uuid()))
+    if not request.member_id and request.group_instance_id is None and call.version >= _COMES_BACK:
+        text = "join again with this member id"
+        refusal = request.refused(ApiError(ErrorCode.MEMBER_ID_REQUIRED, text))
+        refusal.member_id = member_id
+        return answered(call, refusal)
+    subscription = _subscription(classic)
+    former, before = _before(group, request, member_id)
+    member = _described(before, call, classic, subscription)
+
+    converted = downgrade.by_join(state, group, former, member, now)
+    if converted is not None:
+        made, step = converted
+        answer = _answer(member_id, made.generation, made.protocol or "")
+        step.replies.append(Reply(call.token, answer))
+        return step
+    if former is not None:
+        request.member_id = member_id  # it comes again as the member that it now is
+        return static.replaced(state, group, former, member_id, now)
+    effects, moved = progress.step(
+        state,
+        group,
+        before,
+        member,
+        owned=embedded.partitions(subscription.owned_partitions, state.topics),
+        client=call.client,
+        now=now,
+    )
+    if before.classic is None and before.id in group.members:
+        text = f"member {member_id} goes over to the classic protocol"
+        effects.notes.append(Note(group.id, text, Cause.MIGRATION, member_id))
+    timers.await_sync(state, group, moved, now)
+    first = classic.supported_protocols[0].name
+    effects.replies.append(Reply(call.token, _answer(member_id, moved.epoch, first)))
+    return effects
+
+
+def _offered(request: JoinGroupRequest) -> list[ClassicProtocol]:
+    """The assignors of a request, each once."""
+    offered: dict[str, bytes] = {}
+    for one in request.protocols:
+        offered.setdefault(one.name, one.metadata)
+    return [ClassicProtocol(name=name, metadata=said) for name, said in offered.items()]
+
+
+def _check(
+    state: State,
+    group: ConsumerGroup,
+    request: JoinGroupRequest,
+    classic: ClassicMemberMetadata,
+) -> None:
+    if not state.migration.mixes:
+        raise ApiError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"group {group.id} is a {group.type} group, not a classic one",
+        )
+    group.check_room(request.member_id)
+    protocols = protocols_of(classic)
+    if request.protocol_type != CONSUMER_PROTOCOL or not group.supports(protocols):
+        raise ApiError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"the classic members of group {group.id} have no protocol in common with"
+            f" {', '.join(protocols) or 'none'} of type {request.protocol_type!r}",
+        )
+
+
+def _subscription(classic: ClassicMemberMetadata) -> ConsumerProtocolSubscription:
+    try:
+        return embedded.subscription(protocols_of(classic))
+    except WireError as error:
+        raise ApiError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the member's subscription cannot be read: {error}"
+        ) from error
+
+
+def _before(
+    group: ConsumerGroup, request: JoinGroupRequest, member_id: MemberId
+) -> tuple[Member | None, Member]:
+    """The member whose place the joining one takes (KIP-345), if it does, and the joining one as it
+    was before. A static member takes the place of one that is active, too.
+    """
+    instance_id = request.group_instance_id
+    if instance_id is not None and request.member_id:
+        known: Member | None = static.claimed(group, member_id, instance_id)
+    else:
+        owner = None if instance_id is None else group.instances.get(instance_id)
+        if owner is not None:
+            former = group.members[owner]
+            return former, replace(former, id=member_id, epoch=JOINING, previous_epoch=JOINING)
+        known = group.members.get(member_id)
+    if known is not None and known.epoch == AWAY:
+        known = replace(known, epoch=JOINING, previous_epoch=JOINING)
+    return None, known or Member(member_id)
+
+
+def _described(
+    before: Member,
+    call: Call[JoinGroupRequest],
+    classic: ClassicMemberMetadata,
+    subscription: ConsumerProtocolSubscription,
+) -> Member:
+    """The member with what it says about itself. The classic protocol has no patterns and no votes
+    for an assignor of the broker.
+    """
+    request = call.request
+    timeout_ms = request.session_timeout_ms if call.version == 0 else request.rebalance_timeout_ms
+    return replace(
+        before,
+        instance_id=request.group_instance_id or before.instance_id,
+        rack_id=subscription.rack_id or before.rack_id,
+        client_id=call.client.id,
+        client_host=call.client.host,
+        subscribed_names=in_order(subscription.topics),
+        subscribed_regex="",
+        rebalance_timeout_ms=timeout_ms,
+        server_assignor=None,
+        classic=classic,
+    )
+
+
+def _answer(member_id: MemberId, generation: int, protocol: str) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=generation,
+        protocol_type=CONSUMER_PROTOCOL,
+        protocol_name=protocol,
+        leader="",
+        member_id=member_id,
+        members=[],
+    )

@@ -1,0 +1,156 @@
+"""From a classic group to a consumer group: its first member of the new protocol converts it.
+
+Every classic member stays, at the epoch that its generation was, with what the leader has assigned
+to it last; where a rebalance has voided that, with what it says that it owns. So commits and
+heartbeats of the generation go on. Members whose calls were parked are told to join again.
+"""
+
+from kohort.coordinator.classic.group import CONSUMER_PROTOCOL, ClassicGroup
+from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.consumer import embedded, metadata, timers
+from kohort.coordinator.consumer.group import FIRST_EPOCH, ConsumerGroup
+from kohort.coordinator.consumer.member import Held, Member, in_order
+from kohort.coordinator.consumer.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from kohort.coordinator.consumer.target import Target
+from kohort.coordinator.effects import Conversion, Effects, Note, Reply
+from kohort.coordinator.state import State
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.records.causes import Cause
+from kohort.records.codec import Record
+from kohort.records.consumer_protocol import decode_assignment
+from kohort.records.schemas import ClassicMemberMetadata, ClassicProtocol
+from kohort.terms import GroupId, GroupState, Millis, TopicId
+
+_NEVER = Millis(0)  # no target was computed yet, so the first one does not wait for the interval
+_HANDS_BACK = ("sticky", "cooperative-sticky")
+"""Assignors that need no user data in assignments. The leader of librdkafka hands back to each
+member what that has said, which upstream takes for an assignor of somebody's own.
+"""
+_MALFORMED = "the embedded consumer protocol is malformed."
+_CUSTOM = (
+    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+    "default assignor before re-attempting the upgrade."
+)
+_OVERTAKEN = ApiError(
+    ErrorCode.REBALANCE_IN_PROGRESS, "the group goes over to the consumer protocol"
+)
+
+
+def to_consumer(
+    state: State, classic: ClassicGroup, now: Millis
+) -> tuple[ConsumerGroup, Conversion]:
+    """The consumer group that a classic group becomes, and the step that makes it so; what the
+    joining member adds belongs to the same step. Raises ApiError GROUP_ID_NOT_FOUND.
+    """
+    _check(state, classic)
+    group = ConsumerGroup(classic.id, state.settings_of(classic.id))
+    group.group_epoch = group.target_epoch = max(classic.generation, FIRST_EPOCH)
+    group.target_time = _NEVER
+    for one in classic.members.values():
+        member = _converted(state, group, classic, one)
+        group.put(member)
+        group.targets[member.id] = Target(
+            {topic: tuple(held) for topic, held in member.assigned.items()}
+        )
+    group.metadata_hash = metadata.hash_of(group.topic_names((), ()), state.topics)
+    text = f"generation {classic.generation} goes on as a consumer group"
+    note = Note(classic.id, text, Cause.MIGRATION)
+    records = [*classic.tombstones(), *_records(group)]
+    return group, Conversion(records, [note], lambda: _go_on(state, classic, now))
+
+
+def _check(state: State, classic: ClassicGroup) -> None:
+    limit = state.settings_of(classic.id).max_size
+    if not state.migration.upgrades:
+        raise _refusal(classic.id, "online upgrade is disabled.")
+    if classic.protocol_type != CONSUMER_PROTOCOL:
+        raise _refusal(classic.id, "the group does not use the consumer embedded protocol.")
+    if len(classic.members) > limit:
+        raise _refusal(classic.id, "the group size exceeds the consumer group maximum size.")
+
+
+def _converted(
+    state: State, group: ConsumerGroup, classic: ClassicGroup, one: ClassicMember
+) -> Member:
+    """A member of the classic group as one of the consumer group."""
+    try:
+        subscription = embedded.subscription(one.protocols)
+        assigned = decode_assignment(one.assignment) if one.assignment else None
+    except WireError as error:
+        raise _refusal(group.id, _MALFORMED) from error
+    named = []
+    if assigned is not None:
+        if assigned.user_data and classic.protocol not in _HANDS_BACK:
+            raise _refusal(group.id, _CUSTOM)
+        named = assigned.assigned_partitions
+    elif classic.state is not GroupState.STABLE:
+        named = subscription.owned_partitions
+    held: Held = {}
+    for topic, indices in embedded.partitions(named, state.topics).items():
+        free = _free(group, topic, indices)
+        if free:
+            held[topic] = dict.fromkeys(free, group.group_epoch)
+    return Member(
+        one.id,
+        one.instance_id,
+        subscription.rack_id,
+        one.client.id,
+        one.client.host,
+        in_order(subscription.topics),
+        rebalance_timeout_ms=one.rebalance_timeout_ms,
+        classic=ClassicMemberMetadata(
+            session_timeout_ms=one.session_timeout_ms,
+            supported_protocols=[
+                ClassicProtocol(name=name, metadata=said) for name, said in one.protocols.items()
+            ],
+        ),
+        epoch=group.group_epoch,
+        previous_epoch=group.group_epoch,
+        assigned=held,
+    )
+
+
+def _free(group: ConsumerGroup, topic: TopicId, indices: tuple[int, ...]) -> list[int]:
+    """What no other member has: a leader may have given one partition to two of them."""
+    holders = group.held.get(topic, {})
+    return [index for index in indices if index not in holders]
+
+
+def _records(group: ConsumerGroup) -> list[Record]:
+    members = group.members.values()
+    return [
+        *(member_record(group.id, member) for member in members),
+        epoch_record(group.id, group.group_epoch, group.metadata_hash),
+        *(target_record(group.id, one, target) for one, target in group.targets.items()),
+        target_epoch_record(group.id, group.target_epoch, group.target_time),
+        *(current_record(group.id, member) for member in members),
+    ]
+
+
+def _go_on(state: State, classic: ClassicGroup, now: Millis) -> Effects:
+    """The members' sessions begin anew, and nobody waits for the classic group any more."""
+    group = state.groups.consumer(classic.id)
+    assert group is not None
+    for member in group.members.values():
+        if member.classic is not None:
+            timers.renew(state, group, member, now)
+    calls = [
+        call
+        for one in classic.members.values()
+        for call in (one.join, one.sync)
+        if call is not None
+    ]
+    return Effects([], [Reply(call.token, call.request.refused(_OVERTAKEN)) for call in calls])
+
+
+def _refusal(group_id: GroupId, why: str) -> ApiError:
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group_id} to consumer group because {why}",
+    )

@@ -1,0 +1,103 @@
+"""What the admin client is given, and what it says of it, before it asks anybody."""
+
+import pytest
+from tests.client.scripted import asynchronous
+
+from kohort.client.admin import AdminClient, NewTopic
+
+SESSION = "consumer.session.timeout.ms"
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda it: it.create_topics("foo"), "new_topics is 'foo', expected a list of NewTopic"),
+        (
+            lambda it: it.create_topics(["foo"]),
+            "new_topics has 'foo', expected NewTopic, as NewTopic('orders', 3)",
+        ),
+        (lambda it: it.create_topics({"foo": 3}), "new_topics is {'foo': 3}, expected a list"),
+        (lambda it: it.create_topics(NewTopic("foo")), "new_topics is NewTopic(name='foo'"),
+        (lambda it: it.create_topics(None), "new_topics is None, expected a list of NewTopic"),
+        (lambda it: it.create_topics([NewTopic(3)]), "the name of a new topic is 3, expected a "),
+        (
+            lambda it: it.create_topics([NewTopic("x", "3")]),
+            "partitions of topic x is '3', expected a number",
+        ),
+        (
+            lambda it: it.create_topics([NewTopic("x", 3, True)]),
+            "replication_factor of topic x is True, expected a number",
+        ),
+        (
+            lambda it: it.create_topics([NewTopic("x", 3, 1, {"retention.ms": 3})]),
+            "retention.ms in configs of topic x is 3, expected a text",
+        ),
+        (
+            lambda it: it.create_topics([NewTopic("x", 3, 1, ["a=b"])]),
+            "configs of topic x is ['a=b'], expected a mapping of names to texts",
+        ),
+        (lambda it: it.delete_topics(3), "names is 3, expected a text or a list of texts"),
+        (lambda it: it.delete_topics([3]), "names has 3, expected texts"),
+        (lambda it: it.delete_topics(b"foo"), "names is b'foo', expected a text or a list"),
+        (lambda it: it.describe_topics([None]), "names has None, expected texts"),
+        (lambda it: it.describe_groups(None), "group_ids is None, expected a text or a list"),
+        (lambda it: it.delete_groups([3]), "group_ids has 3, expected texts"),
+        (lambda it: it.describe_group_configs([3]), "group_ids has 3, expected texts"),
+        (lambda it: it.list_groups(states=[3]), "states has 3, expected texts"),
+        (lambda it: it.list_groups(types=3), "types is 3, expected a text or a list of texts"),
+        (lambda it: it.list_group_offsets([3]), "wanted has 3, expected texts"),
+        (
+            lambda it: it.list_group_offsets({"g": "t"}),
+            "partitions of group g is 't', expected a list of (topic, index)",
+        ),
+        (
+            lambda it: it.list_group_offsets({"g": ("t", 0)}),
+            "partitions of group g has 't', expected (topic, index), as ('orders', 0)",
+        ),
+        (lambda it: it.list_group_offsets({3: None}), "wanted has 3, expected texts"),
+        (lambda it: it.list_offsets([("t", 0)]), "partitions is [('t', 0)], expected a mapping"),
+        (
+            lambda it: it.list_offsets({"t": "latest"}),
+            "partitions has 't', expected (topic, index), as ('orders', 0)",
+        ),
+        (
+            lambda it: it.list_offsets({("t", "0"): "latest"}),
+            "partitions has ('t', '0'), expected (topic, index)",
+        ),
+        (lambda it: it.end_offsets("t"), "partitions is 't', expected a list of (topic, index)"),
+        (lambda it: it.end_offsets(("t", 0)), "partitions has 't', expected (topic, index)"),
+        (lambda it: it.alter_group_configs(["g"]), "changes is ['g'], expected a mapping"),
+        (
+            lambda it: it.alter_group_configs({"g": "x=1"}),
+            "changes of group g is 'x=1', expected a mapping of names to texts",
+        ),
+        (
+            lambda it: it.alter_group_configs({"g": {SESSION: 60000}}),
+            f"{SESSION} in changes of group g is 60000, expected a text or None",
+        ),
+        (lambda it: it.alter_group_configs({"g": {3: "x"}}), "changes of group g has the name 3"),
+        (lambda it: it.alter_group_configs({3: {}}), "changes has the group 3, expected a text"),
+    ],
+)
+@asynchronous
+async def test_what_is_of_another_kind_is_named_with_what_was_expected(call, why):
+    """Nobody listens there: it is told before anything is asked."""
+    async with AdminClient("127.0.0.1:1") as admin:
+        with pytest.raises(TypeError) as raised:
+            await call(admin)
+    assert str(raised.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"bootstrap_servers": 3}, "bootstrap_servers is 3, expected a text or a list of texts"),
+        ({"bootstrap_servers": ["h:1", 3]}, "bootstrap_servers has 3, expected texts"),
+        ({"timeout": "3"}, "timeout is '3', expected a number of seconds"),
+        ({"client_id": 3}, "client_id is 3, expected a text"),
+    ],
+)
+def test_a_client_is_made_of_the_right_kinds(arguments, why):
+    with pytest.raises(TypeError) as raised:
+        AdminClient(**arguments)
+    assert str(raised.value) == why
