@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
-from tests.clients.crew import create_topic
-from tests.clients.crew import produce as produce_numbers
+from tests.clients.crew import create_topic, produce
 from tests.peers import kafka
 from tests.peers.either import WHOSE, either
-from tests.peers.java_client import JavaConsumer, produce
+from tests.peers.java_client import JavaConsumer
 from tests.peers.kafka import unavailable
 from tests.peers.programs import Program, compiled
 from tests.waiting import eventually
@@ -47,7 +46,8 @@ def test_java_members_with_instance_ids_restart_one_by_one(protocol, bootstrap):
     Holds K848-106, K848-107.
     """
     topic, group = f"static-{protocol}", f"static-{protocol}"
-    produce(bootstrap, topic, 30)
+    create_topic(bootstrap, topic, 6)
+    produce(bootstrap, topic, range(30))
 
     def member(instance):
         properties = {"heartbeat.interval.ms": 300} if protocol == "classic" else {}
@@ -77,7 +77,7 @@ def test_java_members_with_instance_ids_restart_one_by_one(protocol, bootstrap):
             (other,) = [one for one in members.values() if one is not old]
             told = rebalances(other)
             old.leave()
-            produce(bootstrap, topic, 30)
+            produce(bootstrap, topic, range(30))
             members[instance] = new = member(instance)
             new.start()
             new.until(lambda it, had=had: it.assigned == had)
@@ -111,7 +111,7 @@ def test_topics_come_to_java_members_by_a_pattern(protocol, who, bootstrap, tmp_
     name = f"{protocol}-{who}"
     for topic in (f"{name}-orders-eu", f"{name}-payments"):
         create_topic(bootstrap, topic, 2)
-    produce_numbers(bootstrap, f"{name}-orders-eu", [1])
+    produce(bootstrap, f"{name}-orders-eu", [1])
     pattern = f"{name}-orders-.*"
     with Program(
         "Subscriber",
@@ -123,7 +123,7 @@ def test_topics_come_to_java_members_by_a_pattern(protocol, who, bootstrap, tmp_
         subscriber.until_said(f"record {name}-orders-eu 1.")
         create_topic(bootstrap, f"{name}-orders-us", 1)
         create_topic(bootstrap, f"{name}-refunds", 1)
-        produce_numbers(bootstrap, f"{name}-orders-us", [2])
+        produce(bootstrap, f"{name}-orders-us", [2])
         subscriber.until_said(f"record {name}-orders-us 2.")
         subscriber.end()
         assert "closed" in subscriber.words()
@@ -137,7 +137,7 @@ def test_a_java_producer_copies_in_transactions_and_its_heir_goes_on(bootstrap, 
     """
     for topic in ("original", "copy"):
         create_topic(bootstrap, topic, 1)
-    produce_numbers(bootstrap, "original", range(2000))
+    produce(bootstrap, "original", range(2000))
 
     def copier(number):
         return Program(

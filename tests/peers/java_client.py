@@ -153,7 +153,7 @@ def partitions(event: dict[str, Any]) -> set[TopicPartition]:
 
 
 def produce(
-    bootstrap: str, topic: str, count: int, *, seconds: float = 60.0
+    bootstrap: str, topic: str, count: int, *, seconds: float = 180.0
 ) -> list[dict[str, Any]]:
     """Let the Java producer send the values "0" … to `topic`; what was acknowledged, and where.
 
