@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from kohort.coordinator.classic import timers
-from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
+from kohort.coordinator.classic.member import ClassicMember, longest, subscribed_topics
 from kohort.coordinator.classic.records import tombstone
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
@@ -60,6 +60,7 @@ class ClassicGroup(Group):
         "pending_sync",
         "protocol",
         "protocol_type",
+        "said",
         "state",
         "state_timestamp",
         "topics",
@@ -87,6 +88,7 @@ class ClassicGroup(Group):
         self.parked_joins = 0
         self.joined_meanwhile = False  # somebody came during the initial delay
         self._supported: dict[str, int] = {}  # by how many members each protocol is offered
+        self.said = 0  # bytes of metadata that the log may have to hold
 
     @property
     def is_simple(self) -> bool:
@@ -370,6 +372,7 @@ class ClassicGroup(Group):
         return True
 
     def _count(self, protocols: Mapping[str, bytes], change: int) -> None:
+        self.said += change * longest(protocols)
         supported = self._supported
         for name in protocols:
             count = supported.get(name, 0) + change

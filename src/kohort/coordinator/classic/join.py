@@ -4,7 +4,7 @@ from uuid import UUID
 
 from kohort.coordinator.classic import rebalance, static, timers
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.classic.member import ClassicMember, longest
 from kohort.coordinator.effects import Call, Effects, Note, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
@@ -51,8 +51,9 @@ def _check_size(
     """All that members say must fit into one record. Raises ApiError where it does not."""
     limit = state.record_limit()
     size = sum(len(metadata) for metadata in protocols.values())
-    others = sum(one.longest_metadata for one in group.members.values() if one.id != member_id)
-    if size > limit or max(map(len, protocols.values()), default=0) + others > limit:
+    known = group.members.get(member_id)
+    others = group.said - (longest(known.protocols) if known is not None else 0)
+    if size > limit or longest(protocols) + others > limit:
         raise ApiError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"the member says {size} bytes, {others} are said by the others of group {group.id},"

@@ -49,14 +49,14 @@ class ClassicMember:
         self.join: Call[JoinGroupRequest] | None = None
         self.sync: Call[SyncGroupRequest] | None = None
 
-    @property
-    def longest_metadata(self) -> int:
-        """How many bytes of metadata the log may have to hold, whichever protocol is chosen."""
-        return max(map(len, self.protocols.values()), default=0)
-
     def offers(self, protocols: Mapping[str, bytes]) -> bool:
         """Whether these are its protocols: the same names in the same order with the same bytes."""
         return list(self.protocols.items()) == list(protocols.items())
+
+
+def longest(protocols: Mapping[str, bytes]) -> int:
+    """How many bytes of metadata the log may have to hold, whichever protocol is chosen."""
+    return max(map(len, protocols.values()), default=0)
 
 
 def subscribed_topics(metadata: bytes) -> list[str] | None:

@@ -6,7 +6,7 @@ one is fenced. A group at rest stays at rest, so nobody loses anything by the re
 
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.classic.member import ClassicMember
+from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
 from kohort.coordinator.classic.records import size_of
 from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
@@ -39,7 +39,8 @@ def replace(
     timers.end_session(state.deadlines, group.id, former.id)
     rebalance.renew(state, group, successor, now)
     if group.state is GroupState.STABLE and group.vote() == group.protocol:
-        group.topics = group.subscribed()
+        if _topics(group, successor) != _topics(group, former):
+            group.topics = group.subscribed()
         assignments = {member.id: member.assignment for member in group.members.values()}
         outcome = group.outcome(assignments, group.state_timestamp)
         if size_of(outcome) <= state.record_limit():
@@ -50,6 +51,10 @@ def replace(
     effects.extend(rebalance.park_join(group, successor, call))
     effects.extend(rebalance.advance(state, group, now))
     return effects
+
+
+def _topics(group: ClassicGroup, member: ClassicMember) -> list[str] | None:
+    return subscribed_topics(group.metadata_of(member))
 
 
 def _taken_over(
