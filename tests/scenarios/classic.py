@@ -3,9 +3,16 @@
 from typing import Any
 
 from tests.coordinator.desk import Asked, Desk
+from tests.scenarios.partitions import parsed, shown
 
 from kohort.errors import ErrorCode
-from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
+from kohort.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    decode_assignment,
+    encode,
+)
 from kohort.records.schemas import GroupMetadataValue
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -61,7 +68,7 @@ class ClassicMembers:
             protocol_type="consumer",
             protocol_name=fields.get("protocol", "range"),
             assignments=[
-                SyncGroupRequestAssignment(member_id=self.ids[one], assignment=text.encode())
+                SyncGroupRequestAssignment(member_id=self.ids[one], assignment=_given(text))
                 for one, text in given.items()
             ],
         )
@@ -114,11 +121,11 @@ class ClassicMembers:
         if code:
             return f"> {name} {code.name}"
         if hasattr(answer, "assignment"):
-            return f"> {name} has {answer.assignment.decode() or 'nothing'}"
+            return f"> {name} has {_shown(answer.assignment) or 'nothing'}"
         self.ids.setdefault(name, answer.member_id)  # a static member has its id from the start
-        role = f"follows {self._name(answer.leader)}"
+        role = f"follows {self.name(answer.leader)}"
         if answer.leader == answer.member_id:
-            role = f"leads {','.join(self._name(one.member_id) for one in answer.members)}"
+            role = f"leads {','.join(self.name(one.member_id) for one in answer.members)}"
             role += " and need not assign" if answer.skip_assignment else ""
         return f"> {name} is in generation {answer.generation_id} by {answer.protocol_name}, {role}"
 
@@ -131,20 +138,35 @@ class ClassicMembers:
         lines = [f"> {group.state} generation {group.generation} by {group.protocol or '-'}"]
         for one in group.members.values():
             leads = ", leads" if one.id == group.leader else ""
-            lines.append(f"> {self._name(one.id)} has {one.assignment.decode() or '-'}{leads}")
+            lines.append(f"> {self.name(one.id)} has {_shown(one.assignment) or '-'}{leads}")
         return lines
 
     def recorded(self, value: GroupMetadataValue) -> str:
         """A record of the group in words."""
         members = ",".join(
-            f"{self._name(one.member_id)}:{one.assignment.decode() or '-'}" for one in value.members
+            f"{self.name(one.member_id)}:{_shown(one.assignment) or '-'}" for one in value.members
         )
         return f"generation {value.generation} by {value.protocol or '-'} with {members or '-'}"
 
-    def _name(self, member_id: str) -> str:
+    def name(self, member_id: str) -> str:
         """The last one that has the id: who comes back may have another."""
         names = [name for name, known in self.ids.items() if known == member_id]
         return names[-1] if names else member_id
+
+
+def _given(text: str) -> bytes:
+    """Partitions as an assignor writes them; any other word as it stands."""
+    if ":" not in text:
+        return text.encode()
+    given = [TopicPartition(topic=name, partitions=ones) for name, ones in parsed(text).items()]
+    return encode(ConsumerProtocolAssignment(assigned_partitions=given))
+
+
+def _shown(assignment: bytes) -> str:
+    if not assignment.startswith(b"\0"):
+        return assignment.decode()
+    given = decode_assignment(assignment).assigned_partitions
+    return shown({one.topic: one.partitions for one in given})
 
 
 def _left(code: int) -> str:

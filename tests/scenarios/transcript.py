@@ -16,7 +16,7 @@ a line of four dashes stands what came of it: `+` a record, `-` a tombstone, `>`
 Members of the classic protocol (tests/scenarios/classic.py):
 
     join MEMBER [protocols=NAMES] [subscribe=TOPICS] [session=MS] [rebalance=MS] [type=NAME]
-    sync MEMBER generation=N [gives=MEMBER:TEXT,...]
+    sync MEMBER generation=N [gives=MEMBER:TEXT,...]        a TEXT like t:0-1 gives partitions
     beat MEMBER generation=N
     depart MEMBERS
 
@@ -32,6 +32,7 @@ from typing import Any
 
 from tests.coordinator.desk import Desk, topic_id
 from tests.scenarios.classic import ClassicMembers
+from tests.scenarios.partitions import parsed, shown
 
 from kohort.coordinator.consumer.member import MemberState
 from kohort.coordinator.consumer.target import NOTHING
@@ -147,7 +148,7 @@ class Story:
         if "owns" in fields:
             request.topic_partitions = [
                 TopicPartitions(topic_id=self.topics[name].id, partitions=indices)
-                for name, indices in _partitions(fields.pop("owns")).items()
+                for name, indices in parsed(fields.pop("owns")).items()
             ]
         if "subscribe" in fields:
             names = fields.pop("subscribe")
@@ -187,7 +188,7 @@ class Story:
                         for one in indices
                     ],
                 )
-                for name, indices in _partitions(words[1]).items()
+                for name, indices in parsed(words[1]).items()
             ],
         )
         answer = self.desk.told(request, int(fields.get("version", "9")))
@@ -210,7 +211,8 @@ class Story:
             if one.revoking:
                 has += f" {self._shown(one.revoking)}"
             target = self._shown(group.targets.get(one.id, NOTHING).partitions)
-            lines.append(f"> {one.id} epoch {one.epoch} {has}, target {target}")
+            name = self.classic.name(one.id)
+            lines.append(f"> {name} epoch {one.epoch} {has}, target {target}")
         return lines
 
     def _join(self, words: list[str], fields: dict[str, str]) -> list[str]:
@@ -244,10 +246,17 @@ class Story:
 
     def _record(self, record: Record) -> str:
         key, value = record.key, record.value
-        subject = f"{_SUBJECTS[type(key)]} {_detail(key)}".strip()
+        subject = f"{_SUBJECTS[type(key)]} {self._detail(key)}".strip()
         if value is None:
             return f"- {subject}"
         return f"+ {subject} {self._value(value)}".rstrip()
+
+    def _detail(self, key: Any) -> str:
+        if isinstance(key, schemas.OffsetCommitKey):
+            return f"{key.topic}:{key.partition}"
+        if isinstance(key, schemas.ConsumerGroupRegularExpressionKey):
+            return key.regular_expression
+        return self.classic.name(getattr(key, "member_id", ""))
 
     def _value(self, value: Any) -> str:
         match value:
@@ -285,10 +294,8 @@ class Story:
                 return ""
 
     def _shown(self, partitions: Mapping[TopicId, Iterable[int]]) -> str:
-        named = {self.names.get(topic, "?"): sorted(ones) for topic, ones in partitions.items()}
-        return (
-            "+".join(f"{name}:{_runs(ones)}" for name, ones in sorted(named.items()) if ones) or "-"
-        )
+        named = {self.names.get(topic, "?"): ones for topic, ones in partitions.items()}
+        return shown(named)
 
 
 _COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], list[str]]] = {
@@ -320,39 +327,7 @@ _SUBJECTS = {
 }
 
 
-def _detail(key: Any) -> str:
-    if isinstance(key, schemas.OffsetCommitKey):
-        return f"{key.topic}:{key.partition}"
-    if isinstance(key, schemas.ConsumerGroupRegularExpressionKey):
-        return key.regular_expression
-    detail: str = getattr(key, "member_id", "")
-    return detail
-
-
 def _code(code: int) -> str:
     from kohort.errors import ErrorCode
 
     return ErrorCode(code).name
-
-
-def _partitions(text: str) -> dict[str, list[int]]:
-    if text == "-":
-        return {}
-    found: dict[str, list[int]] = {}
-    for part in text.split("+"):
-        name, _, runs = part.partition(":")
-        for run in runs.split(","):
-            first, _, last = run.partition("-")
-            found.setdefault(name, []).extend(range(int(first), int(last or first) + 1))
-    return found
-
-
-def _runs(indices: list[int]) -> str:
-    """Numbers as runs: 0-3,7."""
-    runs: list[list[int]] = []
-    for one in indices:
-        if runs and runs[-1][-1] == one - 1:
-            runs[-1] = [runs[-1][0], one]
-        else:
-            runs.append([one, one])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
