@@ -43,15 +43,21 @@ class Story:
         commits = 0
         for step in steps:
             expires = False
+            raised: GroupId | None = None
             if step.notes:
                 expires = self._take_notes(step.notes, concerned)
             for record in step.records:
                 key = record.key
                 if type(key) is not OffsetCommitKey:
-                    concerned.setdefault(_group_of(key), [])
+                    group_id = _group_of(key)
+                    notes = concerned.setdefault(group_id, [])
                     if type(key) is ConsumerGroupMetadataKey and record.value is not None:
-                        self._tally.group_epochs += 1
-                        concerned[_group_of(key)].append(f"epoch {record.value.epoch}")
+                        if raised == group_id:  # a group that was converted goes on at once
+                            notes.pop()
+                        else:
+                            self._tally.group_epochs += 1
+                        raised = group_id
+                        notes.append(f"epoch {record.value.epoch}")
                 elif record.value is not None:
                     commits += 1
                 elif expires:

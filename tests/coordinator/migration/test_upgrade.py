@@ -333,3 +333,8 @@ def test_other_groups_go_on():
         "g": GroupType.CONSUMER,
         "other": GroupType.CLASSIC,
     }
+
+
+def test_a_conversion_that_goes_on_at_once_is_one_rebalance():
+    desk, _, _ = upgraded()
+    assert desk.shard.tally.group_epochs == 1
