@@ -50,8 +50,10 @@ def _end_and_raise(state: State, call: Call[EndTxnRequest], now: Millis) -> Effe
         _check_repeated(known, commit=commit)
         return answered(call, _raised(known))
     known = state.known(request.transactional_id, request.producer_id)
-    if known.epoch != epoch or known.state.decided:  # nobody has been told the epoch of a decision
+    if known.epoch != epoch:
         raise fenced(known, epoch)
+    if known.state.decided:  # it goes on already, as it was told with the decision
+        raise concurrent(known)
     ongoing = known.state is TransactionState.ONGOING
     if commit and not ongoing:
         raise _nothing_to_end(known)

@@ -13,7 +13,7 @@ from kohort.coordinator.deadlines import Deadlines
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis, TopicPartition
 from kohort.transactions.messages import Ticket
-from kohort.transactions.transaction import Transaction
+from kohort.transactions.transaction import NO_PRODUCER, Transaction
 
 TIMEOUT, EXPIRY, MARKERS = "timeout", "expiry", "markers"  # kinds of deadlines
 
@@ -91,8 +91,14 @@ class State:
         return self.mapped(known, producer_id)
 
     def mapped(self, known: Transaction, producer_id: int) -> Transaction:
-        """The same, if it is the producer's. Raises ApiError."""
+        """The same, if it is the producer's. Raises ApiError.
+
+        A producer without further epochs is told its next id with the decision, and may use it
+        before the transaction is over.
+        """
         if known.producer_id != producer_id:
+            if producer_id == known.next_producer_id != NO_PRODUCER:
+                raise concurrent(known)
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 f"transactional id {known.id!r} belongs to producer {known.producer_id}, "
