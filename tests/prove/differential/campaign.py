@@ -16,7 +16,7 @@ from itertools import islice
 
 from tests.prove.differential import story
 from tests.prove.differential.brokers import Pair
-from tests.prove.differential.modes import MODES, SETTINGS, sequence
+from tests.prove.differential.modes import MODES, RESTARTING, SETTINGS, sequence
 from tests.prove.differential.player import Outcome, Play
 from tests.prove.differential.shrinking import shortest
 from tests.prove.differential.steps import RESTART, Step
@@ -26,7 +26,7 @@ SPARE = 120  # further ones, to confirm and to shrink
 RESERVE = 4  # of those: to confirm one more difference
 WORKERS = 8
 TRIES = 40
-RESTARTING = 40  # sequences that share a restart: it takes long with many logs
+MEETING = 40  # sequences that share a restart: it takes long with many logs
 STORIES = 12  # of one campaign: the first ones are shrunk, the others only counted
 
 
@@ -85,10 +85,10 @@ async def campaign(
     start = time.monotonic()
     by_kind: dict[tuple[bool, str], list[tuple[str, int]]] = defaultdict(list)
     for mode, seed in todo:
-        by_kind[mode == "restart", mode if mode in SETTINGS else ""].append((mode, seed))
+        by_kind[mode in RESTARTING, mode if mode in SETTINGS else ""].append((mode, seed))
     for (restarting, settings), some in by_kind.items():
         left = iter(some)
-        while batch := list(islice(left, RESTARTING if restarting else BATCH)):
+        while batch := list(islice(left, MEETING if restarting else BATCH)):
             if wanted_pairs is not None and report.pairs >= wanted_pairs:
                 break
             spare = len(batch) if restarting else SPARE

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tests.prove.differential.steps import NO_ID, Memory, Step, label_of
 
 from kohort.errors import WireError
+from kohort.records.consumer_protocol import NEWEST, decode_assignment, encode
 from kohort.wire.batch import HEADER_SIZE, header_at
 
 TEXTS = {"error_message", "batch_index_error_message", "documentation", "throttle_time_ms"}
@@ -120,7 +121,22 @@ def _alike_field(value: Any, key: str, memory: Memory) -> Any:
             return value - memory.started_ms
         case "records" if value:
             return list(_batches(value, memory))
+        case "assignment" | "member_assignment" if value:
+            return _consumed(value)
     return value.hex() if isinstance(value, bytes) else value
+
+
+def _consumed(data: bytes) -> Any:
+    """The partitions that a classic consumer is given: topics come in any order."""
+    try:
+        given = decode_assignment(data)
+    except WireError:
+        return data.hex()
+    version = int.from_bytes(data[:2])
+    if version > NEWEST or encode(given, version) != data:
+        return data.hex()
+    topics = sorted((one.topic, sorted(one.partitions)) for one in given.assigned_partitions)
+    return {"version": version, "named": topics, "user_data": f"{given.user_data!r}"}
 
 
 def _batches(data: bytes, memory: Memory) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
+from tests.prove.differential.drawing_migrations import DrawMigrations
 from tests.prove.differential.drawing_topics import DrawTopics
 from tests.prove.differential.drawing_transactions import DrawTransactions
 from tests.prove.differential.static_members import static
@@ -270,6 +271,43 @@ def static_members(draw: Draw) -> list[Step]:
     return static(draw, draw.one(classic, consumer)(draw))
 
 
+def migrating(draw: Draw) -> list[Step]:
+    """Members of both protocols in one group, which goes over in both directions."""
+    of = DrawMigrations(f"{draw.random.random()}", odd=draw.odd)
+    topics = DrawTopics(f"{draw.random.random()}", odd=draw.odd)
+    if of.chance(0.6):
+        begun = of.gathers()
+    else:
+        begun = [of.new_consumer(one) for one in ("a", "b")[: of.one(1, 2)]]
+    return (
+        begun
+        + _several(
+            of,
+            (6, lambda: of.new_consumer(of.actor())),
+            (8, of.stays),
+            (3, of.goes),
+            (7, of.rolls),
+            (5, lambda: of.follows(of.actor("classic"))),
+            (4, lambda: of.classic_join(of.actor())),
+            (3, lambda: of.classic_sync(of.actor("classic"))),
+            (3, lambda: of.classic_beat(of.actor("classic"))),
+            (3, lambda: of.classic_leave(of.actor())),
+            (4, of.gathers),
+            (3, of.settles),
+            (4, of.commits),
+            (1, topics.create_partitions),
+            (1, topics.delete_topics),
+            *_looks(of),
+        )
+    )[:40]
+
+
+def migrating_restart(draw: Draw) -> list[Step]:
+    """The same, and both brokers are killed and started again: they have to know a mixed group."""
+    made = migrating(draw)
+    return [*made[: len(made) // 2], RESTART, *made[len(made) // 2 :]]
+
+
 MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "classic": classic,
     "consumer": consumer,
@@ -279,8 +317,27 @@ MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "restart": restart,
     "static": static_members,
     "transactions": transactions,
+    "migrating": migrating,
+    "upgrading": migrating,
+    "downgrading": migrating,
+    "migrating restart": migrating_restart,
 }
-SETTINGS: dict[str, dict[str, str]] = {}
+RESTARTING = ("restart", "migrating restart")  # these share their restarts
+
+
+def _policy(name: str) -> dict[str, str]:
+    return {
+        "group.consumer.migration.policy": name,
+        "group.consumer.assignors": "range,uniform",  # see drawing_migrations
+    }
+
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "migrating": _policy("bidirectional"),
+    "upgrading": _policy("upgrade"),
+    "downgrading": _policy("downgrade"),
+    "migrating restart": _policy("bidirectional"),
+}
 
 
 def sequence(mode: str, seed: int) -> list[Step]:
