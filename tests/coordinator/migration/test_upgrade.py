@@ -194,6 +194,17 @@ def test_parked_joins_are_told_to_join_again_and_their_members_stay():
     assert set(desk.shard.groups.consumer("g").members) == {leader.id, late, "new"}
 
 
+def test_a_parked_static_member_is_told_the_id_that_it_has_in_the_group():
+    """It joined without one, and would come back as a stranger."""
+    desk = Desk(**QUICK)
+    classic_group(desk, 1)
+    parked = join(desk, protocols={"range": subscribed()}, group_instance_id="i")
+    assert beat(desk, "new", 0).error_code == 0
+    members = desk.shard.groups.consumer("g").members
+    assert parked.answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert parked.answer.member_id == next(one.id for one in members.values() if one.instance_id)
+
+
 def test_parked_syncs_are_told_to_join_again():
     """The leader has not assigned yet, so the joining member gets its share at once."""
     desk = Desk(**QUICK)

@@ -38,6 +38,7 @@ ACTORS = ("a", "b", "c", "d")
 PARTITIONS = {"t1": 3, "t2": 2, "t3": 1}
 GROUP = Name("g1")
 CLASSIC, CONSUMER = "classic", "consumer"
+ASKS_SINCE = 4  # a join without an id is sent back for one
 STATIC_SINCE = 5
 NAMED_SINCE = {"SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 
@@ -45,14 +46,17 @@ NAMED_SINCE = {"SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 @dataclass(frozen=True)
 class JoiningId(Ref):
     """The id that a classic client joins with: the one it has, or one of its own. After a refusal
-    none, as a client does.
+    none, as a client does, where that only asks for one.
     """
 
     actor: str
+    asks: bool = True
 
     def on(self, memory: Memory) -> str:
         membership = memory.of(self.actor)
-        return "" if membership.unknown else membership.member_id or f"m-{self.actor}"
+        if membership.unknown and self.asks:
+            return ""
+        return membership.member_id or f"m-{self.actor}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class DrawMigrations(Draw):
 
     def classic_join(self, actor: str, **more: Any) -> Step:
         self.kinds[actor] = CLASSIC
-        version = self.version("JoinGroup")
+        version = max(self.version("JoinGroup"), self.but(ASKS_SINCE, 0))
         if actor in self.static and not self.chance(0.15):
             version = max(version, STATIC_SINCE)
         chosen = list(self.alike or self.topics())
@@ -165,7 +169,9 @@ class DrawMigrations(Draw):
         said = Consumes(actor, tuple(chosen), self.one(0, 1, 1, 2, 3), owns)
         metadata = self.but(said, b"", b"\xff", b"\0\1\0", odd=self.odd / 4)
         names = self.but(self.offered[actor], ["x"], [], ["range", "x"], odd=self.odd / 2)
-        member = self.but(JoiningId(actor), "", MemberOf(self.one(*ACTORS)), "nobody")
+        asks = version >= ASKS_SINCE
+        others = ("",) if asks else ()
+        member = self.but(JoiningId(actor, asks), MemberOf(self.one(*ACTORS)), "nobody", *others)
         if actor in self.static and version >= STATIC_SINCE and self.chance(0.4):
             member = ""  # it has started again
         return self.step(

@@ -288,7 +288,7 @@ def migrating(draw: Draw) -> list[Step]:
             (3, of.goes),
             (7, of.rolls),
             (5, lambda: of.follows(of.actor("classic"))),
-            (4, lambda: of.classic_join(of.actor())),
+            (4, lambda: of.classic_join(of.actor(of.but("classic", "consumer")))),
             (3, lambda: of.classic_sync(of.actor("classic"))),
             (3, lambda: of.classic_beat(of.actor("classic"))),
             (3, lambda: of.classic_leave(of.actor())),

@@ -140,13 +140,15 @@ def _go_on(state: State, classic: ClassicGroup, now: Millis) -> Effects:
     for member in group.members.values():
         if member.classic is not None:
             timers.renew(state, group, member, now)
-    calls = [
-        call
-        for one in classic.members.values()
-        for call in (one.join, one.sync)
-        if call is not None
-    ]
-    return Effects([], [Reply(call.token, call.request.refused(_OVERTAKEN)) for call in calls])
+    replies = []
+    for one in classic.members.values():
+        if one.join is not None:
+            refusal = one.join.request.refused(_OVERTAKEN)
+            refusal.member_id = one.id  # a static member that joined without one is in the group
+            replies.append(Reply(one.join.token, refusal))
+        if one.sync is not None:
+            replies.append(Reply(one.sync.token, one.sync.request.refused(_OVERTAKEN)))
+    return Effects([], replies)
 
 
 def _refusal(group_id: GroupId, why: str) -> ApiError:
