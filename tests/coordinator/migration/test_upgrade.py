@@ -205,6 +205,28 @@ def test_a_parked_static_member_is_told_the_id_that_it_has_in_the_group():
     assert parked.answer.member_id == next(one.id for one in members.values() if one.instance_id)
 
 
+def test_a_rebalance_that_was_under_way_is_made_up_for():
+    """The member that goes over reads what it read before, so it does not raise the epoch by
+    itself, and what the other one had would be nobody's.
+    """
+    desk = Desk(**QUICK)
+    first, second = classic_group(desk, 2)
+    leave(desk, second.id)
+    assert desk.shard.groups.classic("g").state is GroupState.PREPARING_REBALANCE
+    back = Consumer(desk, first.id).join()
+    assert back.beat().owned == ALL
+
+
+def test_a_static_member_that_takes_over_in_a_rebalance_makes_up_for_it():
+    desk = Desk(**QUICK)
+    first, second = classic_group(desk, 1, group_instance_id="i")[0], Classic(desk).join()
+    together(desk, first, second)
+    leave(desk, second.id)
+    assert desk.shard.groups.classic("g").state is GroupState.PREPARING_REBALANCE
+    back = Consumer(desk, "new", instance_id="i").join()
+    assert back.beat().owned == ALL
+
+
 def test_parked_syncs_are_told_to_join_again():
     """The leader has not assigned yet, so the joining member gets its share at once."""
     desk = Desk(**QUICK)

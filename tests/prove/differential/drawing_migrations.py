@@ -137,6 +137,7 @@ class DrawMigrations(Draw):
         super().__init__(seed, odd=odd * 0.7)
         self.assignor = self.one(None, None, "range")
         self.alike = None if self.chance(0.4) else self.topics()
+        self.starts = 0
         self.kinds = dict.fromkeys(ACTORS, CLASSIC)
         self.static = {one for one in ACTORS if self.chance(0.25)}
         eager, cooperative = ["range"], ["cooperative-sticky", "range"]
@@ -254,13 +255,14 @@ class DrawMigrations(Draw):
         return self.one(ConsumerOf(actor), ConsumerOf(actor), f"m-{actor}")
 
     def new_consumer(self, actor: str) -> Step:
-        self.kinds[actor] = CONSUMER
+        was, self.kinds[actor] = self.kinds[actor], CONSUMER
         joined = self.consumer_join(actor, GROUP)
         fields = {**joined.fields, "group_id": GROUP, "member_id": self.consumer_of(actor)}
         if actor in self.static:
             fields["instance_id"] = f"i-{actor}"
-            if self.chance(0.6):  # Kafka locks out one that comes back under its own id
-                fields["member_id"] = f"m-{actor}{self.random.randrange(10)}"
+            if was == CONSUMER or self.chance(0.6):  # Kafka locks out one that has its old id
+                self.starts += 1
+                fields["member_id"] = f"m-{actor}{self.starts}"
         return self.step(actor, joined.api, joined.version, **fields)
 
     def named(self, step: Step) -> Step:

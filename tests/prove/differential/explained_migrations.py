@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from tests.prove.differential.conversions import DOWN, Conversion, conversions
-from tests.prove.differential.occasions import PICKS, Explanation, Occasion
+from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
 from tests.prove.differential.steps import is_anonymous
 
+REBALANCE_IN_PROGRESS = 27
 _GROUPS = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
     *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "DescribeGroups", "ListGroups"),
@@ -46,15 +48,51 @@ def _own_id(one: Occasion) -> bool:
 
 
 def _drawn_ids(one: Occasion) -> bool:
-    """A consumer group has made up the id of a member, or a classic group two ids of one client."""
-    made: dict[str, set[str]] = {}
-    for told in one.before:
-        for answer in told.answers:
-            if isinstance(answer, dict) and "member_id" in answer:
-                given = answer["member_id"] or ""
-                if is_anonymous(given):
-                    return True
+    """A consumer group has made up the id of a member."""
+    return any(
+        isinstance(answer, dict) and is_anonymous(answer.get("member_id") or "")
+        for told in one.before
+        for answer in told.answers
+    )
+
+
+def _upgraded_again(one: Occasion) -> bool:
+    """The group has become a consumer group before a downgrade's rebalance was over."""
+    steps = list(conversions(one.before))
+    return any(
+        first.way == DOWN
+        and second.way == UP
+        and not _synced(one.before[: second.at + 1], first.at)
+        for first, second in pairwise(steps)
+    )
+
+
+def _upgraded_in_a_rebalance(one: Occasion) -> bool:
+    """The group has become a consumer group while a classic member's join had no assignment yet."""
+    return any(
+        step.way == UP and _rebalancing(one.before[: step.at]) for step in conversions(one.before)
+    )
+
+
+def _rebalancing(before: Sequence[Any]) -> bool:
+    for told in reversed(before):
+        if told.step.api in ("JoinGroup", "LeaveGroup") and not _refused(told):
+            return True
+        if told.step.api == "SyncGroup" and isinstance(told.answers[0], dict):
+            if not told.answers[0]["error_code"]:
+                return False
     return False
+
+
+def _refused(told: Any) -> bool:
+    answer = told.answers[0]
+    return isinstance(answer, dict) and answer["error_code"] not in (0, REBALANCE_IN_PROGRESS)
+
+
+def _topics_changed(one: Occasion) -> bool:
+    return any(
+        told.step.api in ("DeleteTopics", "CreateTopics", "CreatePartitions") for told in one.before
+    )
 
 
 MIGRATIONS: tuple[Explanation, ...] = (
@@ -66,6 +104,50 @@ MIGRATIONS: tuple[Explanation, ...] = (
         _GIVEN,
         _downgraded,
         goes_on=True,
+    ),
+    Explanation(
+        "upgrade before a downgrade's rebalance is over",
+        "the group goes on with what its members have, and with a new epoch; Kafka with what they"
+        " would have got, and what the last consumer had stays without an owner",
+        _GROUPS,
+        (),
+        _upgraded_again,
+    ),
+    Explanation(
+        "upgrade in a rebalance",
+        "a group that was rebalancing gets a new epoch, and a cooperative member keeps what it says"
+        " that it owns; Kafka goes on at the old epoch where subscriptions are the same",
+        ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "SyncGroup", "JoinGroup", "Heartbeat"),
+        (
+            *("member_epoch", "generation_id", "error_code", "groups[].group_state"),
+            *(
+                "groups[].group_epoch",
+                "groups[].assignment_epoch",
+                "groups[].members[].member_epoch",
+            ),
+            *(*PICKS, *_GIVEN),
+        ),
+        _upgraded_in_a_rebalance,
+    ),
+    Explanation(
+        "calls of a refused upgrade",
+        "Kafka tells the members whose calls wait to join again before it looks whether the group"
+        " can go over; here they go on waiting where it cannot",
+        ("JoinGroup", "SyncGroup"),
+        ("(when)",),
+        lambda one: (
+            codes(one) == ("answered", "waits")
+            and one.kafka["error_code"] == REBALANCE_IN_PROGRESS
+            and one.before[-1].step.api == "ConsumerGroupHeartbeat"
+        ),
+    ),
+    Explanation(
+        "topics that a classic member's heartbeat notices",
+        "a heartbeat of a classic member in a consumer group looks for changes of topics, too:"
+        " where no consumer is left, nobody else would",
+        ("Heartbeat",),
+        ("error_code",),
+        lambda one: codes(one) == (0, REBALANCE_IN_PROGRESS) and _topics_changed(one),
     ),
     Explanation(
         "last consumer that joins under its own id",

@@ -2,7 +2,9 @@
 
 Every classic member stays, at the epoch that its generation was, with what the leader has assigned
 to it last; where a rebalance has voided that, with what it says that it owns. So commits and
-heartbeats of the generation go on. Members whose calls were parked are told to join again.
+heartbeats of the generation go on. Members whose calls were parked are told to join again. A group
+that was rebalancing gets a new epoch, also where its members read what they read before: upstream
+leaves what has no owner then without one.
 """
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL, ClassicGroup
@@ -59,6 +61,9 @@ def to_consumer(
             {topic: tuple(held) for topic, held in member.assigned.items()}
         )
     group.metadata_hash = metadata.hash_of(group.topic_names((), ()), state.topics)
+    if classic.state is not GroupState.STABLE:  # what nobody has now still waits for an owner
+        group.metadata_hash = ~group.metadata_hash
+        group.metadata_stale = True
     text = f"generation {classic.generation} goes on as a consumer group"
     note = Note(classic.id, text, Cause.MIGRATION)
     records = [*classic.tombstones(), *_records(group)]
@@ -137,6 +142,7 @@ def _go_on(state: State, classic: ClassicGroup, now: Millis) -> Effects:
     """The members' sessions begin anew, and nobody waits for the classic group any more."""
     group = state.groups.consumer(classic.id)
     assert group is not None
+    group.metadata_stale = classic.state is not GroupState.STABLE
     for member in group.members.values():
         if member.classic is not None:
             timers.renew(state, group, member, now)
