@@ -52,11 +52,12 @@ def conversions(before: Sequence[Any], side: int = 0) -> Iterator[Conversion]:
         request, answer = told.requests[side], told.answers[side]
         if not str(request.get("group_id", "")).endswith("-g1"):
             continue
+        had = bool(seen.modern)
         known = seen.modern.get(request.get("member_id", ""))
         _take(seen, told.step.api, request, answer)
         any_modern = any(seen.modern.values())
         if any_modern and not consumer:
-            if len(seen.modern) > 1 or known is False:
+            if had:
                 yield Conversion(UP, at, told.step.api, known is not None)
             consumer = True
         elif consumer and not any_modern:

@@ -429,6 +429,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
             *("groups[]", "groups[].error_code", "groups[].group_state"),
             *("groups[].group_epoch", "groups[].assignment_epoch", "groups[].assignor_name"),
             *("results[].error_code", "error_code", "topics[]"),
+            "groups[].authorized_operations",
         ),
         _lost,
     ),

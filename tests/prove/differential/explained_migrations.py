@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tests.prove.differential.conversions import DOWN, Conversion, conversions
+from tests.prove.differential.conversions import DOWN, UP, Conversion, conversions
 from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
 from tests.prove.differential.steps import is_anonymous
 
@@ -47,6 +47,12 @@ def _own_id(one: Occasion) -> bool:
     return last is not None and last.way == DOWN and last.api == "JoinGroup" and last.own_id
 
 
+def _rebalances(one: Occasion) -> bool:
+    """A static member has joined in the place of the last consumer."""
+    last = _last(one)
+    return last is not None and last.way == DOWN and last.api == "JoinGroup" and not last.own_id
+
+
 def _drawn_ids(one: Occasion) -> bool:
     """A consumer group has made up the id of a member."""
     return any(
@@ -78,9 +84,9 @@ def _rebalancing(before: Sequence[Any]) -> bool:
     for told in reversed(before):
         if told.step.api in ("JoinGroup", "LeaveGroup") and not _refused(told):
             return True
-        if told.step.api == "SyncGroup" and isinstance(told.answers[0], dict):
-            if not told.answers[0]["error_code"]:
-                return False
+        answer = told.answers[0]
+        if told.step.api == "SyncGroup" and isinstance(answer, dict) and not answer["error_code"]:
+            return False
     return False
 
 
@@ -156,6 +162,28 @@ MIGRATIONS: tuple[Explanation, ...] = (
         _GROUPS,
         (),
         _own_id,
+    ),
+    Explanation(
+        "downgrade by a static member while others are not at their target",
+        "the group rebalances, since a member may still read what another one is meant to have; in"
+        " Kafka it is stable at once, and gives away what is still read",
+        _GROUPS,
+        (),
+        _rebalances,
+    ),
+    Explanation(
+        "vote of the member before",
+        "a classic member that takes over from a consumer has no vote for an assignor: a change of"
+        " the effective one raises the epoch (KAFKA-20434, later than 4.3.1)",
+        ("JoinGroup",),
+        ("generation_id",),
+        lambda one: (
+            one.kohort["generation_id"] == one.kafka["generation_id"] + 1
+            and any(
+                told.requests and told.requests[0].get("server_assignor") is not None
+                for told in one.before
+            )
+        ),
     ),
     Explanation(
         "order of ids drawn by chance",
