@@ -152,7 +152,7 @@ def _other_picks(one: Occasion) -> bool:
 
 UNKNOWN_SERVER_ERROR = -1
 OFFSET_METADATA_TOO_LARGE = 12
-UNKNOWN_MEMBER_ID = 25
+ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 22, 25
 REBALANCE_IN_PROGRESS = 27
 INVALID_CONFIG, INVALID_REQUEST = 40, 42
 INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS = 48, 49, 51
@@ -439,7 +439,11 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         " Kohort the group is there, and does not know the member",
         ("OffsetCommit",),
         ("topics[].partitions[].error_code",),
-        lambda one: _lost(one) and codes(one) == (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID),
+        lambda one: (
+            _lost(one)
+            and one.difference.kafka in (GROUP_ID_NOT_FOUND, ILLEGAL_GENERATION)  # by its version
+            and one.difference.kohort == UNKNOWN_MEMBER_ID
+        ),
         goes_on=True,
     ),
     Explanation(

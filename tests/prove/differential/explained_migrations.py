@@ -8,9 +8,11 @@ from typing import Any
 
 from tests.prove.differential.conversions import DOWN, UP, Conversion, conversions
 from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
-from tests.prove.differential.steps import is_anonymous
+from tests.prove.differential.steps import RESTART, is_anonymous
 
-REBALANCE_IN_PROGRESS = 27
+UNKNOWN_SERVER_ERROR = -1
+INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS = 23, 27
+UNRELEASED_INSTANCE_ID = 111
 _GROUPS = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
     *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "DescribeGroups", "ListGroups"),
@@ -51,6 +53,37 @@ def _rebalances(one: Occasion) -> bool:
     """A static member has joined in the place of the last consumer."""
     last = _last(one)
     return last is not None and last.way == DOWN and last.api == "JoinGroup" and not last.own_id
+
+
+def _nobody_has_computed(one: Occasion) -> bool:
+    """A member has gone, and nobody has joined or sent a heartbeat of the consumer protocol since:
+    that computes a new target.
+    """
+    for told in reversed(one.before[:-1]):
+        if not told.requests or not isinstance(told.answers[0], dict):
+            continue
+        if told.answers[0].get("error_code"):
+            continue
+        if told.step.api == "LeaveGroup":
+            return True
+        if told.step.api == "ConsumerGroupHeartbeat":
+            return bool(told.requests[0]["member_epoch"] == -1)
+        if told.step.api == "JoinGroup":
+            return False
+    return False
+
+
+def _restarted(one: Occasion) -> bool:
+    return any(told.step is RESTART for told in one.before)
+
+
+def _handed_twice(one: Occasion) -> bool:
+    """A leader has given one partition to two members."""
+    return any(
+        told.step.api == "SyncGroup"
+        and getattr(told.step.fields["assignments"], "how", "") == "twice"
+        for told in one.before
+    )
 
 
 def _drawn_ids(one: Occasion) -> bool:
@@ -145,6 +178,62 @@ MIGRATIONS: tuple[Explanation, ...] = (
             codes(one) == ("answered", "waits")
             and one.kafka["error_code"] == REBALANCE_IN_PROGRESS
             and one.before[-1].step.api == "ConsumerGroupHeartbeat"
+        ),
+    ),
+    Explanation(
+        "restart before a downgrade's rebalance is over",
+        "the group rebalances again; in Kafka the rebalance is forgotten",
+        _GROUPS,
+        (),
+        lambda one: _restarted(one) and _downgraded(one),
+    ),
+    Explanation(
+        "heartbeat before a new target",
+        "a classic member is told to join for a new epoch, and its join computes the target; Kafka"
+        " waits for the heartbeat of a consumer, for ever where none is left",
+        ("Heartbeat",),
+        ("error_code",),
+        lambda one: codes(one) == (0, REBALANCE_IN_PROGRESS) and _nobody_has_computed(one),
+        goes_on=True,
+    ),
+    Explanation(
+        "sync before a new target",
+        "the same, where it asks for its assignment",
+        ("SyncGroup",),
+        ("error_code", "assignment", "protocol_type", "protocol_name"),
+        lambda one: (
+            one.kafka["error_code"] == 0
+            and one.kohort["error_code"] == REBALANCE_IN_PROGRESS
+            and _nobody_has_computed(one)
+        ),
+    ),
+    Explanation(
+        "sync by another assignor before a join",
+        "who has to join again is told so before anything is said of the assignor that it names: it"
+        " may be the one of the classic group",
+        ("SyncGroup",),
+        ("error_code",),
+        lambda one: codes(one) == (INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS),
+        goes_on=True,
+    ),
+    Explanation(
+        "partition of two members",
+        "a leader has given a partition to two members: Kafka fails inside at the upgrade, here the"
+        " first one has it",
+        ("ConsumerGroupHeartbeat",),
+        (),
+        lambda one: one.kafka["error_code"] == UNKNOWN_SERVER_ERROR and _handed_twice(one),
+    ),
+    Explanation(
+        "static consumer that joins again under its own id",
+        "it has lost its answer, or was fenced: Kafka locks it out until its session is over",
+        ("ConsumerGroupHeartbeat",),
+        ("error_code", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment"),
+        lambda one: (
+            one.kafka["error_code"] == UNRELEASED_INSTANCE_ID
+            and one.kohort["error_code"] == 0
+            and one.request["member_epoch"] == 0
+            and one.request.get("instance_id") is not None
         ),
     ),
     Explanation(

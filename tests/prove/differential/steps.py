@@ -326,7 +326,7 @@ def learn_topics(memory: Memory, ids: dict[str, bytes]) -> None:
 
 def _learn_join(memory: Memory, actor: str, request: dict, answer: dict) -> None:
     membership = memory.of(actor)
-    membership.unknown = answer["error_code"] == 25
+    membership.unknown = answer["error_code"] in (25, -1)  # the latter where Kafka fails inside
     if answer["error_code"] not in (0, 79):
         return
     given = answer["member_id"]
