@@ -72,6 +72,10 @@ def _scoped(step: Step, answer: dict[str, Any], memory: Memory) -> dict[str, Any
     if step.api == "Metadata" and not step.fields.get("topics"):
         mine = [one for one in answer["topics"] if (one["name"] or "").startswith(memory.prefix)]
         return {**answer, "topics": mine}
+    if step.api == "ListConfigResources":
+        known = answer["config_resources"]
+        mine = [one for one in known if one["resource_name"].startswith(memory.prefix)]
+        return {**answer, "config_resources": mine}
     if step.api == "ListTransactions":
         states = answer["transaction_states"]
         mine = [one for one in states if one["transactional_id"].startswith(memory.prefix)]

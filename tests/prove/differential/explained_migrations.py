@@ -79,11 +79,19 @@ def _restarted(one: Occasion) -> bool:
 
 def _handed_twice(one: Occasion) -> bool:
     """A leader has given one partition to two members."""
-    return any(
-        told.step.api == "SyncGroup"
-        and getattr(told.step.fields["assignments"], "how", "") == "twice"
+    handed = [
+        told.step.fields["assignments"] for told in one.before if told.step.api == "SyncGroup"
+    ]
+    return any(getattr(given, "how", "") == "twice" for given in handed)
+
+
+def _offered(one: Occasion) -> set[tuple[str, ...]]:
+    """The assignors that classic members have named."""
+    return {
+        tuple(known["name"] for known in told.requests[0]["protocols"])
         for told in one.before
-    )
+        if told.step.api == "JoinGroup" and told.requests
+    }
 
 
 def _drawn_ids(one: Occasion) -> bool:
@@ -223,6 +231,18 @@ MIGRATIONS: tuple[Explanation, ...] = (
         ("ConsumerGroupHeartbeat",),
         (),
         lambda one: one.kafka["error_code"] == UNKNOWN_SERVER_ERROR and _handed_twice(one),
+    ),
+    Explanation(
+        "assignor that not everybody offers",
+        "an upgrade while the classic members are about to choose another assignor: Kafka fails"
+        " inside at a member that does not know the one before",
+        ("ConsumerGroupHeartbeat",),
+        (),
+        lambda one: (
+            one.kafka["error_code"] == UNKNOWN_SERVER_ERROR
+            and one.request["member_epoch"] == 0
+            and len(_offered(one)) > 1
+        ),
     ),
     Explanation(
         "static consumer that joins again under its own id",

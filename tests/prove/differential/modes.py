@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
 from tests.prove.differential.drawing_migrations import DrawMigrations
+from tests.prove.differential.drawing_settings import LONGEST_INTERVAL_MS, DrawSettings
 from tests.prove.differential.drawing_topics import DrawTopics
 from tests.prove.differential.drawing_transactions import DrawTransactions
 from tests.prove.differential.static_members import static
@@ -308,6 +309,29 @@ def migrating_restart(draw: Draw) -> list[Step]:
     return [*made[: len(made) // 2], RESTART, *made[len(made) // 2 :]]
 
 
+def group_settings(draw: Draw) -> list[Step]:
+    """Settings of groups are changed while these have members, which see two of them in answers."""
+    of = DrawSettings(f"{draw.random.random()}", odd=draw.odd)
+    begun = [draw.consumer_join(one, Name("g1")) for one in ACTORS[: draw.random.randint(0, 2)]]
+    return (
+        begun
+        + _several(
+            of,
+            (12, of.alter),
+            (4, of.replace),
+            (10, of.describe),
+            (4, of.list),
+            (3, lambda: of.delete_groups("g1", "g2")),
+            (4, lambda: draw.consumer_join(draw.one(*ACTORS), Name("g1"))),
+            (12, lambda: [draw.consumer_ack(one, Name("g1")) for one in ACTORS[:2]]),
+            (4, lambda: draw.consumer_leave(draw.one(*ACTORS[:3]), Name("g1"))),
+            (2, lambda: draw.commit_from_outside(Name("g2"))),
+            (2, lambda: draw.describe_consumers("g1")),
+            (1, draw.list_groups),
+        )
+    )[:40]
+
+
 MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "classic": classic,
     "consumer": consumer,
@@ -321,6 +345,7 @@ MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "upgrading": migrating,
     "downgrading": migrating,
     "migrating restart": migrating_restart,
+    "settings": group_settings,
 }
 RESTARTING = ("restart", "migrating restart")  # these share their restarts
 
@@ -337,6 +362,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "upgrading": _policy("upgrade"),
     "downgrading": _policy("downgrade"),
     "migrating restart": _policy("bidirectional"),
+    "settings": {"group.consumer.max.assignment.interval.ms": f"{LONGEST_INTERVAL_MS}"},
 }
 
 

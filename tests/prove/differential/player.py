@@ -45,7 +45,10 @@ SLOW_REST_SECONDS = 0.3
 ANSWER_SECONDS = 25.0
 PARKABLE = {"JoinGroup", "SyncGroup", "LeaveGroup"}
 TIMED = {"LeaveGroup"}  # a group without members waits for joins for zero milliseconds
-CHANGING = {"CreateTopics", "DeleteTopics", "CreatePartitions", "IncrementalAlterConfigs"}
+CHANGING = {
+    *("CreateTopics", "DeleteTopics", "CreatePartitions"),
+    *("IncrementalAlterConfigs", "AlterConfigs"),
+}
 ENDING = {"EndTxn", "InitProducerId"}
 LOADING = {14, 15}  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE
 CLOSED = "the connection was closed"

@@ -17,8 +17,6 @@ NOT_ASKED = {
     "ApiVersions",  # what is offered differs, and is tested where it is told
     "AddPartitionsToTxn",  # up to version 3: the newer ones are for brokers
     # APIs of administration: what they do shows in settings of one broker, and in rules.
-    "AlterConfigs",
-    "ListConfigResources",
     "DescribeLogDirs",
     "ElectLeaders",
     "AlterPartitionReassignments",
