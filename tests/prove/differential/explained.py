@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.prove.differential.explained_migrations import MIGRATIONS
+from tests.prove.differential.explained_settings import SETTINGS_OF_GROUPS
 from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
 from tests.prove.differential.steps import RESTART
 
@@ -471,4 +472,5 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         goes_on=True,
     ),
     *MIGRATIONS,
+    *SETTINGS_OF_GROUPS,
 )
