@@ -16,7 +16,7 @@ from itertools import islice
 
 from tests.prove.differential import story
 from tests.prove.differential.brokers import Pair
-from tests.prove.differential.modes import MODES, RESTARTING, SETTINGS, sequence
+from tests.prove.differential.modes import IMPATIENT, MODES, RESTARTING, SETTINGS, sequence
 from tests.prove.differential.player import Outcome, Play
 from tests.prove.differential.shrinking import shortest
 from tests.prove.differential.steps import RESTART, Step
@@ -92,7 +92,9 @@ async def campaign(
             if wanted_pairs is not None and report.pairs >= wanted_pairs:
                 break
             spare = len(batch) if restarting else SPARE
-            async with Pair(len(batch) + spare, SETTINGS.get(settings)) as pair:
+            async with Pair(
+                len(batch) + spare, SETTINGS.get(settings), impatient=settings in IMPATIENT
+            ) as pair:
                 await Batch(pair, report, batch, restarting=restarting).run(workers)
             report.seconds = time.monotonic() - start
             tell(f"{report.pairs} pairs, {report.seconds:.0f} s")

@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
 from tests.prove.differential.drawing_migrations import DrawMigrations
+from tests.prove.differential.drawing_patterns import DrawPatterns
 from tests.prove.differential.drawing_settings import LONGEST_INTERVAL_MS, DrawSettings
 from tests.prove.differential.drawing_topics import DrawTopics
 from tests.prove.differential.drawing_transactions import DrawTransactions
@@ -332,6 +333,26 @@ def group_settings(draw: Draw) -> list[Step]:
     )[:40]
 
 
+def patterns(draw: Draw) -> list[Step]:
+    """Subscriptions by regular expressions. Groups are compared when they have come to rest: see
+    drawing_patterns for what is left out, and why.
+    """
+    of = DrawPatterns(f"{draw.random.random()}", odd=draw.odd)
+    return of.join() + _several(
+        of,
+        (6, of.join),
+        (7, of.change),
+        (2, of.leave),
+        (3, of.create),
+        (2, of.delete),
+        (1, of.grow),
+        (8, of.describe),
+        (2, of.commits),
+        (1, lambda: of.delete_offsets("g1")),
+        (1, of.list_groups),
+    )
+
+
 MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "classic": classic,
     "consumer": consumer,
@@ -346,8 +367,10 @@ MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "downgrading": migrating,
     "migrating restart": migrating_restart,
     "settings": group_settings,
+    "patterns": patterns,
 }
 RESTARTING = ("restart", "migrating restart")  # these share their restarts
+IMPATIENT = ("patterns",)  # see impatience
 
 
 def _policy(name: str) -> dict[str, str]:
@@ -362,6 +385,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "upgrading": _policy("upgrade"),
     "downgrading": _policy("downgrade"),
     "migrating restart": _policy("bidirectional"),
+    "patterns": {"group.consumer.assignors": "range"},
     "settings": {"group.consumer.max.assignment.interval.ms": f"{LONGEST_INTERVAL_MS}"},
 }
 

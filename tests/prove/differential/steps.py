@@ -236,9 +236,16 @@ class Step:
         """Whether an answer is to be expected at all."""
         return not (self.api == "Produce" and self.fields.get("acks") == 0)
 
+    @property
+    def is_request(self) -> bool:
+        return self.api in API_BY_NAME
+
 
 RESTART = Step("", "restart", 0, {})
 """Not a request: both brokers are killed and started again."""
+
+SETTLE = Step("", "settle", 0, {})
+"""Not a request: members of consumer groups send heartbeats until nothing changes any more."""
 
 
 def label_of(memory: Memory, value: Any) -> str:
