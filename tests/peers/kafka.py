@@ -120,8 +120,8 @@ class Kafka:
     """One node, broker and controller; `with Kafka({...}) as broker:` starts it and ends it.
 
     `settings` are lines of server.properties that replace the ones of `properties`. Classes in the
-    folder `ahead` take the place of Kafka's own. A directory that is given is kept and may already hold a formatted log; otherwise a temporary one goes with
-    the broker.
+    folder `ahead` take the place of Kafka's own. A directory that is given is kept and may already
+    hold a formatted log; otherwise a temporary one goes with the broker.
     """
 
     def __init__(

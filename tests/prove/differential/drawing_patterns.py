@@ -84,11 +84,11 @@ class DrawPatterns(Draw):
             **{"subscribed_topic_names": None, **self.subscription()},
         )
 
-    def member(self) -> str:
+    def present(self) -> str:
         return self.one(*(sorted(self.joined) or ACTORS))
 
     def change(self) -> list[Step]:
-        actor = self.member()
+        actor = self.present()
         return self.beat(
             actor,
             member_epoch=EpochOf(actor),
@@ -98,7 +98,7 @@ class DrawPatterns(Draw):
         )
 
     def leave(self) -> list[Step]:
-        actor = self.member()
+        actor = self.present()
         self.joined.discard(actor)
         return self.beat(actor, member_epoch=-1)
 
@@ -125,5 +125,5 @@ class DrawPatterns(Draw):
         return self.step(ADMIN, "ConsumerGroupDescribe", group_ids=[GROUP])
 
     def commits(self) -> Step:
-        actor = self.member()
+        actor = self.present()
         return self.commit(actor, GROUP, EpochOf(actor))
