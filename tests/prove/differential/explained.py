@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.prove.differential.explained_migrations import MIGRATIONS
+from tests.prove.differential.explained_patterns import PATTERNS
 from tests.prove.differential.explained_settings import SETTINGS_OF_GROUPS
 from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
 from tests.prove.differential.steps import RESTART
@@ -399,7 +400,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         " same",
         ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
         ("member_epoch", "assignment", *PICKS),
-        lambda one: _mixed_uniform(one) and _other_picks(one),
+        lambda one: not one.by_range and _mixed_uniform(one) and _other_picks(one),
     ),
     Explanation(
         "tied assignors",
@@ -472,5 +473,6 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         goes_on=True,
     ),
     *MIGRATIONS,
+    *PATTERNS,
     *SETTINGS_OF_GROUPS,
 )

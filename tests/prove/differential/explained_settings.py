@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tests.prove.differential.drawing_topics import METRICS
 from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
 
 _CONFIGS = tuple(
     f"results[].configs[].{field}" for field in ("value", "config_source", "synonyms[]")
 )
+INVALID_REQUEST = 42
 ALTERING = ("IncrementalAlterConfigs", "AlterConfigs")
 
 
@@ -53,6 +55,16 @@ SETTINGS_OF_GROUPS: tuple[Explanation, ...] = (
         ("results[].configs[].synonyms[].value",),
         lambda one: codes(one) == ("1000", "0"),
         goes_on=True,
+    ),
+    Explanation(
+        "client metrics without a setting",
+        "there are no resources of client metrics here; Kafka lets settings of any be deleted",
+        ("IncrementalAlterConfigs",),
+        ("responses[].error_code",),
+        lambda one: (
+            codes(one) == (0, INVALID_REQUEST)
+            and any(each["resource_type"] == METRICS for each in one.request["resources"])
+        ),
     ),
     Explanation(
         "setting with white space around it",

@@ -16,7 +16,7 @@ from tests.peers.kafka import class_path
 CLASS = "org/apache/kafka/coordinator/group/GroupMetadataManager.class"
 _LONG = b"\x05"  # the tag of such a constant
 PAUSE = _LONG + struct.pack(">q", 10_000)
-NO_PAUSE = _LONG + struct.pack(">q", -3_600_000)
+NO_PAUSE = _LONG + struct.pack(">q", 0)
 
 
 def put_into(folder: Path) -> None:

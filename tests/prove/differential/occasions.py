@@ -33,6 +33,7 @@ class Occasion:
     kohort: Any
     difference: Difference
     before: Sequence[Any] = ()  # what was told of the steps before
+    by_range: bool = False  # no other assignor is there
 
 
 @dataclass(frozen=True)

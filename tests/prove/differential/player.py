@@ -44,9 +44,9 @@ from kohort.wire.messages.describe_transactions import DescribeTransactionsReque
 GRACE_SECONDS = 4.0
 REST_SECONDS = 0.015
 SLOW_REST_SECONDS = 0.3
-CALM_ROUNDS = 3
-CALM_SECONDS = 0.05  # for a pattern to be resolved beside the heartbeats
-SLOW_CALM_SECONDS = 0.3
+CALM_ROUNDS = 4
+CALM_SECONDS = 0.1  # for a pattern to be resolved beside the heartbeats
+SLOW_CALM_SECONDS = 0.4
 ANSWER_SECONDS = 25.0
 PARKABLE = {"JoinGroup", "SyncGroup", "LeaveGroup"}
 TIMED = {"LeaveGroup"}  # a group without members waits for joins for zero milliseconds
@@ -120,6 +120,7 @@ class Play:
         self.open: list[int] = []  # steps that are not answered yet
         self.outcome = Outcome()
         self.strict = True
+        self.relative = SETTLE in steps
 
     async def run(self) -> Outcome:
         try:
@@ -292,7 +293,8 @@ class Play:
         answer = told.answers[side]
         if isinstance(answer, str):
             return {"answer": answer}
-        return alike(told.step, answer, self.memories[side], strict=self.strict)
+        memory = self.memories[side]
+        return alike(told.step, answer, memory, strict=self.strict, relative=self.relative)
 
     def _explained(self, index: int, found: list[Difference]) -> bool:
         """Whether all that differs is known and leaves the state as it is."""
@@ -301,7 +303,10 @@ class Play:
         goes_on = True
         unknown = []
         for one in found:
-            occasion = Occasion(told.step, told.requests[0], kafka, kohort, one, self.outcome.told)
+            occasion = Occasion(
+                *(told.step, told.requests[0], kafka, kohort, one, self.outcome.told),
+                by_range=self.pair.by_range,
+            )
             known = explanation_of(occasion)
             if known is None:
                 unknown.append(one)

@@ -237,6 +237,12 @@ class Step:
         return not (self.api == "Produce" and self.fields.get("acks") == 0)
 
     @property
+    def unsettles(self) -> bool:
+        """Whether members of consumer groups may have something to do behind it."""
+        changed = ("ConsumerGroupHeartbeat", "CreateTopics", "DeleteTopics", "CreatePartitions")
+        return self.api in changed
+
+    @property
     def is_request(self) -> bool:
         return self.api in API_BY_NAME
 
