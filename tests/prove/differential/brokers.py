@@ -87,7 +87,7 @@ class Pair:
         impatient: bool = False,
     ) -> None:
         shared = {**SHARED, **(settings or {})}
-        min_bounds = {
+        min_bounds = {  # upstream's
             "group.consumer.min.session.timeout.ms": "45000",
             "group.consumer.min.heartbeat.interval.ms": "5000",
         }

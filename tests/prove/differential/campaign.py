@@ -16,7 +16,7 @@ from itertools import islice
 
 from tests.prove.differential import story
 from tests.prove.differential.brokers import Pair
-from tests.prove.differential.modes import IMPATIENT, MODES, RESTARTING, SETTINGS, sequence
+from tests.prove.differential.modes import IMPATIENT, MODES, RESTARTING, RESTING, SETTINGS, sequence
 from tests.prove.differential.player import Outcome, Play
 from tests.prove.differential.shrinking import shortest
 from tests.prove.differential.steps import RESTART, SETTLE, Step
@@ -97,7 +97,7 @@ async def campaign(
                 len(batch) + spare, SETTINGS.get(settings), impatient=settings in IMPATIENT
             ) as pair:
                 await Batch(pair, report, batch, restarting=restarting).run(
-                    workers or (RESTING_WORKERS if settings in IMPATIENT else WORKERS)
+                    workers or (RESTING_WORKERS if settings in RESTING else WORKERS)
                 )
             report.seconds = time.monotonic() - start
             tell(f"{report.pairs} pairs, {report.seconds:.0f} s")

@@ -32,7 +32,7 @@ PATTERNS: tuple[Explanation, ...] = (
     ),
     Explanation(
         "deletion that is noticed once more",
-        "Kafka looks at the expressions of a group when any topic is new, and raises the epoch when"
+        "both look at the expressions of a group when any topic is new, and raise the epoch when"
         " one of theirs has gone; nobody may have sent a heartbeat since",
         ("ConsumerGroupDescribe",),
         (
@@ -40,7 +40,10 @@ PATTERNS: tuple[Explanation, ...] = (
             "groups[].members[].member_epoch",
         ),
         lambda one: (
-            any(group["group_state"] == "Assigning" for group in one.kafka["groups"])
+            any(
+                group["group_state"] == "Assigning"
+                for group in (*one.kafka["groups"], *one.kohort["groups"])
+            )
             and any(told.step.api == "DeleteTopics" for told in one.before)
         ),
         goes_on=True,

@@ -23,11 +23,14 @@ from collections.abc import Callable
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
 from tests.prove.differential.drawing_migrations import DrawMigrations
 from tests.prove.differential.drawing_patterns import DrawPatterns
+from tests.prove.differential.drawing_sessions import ACTORS as MORTALS
+from tests.prove.differential.drawing_sessions import SESSION_MS, DrawSessions
 from tests.prove.differential.drawing_settings import LONGEST_INTERVAL_MS, DrawSettings
 from tests.prove.differential.drawing_topics import DrawTopics
 from tests.prove.differential.drawing_transactions import DrawTransactions
 from tests.prove.differential.static_members import static
 from tests.prove.differential.steps import (
+    PAUSE,
     RESTART,
     AssignedBy,
     GenerationOf,
@@ -353,6 +356,28 @@ def patterns(draw: Draw) -> list[Step]:
     )
 
 
+def sessions(draw: Draw) -> list[Step]:
+    """Members fall silent, and are gone after their sessions: see drawing_sessions."""
+    of = DrawSessions(f"{draw.random.random()}", odd=draw.odd)
+    steps = [step for one in MORTALS[: of.one(1, 2, 3)] for step in of.joins(one)]
+    if not of.modern:
+        steps += [of.sync(one) for one in MORTALS]
+    rounds = of.one(2, 3, 4)
+    while rounds > 0 or len(steps) < 10:
+        rounds -= 1
+        steps.append(PAUSE)
+        for one in of.random.sample(MORTALS, of.one(0, 1, 1, 2, 3)):
+            steps += _pick(
+                of,
+                (8, lambda one=one: of.beats(one)),
+                (2, lambda one=one: of.joins(one)),
+                (1, lambda one=one: of.leaves(one)),
+                (1, lambda one=one: of.commits(one)),
+            )
+        steps.append(of.describe_consumers("g1") if of.modern else of.describe_groups("g1"))
+    return steps[:40]
+
+
 MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "classic": classic,
     "consumer": consumer,
@@ -368,9 +393,11 @@ MODES: dict[str, Callable[[Draw], list[Step]]] = {
     "migrating restart": migrating_restart,
     "settings": group_settings,
     "patterns": patterns,
+    "sessions": sessions,
 }
 RESTARTING = ("restart", "migrating restart")  # these share their restarts
 IMPATIENT = ("patterns",)  # see impatience
+RESTING = ("patterns", "sessions")  # these mostly wait
 
 
 def _policy(name: str) -> dict[str, str]:
@@ -386,6 +413,11 @@ SETTINGS: dict[str, dict[str, str]] = {
     "downgrading": _policy("downgrade"),
     "migrating restart": _policy("bidirectional"),
     "patterns": {"group.consumer.assignors": "range"},
+    "sessions": {
+        "group.consumer.min.session.timeout.ms": "1000",
+        "group.consumer.session.timeout.ms": f"{SESSION_MS}",
+        "group.consumer.assignors": "range",
+    },
     "settings": {"group.consumer.max.assignment.interval.ms": f"{LONGEST_INTERVAL_MS}"},
 }
 

@@ -26,6 +26,7 @@ from tests.prove.differential.explained import Occasion, explanation_of
 from tests.prove.differential.lines import ClosedError, Lines, Sent
 from tests.prove.differential.steps import (
     API_BY_NAME,
+    PAUSE,
     RESTART,
     SETTLE,
     Memory,
@@ -44,6 +45,8 @@ from kohort.wire.messages.describe_transactions import DescribeTransactionsReque
 GRACE_SECONDS = 4.0
 REST_SECONDS = 0.015
 SLOW_REST_SECONDS = 0.3
+PAUSE_SECONDS = 5.0
+STRETCH_SECONDS = 1.4  # a pause and two of them are shorter than a session, see drawing_sessions
 CALM_ROUNDS = 4
 CALM_SECONDS = 0.1  # for a pattern to be resolved beside the heartbeats
 SLOW_CALM_SECONDS = 0.4
@@ -121,6 +124,8 @@ class Play:
         self.outcome = Outcome()
         self.strict = True
         self.relative = SETTLE in steps
+        # When the present stretch has begun, in a sequence that is cut by pauses.
+        self.began = time.monotonic() if PAUSE in steps else None
 
     async def run(self) -> Outcome:
         try:
@@ -130,6 +135,9 @@ class Play:
                     await self._restart()
                 elif step is SETTLE:
                     await asyncio.gather(*(self._calm(side) for side in range(2)))
+                elif step is PAUSE:
+                    if not await self._pause(index):
+                        break
                 elif not await self._step(index, step):
                     break
         finally:
@@ -161,6 +169,16 @@ class Play:
                 quiet = 0 if changed else quiet + 1
                 await asyncio.sleep(self.calm_seconds)
 
+    async def _pause(self, index: int) -> bool:
+        """Sessions end meanwhile. Whether the stretch before was short enough to tell which."""
+        now = time.monotonic()
+        if self.began is not None and now - self.began > STRETCH_SECONDS:
+            return False
+        await asyncio.sleep(PAUSE_SECONDS)
+        self.began = time.monotonic()
+        await asyncio.gather(*(self._barrier(side) for side in range(2)))
+        return self._take_arrived(index)
+
     async def _step(self, index: int, step: Step) -> bool:
         """Send one request to both and compare what is answered now. Whether to go on."""
         told = self.outcome.told[index]
@@ -176,13 +194,19 @@ class Play:
         if step.answered:
             self.open.append(index)
         await self._settle(index)
+        return self._take_arrived(index) and await self._catch_up(step, told)
+
+    def _take_arrived(self, index: int) -> bool:
+        """Compare what has been answered behind this step. Whether to go on."""
+        if self.began is not None and time.monotonic() - self.began > STRETCH_SECONDS:
+            return False
         arrived = [one for one in self.open if any(self.outcome.told[one].came)]
         for one in arrived:
             self.outcome.seen_at = index
             if not self._compare(one, index):
                 return False
         self.open = [one for one in self.open if one not in arrived]
-        return await self._catch_up(step, told)
+        return True
 
     # --- waiting
 

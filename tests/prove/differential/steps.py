@@ -253,6 +253,9 @@ RESTART = Step("", "restart", 0, {})
 SETTLE = Step("", "settle", 0, {})
 """Not a request: members of consumer groups send heartbeats until nothing changes any more."""
 
+PAUSE = Step("", "pause", 0, {})
+"""Not a request: for a while nobody says anything."""
+
 
 def label_of(memory: Memory, value: Any) -> str:
     """How an id is called in both brokers; one that nobody was told yet is called by its client."""
