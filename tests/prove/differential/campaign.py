@@ -92,7 +92,7 @@ async def campaign(
         while batch := list(islice(left, MEETING if restarting else BATCH)):
             if wanted_pairs is not None and report.pairs >= wanted_pairs:
                 break
-            spare = len(batch) if restarting else SPARE
+            spare = len(batch) if restarting else min(SPARE, 24 + 2 * len(batch))
             async with Pair(
                 len(batch) + spare, SETTINGS.get(settings), impatient=settings in IMPATIENT
             ) as pair:

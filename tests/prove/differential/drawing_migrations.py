@@ -27,10 +27,12 @@ from tests.prove.differential.steps import (
     label_of,
 )
 
+from kohort.errors import WireError
 from kohort.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
+    decode_subscription,
     encode,
 )
 
@@ -103,11 +105,18 @@ class SharedOut(Ref):
         membership = memory.of(self.actor)
         if not membership.leads:
             return []
+        says = dict(zip(membership.members, membership.says, strict=True))
         names = sorted(membership.members, key=lambda one: label_of(memory, one))
         places = [(name, index) for name, count in PARTITIONS.items() for index in range(count)]
         handed = []
         for at, one in enumerate(names):
-            mine = places if self.how == "twice" else places[at :: len(names)]
+            reads = _topics(says[one])
+            mine = [
+                place
+                for number, place in enumerate(places)
+                if memory.prefix + place[0] in reads
+                and (self.how == "twice" or number % len(names) == at)
+            ]
             handed.append({"member_id": one, "assignment": self._bytes(memory, mine)})
         return handed
 
@@ -126,6 +135,13 @@ class SharedOut(Ref):
         user_data = b"mine" if self.how == "user data" else None
         given = ConsumerProtocolAssignment(assigned_partitions=topics, user_data=user_data)
         return encode(given, 1)
+
+
+def _topics(subscription: bytes) -> list[str]:
+    try:
+        return list(decode_subscription(subscription).topics)
+    except WireError:
+        return []
 
 
 class DrawMigrations(Draw):

@@ -240,7 +240,7 @@ MIGRATIONS: tuple[Explanation, ...] = (
         (),
         lambda one: (
             one.kafka["error_code"] == UNKNOWN_SERVER_ERROR
-            and one.request["member_epoch"] == 0
+            and one.request.get("member_epoch") == 0
             and len(_offered(one)) > 1
         ),
     ),
@@ -252,7 +252,7 @@ MIGRATIONS: tuple[Explanation, ...] = (
         lambda one: (
             one.kafka["error_code"] == UNRELEASED_INSTANCE_ID
             and one.kohort["error_code"] == 0
-            and one.request["member_epoch"] == 0
+            and one.request.get("member_epoch") == 0
             and one.request.get("instance_id") is not None
         ),
     ),

@@ -63,7 +63,7 @@ SETTINGS_OF_GROUPS: tuple[Explanation, ...] = (
         ("responses[].error_code",),
         lambda one: (
             codes(one) == (0, INVALID_REQUEST)
-            and any(each["resource_type"] == METRICS for each in one.request["resources"])
+            and any(each["resource_type"] == METRICS for each in one.request.get("resources", ()))
         ),
     ),
     Explanation(
@@ -82,7 +82,7 @@ SETTINGS_OF_GROUPS: tuple[Explanation, ...] = (
         ("ConsumerGroupHeartbeat",),
         ("member_epoch",),
         lambda one: (
-            one.request["member_epoch"] == 0
+            one.request.get("member_epoch") == 0
             and one.difference.kohort > one.difference.kafka
             and _set(one, "consumer.assignment.interval.ms", "600000")
         ),

@@ -31,6 +31,7 @@ class Membership:
     protocol: str | None = None
     leads: bool = False
     members: list[str] = field(default_factory=list)
+    says: list[bytes] = field(default_factory=list)  # what these say of themselves
     owned: dict[bytes, list[int]] = field(default_factory=dict)
     read: dict[str, list[int]] = field(default_factory=dict)  # as a classic member, by name
     unknown: bool = False  # the broker has refused its id at the last join
@@ -358,6 +359,7 @@ def _learn_join(memory: Memory, actor: str, request: dict, answer: dict) -> None
         membership.protocol = answer["protocol_name"]
         membership.leads = answer["leader"] == given
         membership.members = [one["member_id"] for one in answer["members"]]
+        membership.says = [one["metadata"] for one in answer["members"]]
 
 
 def _learn_sync(memory: Memory, actor: str, answer: dict) -> None:
