@@ -119,9 +119,9 @@ def free_ports(count: int) -> list[int]:
 class Kafka:
     """One node, broker and controller; `with Kafka({...}) as broker:` starts it and ends it.
 
-    `settings` are lines of server.properties that replace the ones of `properties`. A directory
-    that is given is kept and may already hold a formatted log; otherwise a temporary one goes with
-    the broker.
+    `settings` are lines of server.properties that replace the ones of `properties`. Classes in the
+    folder `ahead` take the place of Kafka's own. A directory that is given is kept and may already
+    hold a formatted log; otherwise a temporary one goes with the broker.
     """
 
     def __init__(
@@ -131,10 +131,12 @@ class Kafka:
         heap: str = "1G",
         directory: Path | None = None,
         flags: Sequence[str] = (),
+        ahead: Path | None = None,
     ) -> None:
         self.settings = dict(settings or {})
         self.heap = heap
         self.flags = tuple(flags)
+        self.ahead = ahead
         self.keeps_directory = directory is not None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="kohort-kafka-"))
         self.port, self.controller_port = free_ports(2)
@@ -209,9 +211,10 @@ class Kafka:
             raise PeerError(f"Kafka already runs as process {self.process.pid}")
         command = ["java", f"-Xms{self.heap}", f"-Xmx{self.heap}", *SERVER_FLAGS, *self.flags]
         config = str(self.directory / "server.properties")
+        classes = f"{self.ahead}:{class_path()}" if self.ahead else class_path()
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [*command, "-cp", class_path(), "kafka.Kafka", config],
+                [*command, "-cp", classes, "kafka.Kafka", config],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -7,6 +7,7 @@ import time
 import pytest
 from tests.peers.kafka import unavailable
 from tests.prove.differential.campaign import all_modes, campaign, seeds
+from tests.prove.differential.modes import RESTARTING
 
 PAIRS = int(os.environ.get("KOHORT_PAIRS", "20000"))
 RESTARTS = 80  # sequences with a restart in the middle
@@ -21,8 +22,8 @@ def test_both_brokers_answer_alike():
     if reason := unavailable():
         pytest.skip(reason)
     first = int(time.time())
-    steady = [mode for mode in all_modes() if mode != "restart"]
-    todo = [*seeds(["restart"], first, RESTARTS), *seeds(steady, first, PAIRS // 15)]
+    steady = [mode for mode in all_modes() if mode not in RESTARTING]
+    todo = [*seeds(RESTARTING, first, RESTARTS), *seeds(steady, first, PAIRS // 15)]
     report = asyncio.run(campaign(todo, wanted_pairs=PAIRS, tell=print))
     print(f"seeds from {first} on: {report}")
     assert report.pairs >= PAIRS // 2

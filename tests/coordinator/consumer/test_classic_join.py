@@ -146,6 +146,8 @@ def test_a_static_member_with_an_id_must_be_the_one():
     together(desk, Consumer(desk, "new", instance_id="i").join(), Consumer(desk, "b").join())
     code = refusal(desk, "m", group_instance_id="j")
     assert code == ErrorCode.UNKNOWN_MEMBER_ID
+    code = refusal(desk, "m", group_instance_id="j", protocols={"range": b"\0"})
+    assert code == ErrorCode.UNKNOWN_MEMBER_ID  # its subscription is read once it may speak
     code = refusal(desk, "m", group_instance_id="i")
     assert code == ErrorCode.FENCED_INSTANCE_ID
 

@@ -136,6 +136,30 @@ def test_who_waits_for_partitions_is_called_once_they_are_free():
     together(desk, classic, consumer)
 
 
+@pytest.mark.parametrize("leaving", [["b"], ["b", "new"]])
+def test_who_joins_again_gets_another_target(leaving):
+    """Within the interval of KIP-1263 a join computes none: its sync would be sent back for another
+    join, and so on. Behind it a join does, also where no consumer is left to do so.
+    """
+    desk = Desk(
+        **QUICK,
+        group_consumer_assignment_interval_ms=1000,
+        group_consumer_migration_policy="upgrade",
+    )
+    (classic,), consumer = mixed_group(desk, 1)
+    desk.wait(1000)
+    together(desk, classic, consumer, Consumer(desk, "b").join())
+    generation = classic.generation
+    for one in leaving:
+        beat(desk, one, -1)
+    assert heartbeat(desk, classic.id, generation) == ErrorCode.NONE
+    assert sync(desk, classic.id, generation).answer.error_code == ErrorCode.NONE
+    desk.wait(1000)
+    assert heartbeat(desk, classic.id, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    classic.join()
+    assert classic.generation == generation + len(leaving)
+
+
 def test_topics_that_grow_are_seen_by_classic_members_alone():
     """No leader looks at them, and in a group that may not become classic nobody else does."""
     desk = Desk(**QUICK, group_consumer_migration_policy="upgrade")

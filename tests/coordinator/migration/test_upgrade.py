@@ -194,6 +194,39 @@ def test_parked_joins_are_told_to_join_again_and_their_members_stay():
     assert set(desk.shard.groups.consumer("g").members) == {leader.id, late, "new"}
 
 
+def test_a_parked_static_member_is_told_the_id_that_it_has_in_the_group():
+    """It joined without one, and would come back as a stranger."""
+    desk = Desk(**QUICK)
+    classic_group(desk, 1)
+    parked = join(desk, protocols={"range": subscribed()}, group_instance_id="i")
+    assert beat(desk, "new", 0).error_code == 0
+    members = desk.shard.groups.consumer("g").members
+    assert parked.answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert parked.answer.member_id == next(one.id for one in members.values() if one.instance_id)
+
+
+def test_a_rebalance_that_was_under_way_is_made_up_for():
+    """The member that goes over reads what it read before, so it does not raise the epoch by
+    itself, and what the other one had would be nobody's.
+    """
+    desk = Desk(**QUICK)
+    first, second = classic_group(desk, 2)
+    leave(desk, second.id)
+    assert desk.shard.groups.classic("g").state is GroupState.PREPARING_REBALANCE
+    back = Consumer(desk, first.id).join()
+    assert back.beat().owned == ALL
+
+
+def test_a_static_member_that_takes_over_in_a_rebalance_makes_up_for_it():
+    desk = Desk(**QUICK)
+    first, second = classic_group(desk, 1, group_instance_id="i")[0], Classic(desk).join()
+    together(desk, first, second)
+    leave(desk, second.id)
+    assert desk.shard.groups.classic("g").state is GroupState.PREPARING_REBALANCE
+    back = Consumer(desk, "new", instance_id="i").join()
+    assert back.beat().owned == ALL
+
+
 def test_parked_syncs_are_told_to_join_again():
     """The leader has not assigned yet, so the joining member gets its share at once."""
     desk = Desk(**QUICK)

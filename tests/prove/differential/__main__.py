@@ -6,7 +6,7 @@ import sys
 import time
 
 from tests.peers.kafka import unavailable
-from tests.prove.differential.campaign import WORKERS, campaign, seeds
+from tests.prove.differential.campaign import campaign, seeds
 from tests.prove.differential.modes import MODES
 
 
@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed (default: from the clock)")
     parser.add_argument("--sequences", type=int, default=1)
     parser.add_argument("--pairs", type=int, help="stop when so many have been compared")
-    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--workers", type=int, help="sequences at a time")
     args = parser.parse_args()
     if reason := unavailable():
         print(f"no Kafka to compare with: {reason}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.peers.kafka import Kafka
+from tests.prove.differential import impatience
 from tests.prove.differential.lines import Line
 
 from kohort.java import id_hash
@@ -78,9 +79,15 @@ class Pair:
     the sequences are made by Kafka, and stand in Kohort's catalog under the same ids.
     """
 
-    def __init__(self, sequences: int, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        sequences: int,
+        settings: Mapping[str, str] | None = None,
+        *,
+        impatient: bool = False,
+    ) -> None:
         shared = {**SHARED, **(settings or {})}
-        min_bounds = {
+        min_bounds = {  # upstream's
             "group.consumer.min.session.timeout.ms": "45000",
             "group.consumer.min.heartbeat.interval.ms": "5000",
         }
@@ -89,9 +96,17 @@ class Pair:
         folder = memory if os.access(memory, os.W_OK) else None
         self.folder = Path(tempfile.mkdtemp(prefix="kohort-pair-", dir=folder))
         (self.folder / "kafka").mkdir()
+        ahead = self.folder / "classes" if impatient else None
+        if ahead is not None:
+            impatience.put_into(ahead)
         self.kafka = Kafka(
-            {**shared, **KAFKA, **(settings or {})}, heap="768M", directory=self.folder / "kafka"
+            {**shared, **KAFKA, **(settings or {})},
+            heap="768M",
+            directory=self.folder / "kafka",
+            ahead=ahead,
         )
+        # Range takes topics one by one: their ids, which are drawn by chance, do not matter to it.
+        self.by_range = shared.get("group.consumer.assignors") == "range"
         self.data = self.folder / "kohort"
         self.kohort = Broker({**min_bounds, **shared, **KOHORT}, data_dir=self.data, process=True)
         self.lines: list[Line] = []

@@ -16,17 +16,18 @@ from itertools import islice
 
 from tests.prove.differential import story
 from tests.prove.differential.brokers import Pair
-from tests.prove.differential.modes import MODES, SETTINGS, sequence
+from tests.prove.differential.modes import IMPATIENT, MODES, RESTARTING, RESTING, SETTINGS, sequence
 from tests.prove.differential.player import Outcome, Play
 from tests.prove.differential.shrinking import shortest
-from tests.prove.differential.steps import RESTART, Step
+from tests.prove.differential.steps import RESTART, SETTLE, Step
 
 BATCH = 100  # sequences of one pair of brokers
 SPARE = 120  # further ones, to confirm and to shrink
 RESERVE = 4  # of those: to confirm one more difference
 WORKERS = 8
+RESTING_WORKERS = 24  # where most of the time is waited for groups to come to rest
 TRIES = 40
-RESTARTING = 40  # sequences that share a restart: it takes long with many logs
+MEETING = 40  # sequences that share a restart: it takes long with many logs
 STORIES = 12  # of one campaign: the first ones are shrunk, the others only counted
 
 
@@ -76,7 +77,7 @@ def seeds(modes: Iterable[str], first: int, count: int) -> list[tuple[str, int]]
 async def campaign(
     todo: Sequence[tuple[str, int]],
     *,
-    workers: int = WORKERS,
+    workers: int | None = None,
     wanted_pairs: int | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Report:
@@ -85,15 +86,19 @@ async def campaign(
     start = time.monotonic()
     by_kind: dict[tuple[bool, str], list[tuple[str, int]]] = defaultdict(list)
     for mode, seed in todo:
-        by_kind[mode == "restart", mode if mode in SETTINGS else ""].append((mode, seed))
+        by_kind[mode in RESTARTING, mode if mode in SETTINGS else ""].append((mode, seed))
     for (restarting, settings), some in by_kind.items():
         left = iter(some)
-        while batch := list(islice(left, RESTARTING if restarting else BATCH)):
+        while batch := list(islice(left, MEETING if restarting else BATCH)):
             if wanted_pairs is not None and report.pairs >= wanted_pairs:
                 break
-            spare = len(batch) if restarting else SPARE
-            async with Pair(len(batch) + spare, SETTINGS.get(settings)) as pair:
-                await Batch(pair, report, batch, restarting=restarting).run(workers)
+            spare = len(batch) if restarting else min(SPARE, 24 + 2 * len(batch))
+            async with Pair(
+                len(batch) + spare, SETTINGS.get(settings), impatient=settings in IMPATIENT
+            ) as pair:
+                await Batch(pair, report, batch, restarting=restarting).run(
+                    workers or (RESTING_WORKERS if settings in RESTING else WORKERS)
+                )
             report.seconds = time.monotonic() - start
             tell(f"{report.pairs} pairs, {report.seconds:.0f} s")
     report.seconds = time.monotonic() - start
@@ -217,13 +222,20 @@ class Batch:
         async def shows(some: list[Step]) -> bool:
             if len(self.pair.prefixes) < RESERVE:
                 return False
+            some = _settling(some) if SETTLE in steps else some
             return (await Play(self.pair, some).run()).signature == wanted
 
         short = await shortest(list(steps[: outcome.seen_at + 1]), shows, TRIES)
-        play = Play(self.pair, short)
+        play = Play(self.pair, _settling(short) if SETTLE in steps else short)
         outcome = await play.run()
         title = f"\n{mode} {seed}, {len(short)} of {len(steps)} steps: {wanted[0]} {wanted[1]}"
         report.stories.append(story.told(outcome, play.memories, title))
+
+
+def _settling(steps: list[Step]) -> list[Step]:
+    """Behind every request that others follow, members come to rest."""
+    requests = [one for one in steps if one is not SETTLE]
+    return [one for step in requests for one in ((step, SETTLE) if step.unsettles else (step,))]
 
 
 def all_modes() -> list[str]:

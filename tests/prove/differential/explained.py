@@ -8,49 +8,17 @@ follows from a difference is mistaken for another one. What matches nothing in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tests.prove.differential.comparing import Difference
-from tests.prove.differential.steps import RESTART, Step
-
-
-@dataclass(frozen=True)
-class Occasion:
-    """All that an explanation may look at. The answers have been made alike."""
-
-    step: Step
-    request: dict[str, Any]
-    kafka: Any
-    kohort: Any
-    difference: Difference
-    before: Sequence[Any] = ()  # what was told of the steps before
-
-
-@dataclass(frozen=True)
-class Explanation:
-    name: str
-    reason: str
-    apis: tuple[str, ...]
-    paths: tuple[str, ...]
-    when: Callable[[Occasion], bool]
-    goes_on: bool = False
-
-    def covers(self, occasion: Occasion) -> bool:
-        return (
-            occasion.step.api in self.apis
-            and occasion.difference.path in self.paths
-            and self.when(occasion)
-        )
+from tests.prove.differential.explained_migrations import MIGRATIONS
+from tests.prove.differential.explained_patterns import PATTERNS
+from tests.prove.differential.explained_settings import SETTINGS_OF_GROUPS
+from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
+from tests.prove.differential.steps import RESTART
 
 
 def explanation_of(occasion: Occasion) -> Explanation | None:
     return next((one for one in EXPLANATIONS if one.covers(occasion)), None)
-
-
-def _codes(one: Occasion) -> tuple[Any, Any]:
-    return one.difference.kafka, one.difference.kohort
 
 
 def _batches(one: Occasion) -> set[str]:
@@ -74,7 +42,7 @@ def _produced(answer: Any) -> set[int]:
 def _overtaken(one: Occasion) -> bool:
     """Kafka forgets the older call, so that it waits for ever."""
     return (
-        _codes(one) == ("waits", "answered")
+        codes(one) == ("waits", "answered")
         and bool(one.request["member_id"])
         and one.kohort["error_code"] == REBALANCE_IN_PROGRESS
     )
@@ -93,7 +61,7 @@ def _left_behind(one: Occasion) -> bool:
         )
     }
     return (
-        _codes(one) == ("waits", "answered")
+        codes(one) == ("waits", "answered")
         and one.kohort["error_code"] == UNKNOWN_MEMBER_ID
         and bool(member)
         and member in leavers
@@ -110,7 +78,7 @@ def _names_a_deleted_record(one: Occasion) -> bool:
         for partition in topic["partitions"]
     )
     deleted = any(told.step.api == "DeleteRecords" for told in one.before)
-    kafka, kohort = _codes(one)
+    kafka, kohort = codes(one)
     older = kafka < kohort if one.difference.path.endswith(".offset") else True
     return asked and deleted and (kohort == -1 or older)
 
@@ -125,19 +93,6 @@ def _only_refused(one: Occasion) -> bool:
         for partition in topic["partitions"]
     }
     return OFFSET_METADATA_TOO_LARGE in codes
-
-
-_PICKS = tuple(
-    path + part
-    for path in (
-        *("assignment", "groups[].members[].assignment"),
-        "groups[].members[].target_assignment",
-    )
-    for part in (
-        *(".topic_partitions[]", ".topic_partitions[].topic_id"),
-        *(".topic_partitions[].topic_name", ".topic_partitions[].partitions[]"),
-    )
-)
 
 
 def _without_topics(one: Occasion) -> bool:
@@ -199,7 +154,7 @@ def _other_picks(one: Occasion) -> bool:
 
 UNKNOWN_SERVER_ERROR = -1
 OFFSET_METADATA_TOO_LARGE = 12
-UNKNOWN_MEMBER_ID = 25
+ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 22, 25
 REBALANCE_IN_PROGRESS = 27
 INVALID_CONFIG, INVALID_REQUEST = 40, 42
 INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS = 48, 49, 51
@@ -220,7 +175,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         " of their versions",
         ("Produce", "TxnOffsetCommit"),
         (_PRODUCED, "topics[].partitions[].error_code"),
-        lambda one: set(_codes(one)) == {INVALID_TXN_STATE, TRANSACTION_ABORTABLE},
+        lambda one: set(codes(one)) == {INVALID_TXN_STATE, TRANSACTION_ABORTABLE},
         goes_on=True,
     ),
     Explanation(
@@ -230,7 +185,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("markers[].topics[].partitions[].error_code",),
         lambda one: (
             -1 in (one.request["markers"][0][of] for of in ("producer_id", "producer_epoch"))
-            and _codes(one) == (UNKNOWN_SERVER_ERROR, 0)
+            and codes(one) == (UNKNOWN_SERVER_ERROR, 0)
         ),
     ),
     Explanation(
@@ -354,7 +309,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "effective assignor",
         "a change of the effective assignor raises the epoch (KAFKA-20434, later than 4.3.1)",
         ("ConsumerGroupHeartbeat",),
-        ("member_epoch", "assignment", *_PICKS),
+        ("member_epoch", "assignment", *PICKS),
         lambda one: (
             one.request.get("server_assignor") is not None
             and one.kohort["member_epoch"] == one.kafka["member_epoch"] + 1
@@ -397,7 +352,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         lambda one: (
             "deltas" in _batches(one)
             and (
-                _codes(one) == (0, INVALID_RECORD)
+                codes(one) == (0, INVALID_RECORD)
                 or 0 <= one.difference.kafka > one.difference.kohort
             )
         ),
@@ -444,15 +399,15 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         " others, and what members must give up before they come to the next epoch; loads are the"
         " same",
         ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
-        ("member_epoch", "assignment", *_PICKS),
-        lambda one: _mixed_uniform(one) and _other_picks(one),
+        ("member_epoch", "assignment", *PICKS),
+        lambda one: not one.by_range and _mixed_uniform(one) and _other_picks(one),
     ),
     Explanation(
         "tied assignors",
         "where as many members want one assignor as the other, Kohort takes the first of"
         " group.consumer.assignors, Kafka the first of a hash table",
         ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
-        ("member_epoch", "assignment", *_PICKS, "groups[].assignor_name"),
+        ("member_epoch", "assignment", *PICKS, "groups[].assignor_name"),
         lambda one: _several_assignors(one) and _other_picks(one),
     ),
     Explanation(
@@ -460,7 +415,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "Kafka gives partitions to a member that reads nothing, where it joins without raising the"
         " epoch: they are in its target and in nobody's hands",
         ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
-        (*_PICKS, "assignment", "groups[].group_state"),
+        (*PICKS, "assignment", "groups[].group_state"),
         _without_topics,
     ),
     Explanation(
@@ -476,6 +431,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
             *("groups[]", "groups[].error_code", "groups[].group_state"),
             *("groups[].group_epoch", "groups[].assignment_epoch", "groups[].assignor_name"),
             *("results[].error_code", "error_code", "topics[]"),
+            "groups[].authorized_operations",
         ),
         _lost,
     ),
@@ -485,7 +441,11 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         " Kohort the group is there, and does not know the member",
         ("OffsetCommit",),
         ("topics[].partitions[].error_code",),
-        lambda one: _lost(one) and _codes(one) == (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID),
+        lambda one: (
+            _lost(one)
+            and one.difference.kafka in (GROUP_ID_NOT_FOUND, ILLEGAL_GENERATION)  # by its version
+            and one.difference.kohort == UNKNOWN_MEMBER_ID
+        ),
         goes_on=True,
     ),
     Explanation(
@@ -512,4 +472,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         lambda one: str(one.difference.kafka).strip() == one.difference.kohort,
         goes_on=True,
     ),
+    *MIGRATIONS,
+    *PATTERNS,
+    *SETTINGS_OF_GROUPS,
 )

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kohort.errors import WireError
+from kohort.records.consumer_protocol import decode_assignment
 from kohort.wire.apis import APIS
 from kohort.wire.schema import Primitive, fields_of
 
@@ -29,7 +31,10 @@ class Membership:
     protocol: str | None = None
     leads: bool = False
     members: list[str] = field(default_factory=list)
+    says: list[bytes] = field(default_factory=list)  # what these say of themselves
     owned: dict[bytes, list[int]] = field(default_factory=dict)
+    read: dict[str, list[int]] = field(default_factory=dict)  # as a classic member, by name
+    unknown: bool = False  # the broker has refused its id at the last join
 
 
 @dataclass
@@ -232,9 +237,25 @@ class Step:
         """Whether an answer is to be expected at all."""
         return not (self.api == "Produce" and self.fields.get("acks") == 0)
 
+    @property
+    def unsettles(self) -> bool:
+        """Whether members of consumer groups may have something to do behind it."""
+        changed = ("ConsumerGroupHeartbeat", "CreateTopics", "DeleteTopics", "CreatePartitions")
+        return self.api in changed
+
+    @property
+    def is_request(self) -> bool:
+        return self.api in API_BY_NAME
+
 
 RESTART = Step("", "restart", 0, {})
 """Not a request: both brokers are killed and started again."""
+
+SETTLE = Step("", "settle", 0, {})
+"""Not a request: members of consumer groups send heartbeats until nothing changes any more."""
+
+PAUSE = Step("", "pause", 0, {})
+"""Not a request: for a while nobody says anything."""
 
 
 def label_of(memory: Memory, value: Any) -> str:
@@ -298,6 +319,8 @@ def learn(memory: Memory, step: Step, request: dict[str, Any], answer: dict[str,
     """Remember what an answer tells its sender."""
     if step.api == "JoinGroup":
         _learn_join(memory, step.actor, request, answer)
+    elif step.api == "SyncGroup" and not answer["error_code"]:
+        _learn_sync(memory, step.actor, answer)
     elif step.api == "ConsumerGroupHeartbeat" and not answer["error_code"]:
         _learn_heartbeat(memory, step.actor, request, answer)
     elif step.api == "InitProducerId" and answer["producer_id"] >= 0:
@@ -319,11 +342,16 @@ def learn_topics(memory: Memory, ids: dict[str, bytes]) -> None:
 
 
 def _learn_join(memory: Memory, actor: str, request: dict, answer: dict) -> None:
+    membership = memory.of(actor)
+    membership.unknown = answer["error_code"] in (25, -1)  # the latter where Kafka fails inside
     if answer["error_code"] not in (0, 79):
         return
-    membership = memory.of(actor)
     given = answer["member_id"]
-    if given and given != request["member_id"]:
+    if is_anonymous(given):
+        memory.labels.setdefault(given, _next(memory, "anonymous"))
+        if answer["error_code"]:  # an id of its own is as good, and has a place among the others
+            return
+    elif given and given != request["member_id"]:
         memory.labels.setdefault(given, _next(memory, actor))
     membership.member_id = given
     if answer["error_code"] == 0:
@@ -331,6 +359,23 @@ def _learn_join(memory: Memory, actor: str, request: dict, answer: dict) -> None
         membership.protocol = answer["protocol_name"]
         membership.leads = answer["leader"] == given
         membership.members = [one["member_id"] for one in answer["members"]]
+        membership.says = [one["metadata"] for one in answer["members"]]
+
+
+def _learn_sync(memory: Memory, actor: str, answer: dict) -> None:
+    try:
+        given = decode_assignment(answer["assignment"])
+    except WireError:
+        return
+    memory.of(actor).read = {
+        one.topic: sorted(one.partitions)
+        for one in sorted(given.assigned_partitions, key=lambda one: one.topic)
+    }
+
+
+def is_anonymous(member_id: str) -> bool:
+    """Whether a consumer group has made up this id: nothing but 128 bits by chance."""
+    return len(member_id) == 22 and "." not in member_id and not member_id.startswith("c-")
 
 
 def _learn_heartbeat(memory: Memory, actor: str, request: dict, answer: dict) -> None:

@@ -18,6 +18,9 @@ def told(outcome: Outcome, memories: list[Memory], title: str) -> str:
         if one.step is RESTART:
             lines.append(f"{index:3}. both brokers are killed and started again")
             continue
+        if not one.step.is_request:
+            lines.append(f"{index:3}. {one.step.api}")
+            continue
         lines.append(_asked(index, one, memories))
         if index == outcome.at:
             lines += [f"       {difference}" for difference in outcome.differences]

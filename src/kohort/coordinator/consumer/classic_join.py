@@ -48,8 +48,8 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
         refusal = request.refused(ApiError(ErrorCode.MEMBER_ID_REQUIRED, text))
         refusal.member_id = member_id
         return answered(call, refusal)
-    subscription = _subscription(classic)
     former, before = _before(group, request, member_id)
+    subscription = _subscription(classic)
     member = _described(before, call, classic, subscription)
 
     converted = downgrade.by_join(state, group, former, member, now)

@@ -56,7 +56,7 @@ def plan(
 
     Raises ApiError where the assignor has no plan.
     """
-    if not _is_due(group, epoch, now):
+    if not is_due(group, epoch, now):
         return None
     name = _assignor(group, member)
     if name in state.foreign:
@@ -77,7 +77,7 @@ def asked(
 
     Raises ApiError for a member without a target, if the assignor has failed a moment ago.
     """
-    if not state.foreign or not _is_due(group, epoch, now):
+    if not state.foreign or not is_due(group, epoch, now):
         return []
     name = _assignor(group, member)
     if name not in state.foreign:
@@ -139,7 +139,8 @@ def _of_present(group: ConsumerGroup, wanted: Wanted, outcome: Plan) -> Plan:
     return present
 
 
-def _is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
+def is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
+    """Whether the targets of an epoch are to be computed now."""
     interval_ms = group.settings.assignment_interval_ms
     if epoch <= group.target_epoch:
         return False

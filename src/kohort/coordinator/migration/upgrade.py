@@ -2,7 +2,9 @@
 
 Every classic member stays, at the epoch that its generation was, with what the leader has assigned
 to it last; where a rebalance has voided that, with what it says that it owns. So commits and
-heartbeats of the generation go on. Members whose calls were parked are told to join again.
+heartbeats of the generation go on. Members whose calls were parked are told to join again. A group
+that was rebalancing gets a new epoch, also where its members read what they read before: upstream
+leaves what has no owner then without one.
 """
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL, ClassicGroup
@@ -59,6 +61,9 @@ def to_consumer(
             {topic: tuple(held) for topic, held in member.assigned.items()}
         )
     group.metadata_hash = metadata.hash_of(group.topic_names((), ()), state.topics)
+    if classic.state is not GroupState.STABLE:  # what nobody has now still waits for an owner
+        group.metadata_hash = ~group.metadata_hash
+        group.metadata_stale = True
     text = f"generation {classic.generation} goes on as a consumer group"
     note = Note(classic.id, text, Cause.MIGRATION)
     records = [*classic.tombstones(), *_records(group)]
@@ -137,16 +142,19 @@ def _go_on(state: State, classic: ClassicGroup, now: Millis) -> Effects:
     """The members' sessions begin anew, and nobody waits for the classic group any more."""
     group = state.groups.consumer(classic.id)
     assert group is not None
+    group.metadata_stale = classic.state is not GroupState.STABLE
     for member in group.members.values():
         if member.classic is not None:
             timers.renew(state, group, member, now)
-    calls = [
-        call
-        for one in classic.members.values()
-        for call in (one.join, one.sync)
-        if call is not None
-    ]
-    return Effects([], [Reply(call.token, call.request.refused(_OVERTAKEN)) for call in calls])
+    replies = []
+    for one in classic.members.values():
+        if one.join is not None:
+            refusal = one.join.request.refused(_OVERTAKEN)
+            refusal.member_id = one.id  # a static member that joined without one is in the group
+            replies.append(Reply(one.join.token, refusal))
+        if one.sync is not None:
+            replies.append(Reply(one.sync.token, one.sync.request.refused(_OVERTAKEN)))
+    return Effects([], replies)
 
 
 def _refusal(group_id: GroupId, why: str) -> ApiError:
