@@ -138,8 +138,8 @@ def test_who_waits_for_partitions_is_called_once_they_are_free():
 
 @pytest.mark.parametrize("leaving", [["b"], ["b", "new"]])
 def test_who_joins_again_gets_another_target(leaving):
-    """Within the interval of KIP-1263 a join computes none: its sync would be sent back for another
-    join, and so on. Behind it a join does, also where no consumer is left to do so.
+    """K848-118: within the interval of KIP-1263 a join computes none: its sync would be sent back
+    for another join, and so on. Behind it a join does, also where no consumer is left to do so.
     """
     desk = Desk(
         **QUICK,

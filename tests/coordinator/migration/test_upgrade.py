@@ -195,7 +195,7 @@ def test_parked_joins_are_told_to_join_again_and_their_members_stay():
 
 
 def test_a_parked_static_member_is_told_the_id_that_it_has_in_the_group():
-    """It joined without one, and would come back as a stranger."""
+    """K848-118: it joined without one, and would come back as a stranger."""
     desk = Desk(**QUICK)
     classic_group(desk, 1)
     parked = join(desk, protocols={"range": subscribed()}, group_instance_id="i")
@@ -206,8 +206,8 @@ def test_a_parked_static_member_is_told_the_id_that_it_has_in_the_group():
 
 
 def test_a_rebalance_that_was_under_way_is_made_up_for():
-    """The member that goes over reads what it read before, so it does not raise the epoch by
-    itself, and what the other one had would be nobody's.
+    """K848-116: the member that goes over reads what it read before, so it does not raise the epoch
+    by itself, and what the other one had would be nobody's.
     """
     desk = Desk(**QUICK)
     first, second = classic_group(desk, 2)
@@ -218,6 +218,7 @@ def test_a_rebalance_that_was_under_way_is_made_up_for():
 
 
 def test_a_static_member_that_takes_over_in_a_rebalance_makes_up_for_it():
+    """K848-116."""
     desk = Desk(**QUICK)
     first, second = classic_group(desk, 1, group_instance_id="i")[0], Classic(desk).join()
     together(desk, first, second)

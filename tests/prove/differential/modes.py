@@ -1,6 +1,6 @@
 """Modes: what a sequence is about. `sequence(mode, seed)` is always the same one.
 
-To add a mode (patterns, migration): write a function
+To add a mode: write a function
 `name(draw) -> list[Step]` here that returns 10 to 40 steps, from the requests of `Draw` and from
 new ones beside them; put it in MODES; where it needs other settings of the brokers, put those in
 SETTINGS under its name (Kafka reads names that Kohort does not know, the other way round is an
@@ -13,7 +13,12 @@ Left out, because the brokers cannot be compared there:
 - a JoinGroup that names one protocol twice (Kafka never answers it), and subscriptions whose length
   fields lie (Kafka's group hangs);
 - commits to the empty group id, which all sequences would share;
-- rebalance timeouts that end while a sequence runs.
+- sessions and rebalance timeouts that end while a sequence runs, but in the mode `sessions`;
+- what a group with patterns does before it has come to rest (see `drawing_patterns`).
+
+How a mode keeps chance and time out of its answers is told where its requests are drawn:
+`drawing_migrations` (ids of members), `drawing_patterns` (resolving beside the requests),
+`drawing_sessions` (who is silent), `drawing_settings`.
 """
 
 from __future__ import annotations
