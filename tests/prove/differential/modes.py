@@ -26,16 +26,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.prove.differential.drawing import ACTORS, ADMIN, LONG_MS, TOPICS, Draw, Subscribed
-from tests.prove.differential.drawing_migrations import DrawMigrations
-from tests.prove.differential.drawing_patterns import DrawPatterns
-from tests.prove.differential.drawing_sessions import ACTORS as MORTALS
-from tests.prove.differential.drawing_sessions import SESSION_MS, DrawSessions
-from tests.prove.differential.drawing_settings import LONGEST_INTERVAL_MS, DrawSettings
+from tests.prove.differential.drawing_sessions import SESSION_MS
+from tests.prove.differential.drawing_settings import LONGEST_INTERVAL_MS
 from tests.prove.differential.drawing_topics import DrawTopics
 from tests.prove.differential.drawing_transactions import DrawTransactions
+from tests.prove.differential.group_modes import (
+    group_settings,
+    migrating,
+    migrating_restart,
+    patterns,
+    sessions,
+)
+from tests.prove.differential.picking import looks, several
 from tests.prove.differential.static_members import static
 from tests.prove.differential.steps import (
-    PAUSE,
     RESTART,
     AssignedBy,
     GenerationOf,
@@ -46,26 +50,6 @@ from tests.prove.differential.steps import (
 )
 
 GROUPS = ("g1", "g2", "simple", "ghost")
-
-
-def _length(draw: Draw) -> int:
-    return draw.random.randint(10, 34)
-
-
-def _pick(draw: Draw, *weighted: tuple[int, Callable[[], Step | list[Step]]]) -> list[Step]:
-    (chosen,) = draw.random.choices(
-        [one for _, one in weighted], weights=[weight for weight, _ in weighted]
-    )
-    step = chosen()
-    return step if isinstance(step, list) else [step]
-
-
-def _several(draw: Draw, *weighted: tuple[int, Callable[[], Step | list[Step]]]) -> list[Step]:
-    steps: list[Step] = []
-    length = _length(draw)
-    while len(steps) < length:
-        steps += _pick(draw, *weighted)
-    return steps[:40]
 
 
 # --- the classic protocol
@@ -140,21 +124,7 @@ def classic_actions(draw: Draw) -> list[tuple[int, Callable[[], Step | list[Step
         (8, lambda: draw.beat(actor(), group())),
         (6, lambda: draw.leave(actor(), group())),
         (7, commits),
-        *_looks(draw),
-    ]
-
-
-def _looks(draw: Draw) -> list[tuple[int, Callable[[], Step | list[Step]]]]:
-    """What anybody may ask about groups."""
-    return [
-        (2, lambda: draw.commit_from_outside(draw.stored_group("g1", "simple"))),
-        (3, lambda: draw.fetch_offsets(draw.one(*ACTORS), "g1", "simple")),
-        (2, lambda: draw.delete_offsets("g1", "simple")),
-        (1, lambda: draw.delete_groups("g1", "simple")),
-        (3, lambda: draw.describe_groups("g1", "simple")),
-        (2, lambda: draw.describe_consumers("g1")),
-        (2, draw.list_groups),
-        (1, lambda: draw.find_coordinator("g1")),
+        *looks(draw),
     ]
 
 
@@ -163,7 +133,7 @@ def classic(draw: Draw) -> list[Step]:
     if draw.chance(0.6):
         count = draw.random.randint(1, 3)
         steps += gathered(draw, list(ACTORS[:count]), Name("g1"))
-    return (steps + _several(draw, *classic_actions(draw)))[:40]
+    return (steps + several(draw, *classic_actions(draw)))[:40]
 
 
 # --- the consumer protocol
@@ -187,19 +157,19 @@ def consumer_actions(draw: Draw) -> list[tuple[int, Callable[[], Step | list[Ste
         (5, lambda: [draw.consumer_ack(one, Name("g1")) for one in ACTORS[:3]]),
         (5, lambda: draw.consumer_leave(actor(), group())),
         (6, commits),
-        *_looks(draw),
+        *looks(draw),
     ]
 
 
 def consumer(draw: Draw) -> list[Step]:
     steps = [draw.consumer_join(one, Name("g1")) for one in ACTORS[: draw.random.randint(1, 3)]]
-    return (steps + _several(draw, *consumer_actions(draw)))[:40]
+    return (steps + several(draw, *consumer_actions(draw)))[:40]
 
 
 def mixed(draw: Draw) -> list[Step]:
     """Both protocols on the same groups, with topics that come, go and grow meanwhile."""
     topics = DrawTopics(f"{draw.random.random()}", odd=draw.odd)
-    return _several(
+    return several(
         draw,
         *classic_actions(draw),
         *consumer_actions(draw),
@@ -214,7 +184,7 @@ def mixed(draw: Draw) -> list[Step]:
 
 def admin(draw: Draw) -> list[Step]:
     topics = DrawTopics(f"{draw.random.random()}", odd=0.2)
-    return _several(
+    return several(
         draw,
         (6, topics.create_topics),
         (5, topics.delete_topics),
@@ -235,7 +205,7 @@ def admin(draw: Draw) -> list[Step]:
 
 def records(draw: Draw) -> list[Step]:
     topics = DrawTopics(f"{draw.random.random()}", odd=0.25)
-    return _several(
+    return several(
         draw,
         (2, topics.init_producer),
         (14, topics.produce),
@@ -252,7 +222,7 @@ def transactions(draw: Draw) -> list[Step]:
     """Producers that have their ids, and do with them what comes to their mind."""
     of = DrawTransactions(f"{draw.random.random()}", odd=draw.odd)
     begun = [of.init_as(one) for one in ("a", "c", of.one("b", "c"))]
-    return begun + _several(
+    return begun + several(
         of,
         (4, of.init),
         (6, of.add_partitions),
@@ -279,108 +249,6 @@ def restart(draw: Draw) -> list[Step]:
 def static_members(draw: Draw) -> list[Step]:
     """Either protocol, by members with instance ids."""
     return static(draw, draw.one(classic, consumer)(draw))
-
-
-def migrating(draw: Draw) -> list[Step]:
-    """Members of both protocols in one group, which goes over in both directions."""
-    of = DrawMigrations(f"{draw.random.random()}", odd=draw.odd)
-    topics = DrawTopics(f"{draw.random.random()}", odd=draw.odd)
-    if of.chance(0.6):
-        begun = of.gathers()
-    else:
-        begun = [of.new_consumer(one) for one in ("a", "b")[: of.one(1, 2)]]
-    return (
-        begun
-        + _several(
-            of,
-            (6, lambda: of.new_consumer(of.actor())),
-            (8, of.stays),
-            (3, of.goes),
-            (7, of.rolls),
-            (5, lambda: of.follows(of.actor("classic"))),
-            (4, lambda: of.classic_join(of.actor(of.but("classic", "consumer")))),
-            (3, lambda: of.classic_sync(of.actor("classic"))),
-            (3, lambda: of.classic_beat(of.actor("classic"))),
-            (3, lambda: of.classic_leave(of.actor())),
-            (4, of.gathers),
-            (3, of.settles),
-            (4, of.commits),
-            (1, topics.create_partitions),
-            (1, topics.delete_topics),
-            *_looks(of),
-        )
-    )[:40]
-
-
-def migrating_restart(draw: Draw) -> list[Step]:
-    """The same, and both brokers are killed and started again: they have to know a mixed group."""
-    made = migrating(draw)
-    return [*made[: len(made) // 2], RESTART, *made[len(made) // 2 :]]
-
-
-def group_settings(draw: Draw) -> list[Step]:
-    """Settings of groups are changed while these have members, which see two of them in answers."""
-    of = DrawSettings(f"{draw.random.random()}", odd=draw.odd)
-    begun = [draw.consumer_join(one, Name("g1")) for one in ACTORS[: draw.random.randint(0, 2)]]
-    return (
-        begun
-        + _several(
-            of,
-            (12, of.alter),
-            (4, of.replace),
-            (10, of.describe),
-            (4, of.list),
-            (3, lambda: of.delete_groups("g1", "g2")),
-            (4, lambda: draw.consumer_join(draw.one(*ACTORS), Name("g1"))),
-            (12, lambda: [draw.consumer_ack(one, Name("g1")) for one in ACTORS[:2]]),
-            (4, lambda: draw.consumer_leave(draw.one(*ACTORS[:3]), Name("g1"))),
-            (2, lambda: draw.commit_from_outside(Name("g2"))),
-            (2, lambda: draw.describe_consumers("g1")),
-            (1, draw.list_groups),
-        )
-    )[:40]
-
-
-def patterns(draw: Draw) -> list[Step]:
-    """Subscriptions by regular expressions. Groups are compared when they have come to rest: see
-    drawing_patterns for what is left out, and why.
-    """
-    of = DrawPatterns(f"{draw.random.random()}", odd=draw.odd)
-    return of.join() + _several(
-        of,
-        (6, of.join),
-        (7, of.change),
-        (2, of.leave),
-        (3, of.create),
-        (2, of.delete),
-        (1, of.grow),
-        (8, of.describe),
-        (2, of.commits),
-        (1, lambda: of.delete_offsets("g1")),
-        (1, of.list_groups),
-    )
-
-
-def sessions(draw: Draw) -> list[Step]:
-    """Members fall silent, and are gone after their sessions: see drawing_sessions."""
-    of = DrawSessions(f"{draw.random.random()}", odd=draw.odd)
-    steps = [step for one in MORTALS[: of.one(1, 2, 3)] for step in of.joins(one)]
-    if not of.modern:
-        steps += [of.sync(one) for one in MORTALS]
-    rounds = of.one(2, 3, 4)
-    while rounds > 0 or len(steps) < 10:
-        rounds -= 1
-        steps.append(PAUSE)
-        for one in of.random.sample(MORTALS, of.one(0, 1, 1, 2, 3)):
-            steps += _pick(
-                of,
-                (8, lambda one=one: of.beats(one)),
-                (2, lambda one=one: of.joins(one)),
-                (1, lambda one=one: of.leaves(one)),
-                (1, lambda one=one: of.commits(one)),
-            )
-        steps.append(of.describe_consumers("g1") if of.modern else of.describe_groups("g1"))
-    return steps[:40]
 
 
 MODES: dict[str, Callable[[Draw], list[Step]]] = {
