@@ -170,6 +170,18 @@ def test_a_topic_made_while_others_are_looked_at_is_found_too(desk: Desk) -> Non
     assert set(a.beat().owned) == {"orders", "orders_eu", "orders_us"}
 
 
+def test_a_topic_that_was_just_found_is_kept_when_others_are_looked_at(desk: Desk) -> None:
+    """K848-112: the next look begins before what the last one has found is in the log."""
+    a = settled(desk, "a", **by("order.*"))[0]
+    desk.errands_held = True
+    desk.topics_changed(topics(orders=2, order_items=1, orders_eu=1))
+    desk.topics_changed(topics(orders=2, order_items=1, orders_eu=1, events=1))
+    desk.errands_held = False
+    a.beat()
+    assert group_of(desk).resolved == {"order.*": ("order_items", "orders", "orders_eu")}
+    assert set(a.beat().owned) == {"orders", "order_items", "orders_eu"}
+
+
 def test_a_topic_that_is_deleted_and_made_anew_is_read_again(desk: Desk) -> None:
     a = settled(desk, "a", **by("order.*"))[0]
     desk.topics_changed(topics(payments=2))

@@ -158,14 +158,16 @@ def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: M
         name not in about.topics.by_name for name in state.topics.by_name
     )
     group.expressions_stale = unseen or any(one not in outcome for one in group.expressions)
-    effects = _written(state, group, outcome, about.client, now)
-    effects.errands = _errands(state, group) if group.expressions_stale else []
+    effects, resolved = _written(state, group, outcome, about.client, now)
+    if group.expressions_stale:  # the records are not true yet, and `looked_at` counts on them
+        effects.errands = _errands(state, group, known=resolved)
     return effects
 
 
 def _written(
     state: State, group: ConsumerGroup, found: Resolved, client: Client, now: Millis
-) -> Effects:
+) -> tuple[Effects, Resolved]:
+    """What is written, and what the expressions name once that is true."""
     effects = Effects()
     resolved = dict(group.resolved)
     changed = False
@@ -193,7 +195,7 @@ def _written(
         effects.records.append(epoch_record(group.id, group.group_epoch + 1, metadata_hash))
         text = "its regular expressions name other topics"
         effects.notes.append(Note(group.id, text, Cause.SUBSCRIPTION))
-    return effects
+    return effects, resolved
 
 
 def _has_dropped(state: State, group: ConsumerGroup, expression: str) -> bool:
@@ -219,7 +221,12 @@ def _size(*texts: str | Iterable[str]) -> int:
     return size
 
 
-def _errands(state: State, group: ConsumerGroup, more: Iterable[str] = ()) -> list[Errand]:
+def _errands(
+    state: State,
+    group: ConsumerGroup,
+    more: Iterable[str] = (),
+    known: Resolved | None = None,
+) -> list[Errand]:
     """One that resolves every expression of a group. None where nobody has asked since the log was
     read, as it is the one who asks whose rights count, and none where RE2 is missing.
     """
@@ -227,7 +234,8 @@ def _errands(state: State, group: ConsumerGroup, more: Iterable[str] = ()) -> li
     if client is None or expressions.unavailable_or_none() is not None:
         return []
     wanted = tuple(dict.fromkeys((*group.expressions, *more)))
-    work = _resolving(wanted, dict(group.resolved), state.topics, group.looked_at)
+    before = dict(group.resolved) if known is None else known
+    work = _resolving(wanted, before, state.topics, group.looked_at)
     return [Errand((REFRESH, group.id), work, Resolution(group.id, state.topics, client))]
 
 
