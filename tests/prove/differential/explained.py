@@ -424,7 +424,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         " begins anew with the next member; in Kohort it stays",
         (
             *("ListGroups", "ConsumerGroupDescribe", "DescribeGroups", "DeleteGroups"),
-            *("OffsetDelete", "ConsumerGroupHeartbeat"),
+            *("OffsetDelete", "ConsumerGroupHeartbeat", "OffsetFetch"),
         ),
         (
             "member_epoch",

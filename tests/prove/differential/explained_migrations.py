@@ -45,8 +45,13 @@ def _downgraded(one: Occasion) -> bool:
 
 
 def _own_id(one: Occasion) -> bool:
-    last = _last(one)
-    return last is not None and last.way == DOWN and last.api == "JoinGroup" and last.own_id
+    """By the step before or by this one, which may have converted the group again in Kafka."""
+    told = (one.before, one.before[:-1])
+    lasts = [next(reversed(list(conversions(some))), None) for some in told]
+    return any(
+        last is not None and last.way == DOWN and last.api == "JoinGroup" and last.own_id
+        for last in lasts
+    )
 
 
 def _rebalances(one: Occasion) -> bool:

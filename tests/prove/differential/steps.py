@@ -343,9 +343,11 @@ def learn_topics(memory: Memory, ids: dict[str, bytes]) -> None:
 
 def _learn_join(memory: Memory, actor: str, request: dict, answer: dict) -> None:
     membership = memory.of(actor)
-    membership.unknown = answer["error_code"] in (25, -1)  # the latter where Kafka fails inside
+    if answer["error_code"] in (25, -1):  # the latter where Kafka fails inside
+        membership.unknown = True
     if answer["error_code"] not in (0, 79):
         return
+    membership.unknown = False
     given = answer["member_id"]
     if is_anonymous(given):
         memory.labels.setdefault(given, _next(memory, "anonymous"))
