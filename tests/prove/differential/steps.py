@@ -343,7 +343,7 @@ def learn_topics(memory: Memory, ids: dict[str, bytes]) -> None:
 
 def _learn_join(memory: Memory, actor: str, request: dict, answer: dict) -> None:
     membership = memory.of(actor)
-    if answer["error_code"] in (25, -1):  # the latter where Kafka fails inside
+    if answer["error_code"] in (25, 82, -1):  # the last where Kafka fails inside
         membership.unknown = True
     if answer["error_code"] not in (0, 79):
         return
