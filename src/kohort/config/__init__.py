@@ -6,6 +6,7 @@ from kohort.config.dynamic import (
     Dynamic,
     LeftAside,
     checked_dynamic_config,
+    is_unread,
     with_dynamic,
 )
 from kohort.config.group import GROUP_SETTINGS, GroupSetting
@@ -32,6 +33,7 @@ __all__ = [
     "Value",
     "checked_dynamic_config",
     "checked_topic_config",
+    "is_unread",
     "means_nothing_here",
     "read_numbered",
     "read_properties",

@@ -1,6 +1,7 @@
 """Settings of brokers that can be changed while they run (KIP-226), and how they lie over the file.
 
-Upstream can change more of them. What is not here is read at the start only.
+Upstream can change more of them. Of these, what means nothing here is kept and told of, as in a
+file; what is left is read at the start only.
 """
 
 from collections.abc import Mapping
@@ -24,9 +25,31 @@ message.max.bytes min.insync.replicas unclean.leader.election.enable
 """
 DYNAMIC_NAMES = frozenset(_NAMES.split())
 
+_UNREAD = """
+background.threads follower.replication.throttled.rate leader.replication.throttled.rate
+log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
+log.cleaner.io.max.bytes.per.second log.cleaner.threads max.connection.creation.rate
+metric.reporters num.io.threads num.network.threads num.recovery.threads.per.data.dir
+num.replica.fetchers replica.alter.log.dirs.io.max.bytes.per.second
+transaction.partition.verification.enable
+"""
+_UNREAD_NAMES = frozenset(_UNREAD.split())
+_UNREAD_FAMILIES = ("sasl.", "ssl.", "remote.log.manager.", "remote.fetch.")
+_SECRETS = ("password", "jaas.config", "keystore.key")
+
+
+def is_unread(name: str) -> bool:
+    """Whether upstream can change a setting while it runs, and nothing here reads it. Secrets are
+    none of these: they would be kept in the open.
+    """
+    family = name.startswith(_UNREAD_FAMILIES) and not name.endswith(_SECRETS)
+    return name in _UNREAD_NAMES or family
+
 
 def checked_dynamic_config(name: str, text: str) -> str:
     """The text of one of these settings, as kept and shown. Raises ConfigError."""
+    if is_unread(name):
+        return text
     value = BROKER_SETTINGS[name].parse(text)
     if name == "log.retention.ms" and value == 0:
         raise ConfigError(f"{name} is {text!r}, expected an integer of at least 1, or -1 for ever")
@@ -44,11 +67,14 @@ class LeftAside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """The settings in force, and those of the changed ones that are: texts by name, by broker."""
+    """The settings in force, and those of the changed ones that are: texts by name, by broker.
+    `unread` are those that nothing here reads.
+    """
 
     config: BrokerConfig
     in_force: dict[str, dict[str, str]]
     left_aside: tuple[LeftAside, ...]
+    unread: tuple[LeftAside, ...]
 
 
 def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> Dynamic:
@@ -59,8 +85,15 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
     it counts. Of these settings no two bound each other, so their order decides nothing.
     """
     config = file
-    in_force = {broker: dict(texts) for broker, texts in configured.items()}
-    left_aside = []
+    in_force: dict[str, dict[str, str]] = {}
+    left_aside, unread = [], []
+    for broker, texts in configured.items():
+        in_force[broker] = {name: text for name, text in texts.items() if not is_unread(name)}
+        unread += [
+            LeftAside(broker, name, text, "nothing here reads it")
+            for name, text in texts.items()
+            if is_unread(name)
+        ]
     for name in sorted(DYNAMIC_NAMES):
         for broker in (str(file.node_id), ""):
             text = in_force.get(broker, {}).get(name)
@@ -72,7 +105,7 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
             except ConfigError as error:
                 left_aside.append(LeftAside(broker, name, text, str(error)))
                 del in_force[broker][name]
-    return Dynamic(config, in_force, tuple(left_aside))
+    return Dynamic(config, in_force, tuple(left_aside), tuple(unread))
 
 
 def _with(config: BrokerConfig, name: str, text: str) -> BrokerConfig:

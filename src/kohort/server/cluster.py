@@ -191,7 +191,7 @@ class Cluster:
         """The catalog has changed: tell every machine."""
         if self._configured != self.catalog.broker_configs:
             self._configured = self.catalog.broker_configs
-            before = self.dynamic.left_aside
+            before = (*self.dynamic.left_aside, *self.dynamic.unread)
             self.dynamic = with_dynamic(self.base_config, self._configured)
             self._tell_left_aside(before)
             self._reconfigure(self.dynamic.config)
@@ -200,7 +200,7 @@ class Cluster:
             self._submitted[driver] = None
 
     def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
-        for one in self.dynamic.left_aside:
+        for one in (*self.dynamic.left_aside, *self.dynamic.unread):
             if one not in told:
                 whose = f"broker {one.broker}" if one.broker else "all brokers"
                 self.observe.warning(

@@ -1,5 +1,5 @@
-"""A few pinned seeds beside a real Apache Kafka, with every test run. Kafka starts once for each
-mode that has settings of its own: two minutes on a quiet machine.
+"""A few pinned seeds beside a real Apache Kafka. Those of modes with settings of their own, each of
+which starts Kafka once more, are played when things are proven; the others with every test run.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ import pytest
 from tests.peers.kafka import unavailable
 from tests.prove.differential.campaign import campaign, seeds
 from tests.prove.differential.explained import EXPLANATIONS
+from tests.prove.differential.modes import SETTINGS
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(1200)]
 
@@ -69,16 +70,26 @@ NOT_PINNED = {
 }
 
 
-def test_pinned_seeds_are_answered_alike():
+def answered_alike(wanted, more):
+    """Play the pinned seeds whose mode is wanted, and some more."""
     if reason := unavailable():
         pytest.skip(reason)
-    todo = list(dict.fromkeys([*SHOWN_BY.values(), *seeds(MODES, 1, 15), *ALONE]))
-    report = asyncio.run(campaign(todo))
+    shown_by = {name: (mode, seed) for name, (mode, seed) in SHOWN_BY.items() if wanted(mode)}
+    report = asyncio.run(campaign(list(dict.fromkeys([*shown_by.values(), *more]))))
     assert not report.differing, f"{report}"
     assert not report.unsteady, f"{report}"
     assert report.pairs > 300
-    stale = SHOWN_BY.keys() - report.explained.keys()
-    assert not stale, f"explained, and not needed by {[SHOWN_BY[name] for name in stale]}: {stale}"
+    stale = shown_by.keys() - report.explained.keys()
+    assert not stale, f"explained, and not needed by {[shown_by[name] for name in stale]}: {stale}"
+
+
+def test_pinned_seeds_are_answered_alike():
+    answered_alike(lambda mode: mode not in SETTINGS, seeds(MODES, 1, 15))
+
+
+@pytest.mark.prove
+def test_pinned_seeds_of_modes_with_settings_are_answered_alike():
+    answered_alike(lambda mode: mode in SETTINGS, ALONE)
 
 
 ALONE = (("sessions", 1), ("sessions", 2))  # of a mode in which nothing is to be explained

@@ -209,7 +209,7 @@ def test_a_change_leaves_a_line_in_the_log_and_nothing_else_does(desk):
     ("name", "why"),
     [
         ("num.partitions", "Cannot update these configs dynamically: num.partitions"),
-        ("num.io.threads", "Cannot update these configs dynamically: num.io.threads"),
+        ("queued.max.requests", "Cannot update these configs dynamically: queued.max.requests"),
         ("nonsense", "nonsense is not a setting"),
         ("retention.ms", "retention.ms is not a setting; did you mean log.retention.ms"),
     ],

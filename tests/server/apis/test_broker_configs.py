@@ -192,3 +192,32 @@ def test_only_what_can_be_changed_is_shown_so():
     shown_as = {one.name: one.read_only for one in describe(desk, BROKER, "1").configs}
     assert not shown_as["message.max.bytes"]
     assert shown_as["num.partitions"]
+
+
+@pytest.mark.parametrize(
+    "name", ["num.io.threads", "sasl.kerberos.min.time.before.relogin", "ssl.protocol"]
+)
+def test_what_upstream_can_change_and_nothing_here_reads_is_kept_shown_and_told(name):
+    """The tests of librdkafka change such a setting."""
+    files = MemoryFiles()
+    desk = Desk(files=files, node_id="1")
+    assert alter(desk, changed("", (name, "9"), kind=BROKER)) == [0]
+    assert alter(desk, changed("1", (name, "8"), kind=BROKER)) == [0]
+    both = [("8", OWN), ("9", DEFAULT)]
+    assert shown(desk, name) == ("8", OWN, both)
+    assert shown(desk, name, name="") == ("9", DEFAULT, both[1:])
+    told = [f"{name}=9, set for all brokers, is kept and not in force: nothing here reads it"]
+    told.append(f"{name}=8, set for broker 1, is kept and not in force: nothing here reads it")
+    assert [one for one in desk.told.warnings if name in one] == told
+    desk.cluster.close()
+    desk = Desk(files=files, node_id="1")
+    assert shown(desk, name) == ("8", OWN, both)
+    assert alter(desk, changed("1", (name, None), kind=BROKER)) == [0]
+    assert shown(desk, name) == ("9", DEFAULT, both[1:])
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore.password", "sasl.jaas.config", "broker.rack"])
+def test_secrets_that_nothing_reads_are_not_kept(name):
+    desk = Desk(node_id="1")
+    assert alter(desk, changed("1", (name, "x"), kind=BROKER)) == [ErrorCode.INVALID_REQUEST]
+    assert shown(desk, name) is None

@@ -19,6 +19,7 @@ from kohort.config import (
     Kind,
     checked_dynamic_config,
     checked_topic_config,
+    is_unread,
     means_nothing_here,
     text_of,
     unknown_setting,
@@ -253,7 +254,11 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
             f"broker is {change.name!r}, expected {node.cluster.placement.node_ids[0]}, or an"
             " empty name for all",
         )
-    fixed = [one.name for one in change.configs if one.name not in DYNAMIC_NAMES]
+    fixed = [
+        one.name
+        for one in change.configs
+        if one.name not in DYNAMIC_NAMES and not is_unread(one.name)
+    ]
     for name in fixed:
         if name not in BROKER_SETTINGS and not means_nothing_here(name):
             raise ApiError(ErrorCode.INVALID_REQUEST, str(unknown_setting(name, DYNAMIC_NAMES)))
@@ -270,9 +275,7 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
             text = _changed_text(
                 config,
                 checked_dynamic_config,
-                after.get(config.name)
-                or default.get(config.name)
-                or text_of(node.cluster.base_config.value(config.name)),
+                after.get(config.name) or default.get(config.name) or _of_file(node, config.name),
             )
             if text is None:
                 after.pop(config.name, None)
@@ -284,6 +287,10 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     if after != before:
         draft.configure_broker(change.name, after)
     return _told(f"broker {change.name}" if change.name else "all brokers", before, after)
+
+
+def _of_file(node: Node, name: str) -> str | None:
+    return None if is_unread(name) else text_of(node.cluster.base_config.value(name))
 
 
 def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, str]) -> None:

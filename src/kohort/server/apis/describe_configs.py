@@ -1,6 +1,6 @@
 """DescribeConfigs: the settings of topics, brokers and groups, and where each comes from."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import dropwhile
 
@@ -9,6 +9,7 @@ from kohort.config import (
     DYNAMIC_NAMES,
     TOPIC_SETTINGS,
     BrokerConfig,
+    Kind,
     Setting,
     TopicSetting,
     text_of,
@@ -174,7 +175,7 @@ def _described(
                     _broker_config(node, BROKER_SETTINGS[key], _in_force(node), request)
                     for key in _BROKER_NAMES
                     if key in changed and (not wanted or key in wanted)
-                ]
+                ] + _unread_configs(node, ("",), wanted, request)
             if name != str(node.id):
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"broker is {name!r}, expected {node.id}")
             config = _in_force(node)
@@ -182,7 +183,7 @@ def _described(
                 _broker_config(node, BROKER_SETTINGS[key], config, request)
                 for key in _BROKER_NAMES
                 if not wanted or key in wanted
-            ]
+            ] + _unread_configs(node, (name, ""), wanted, request)
         case _:
             raise refused_resource(resource.resource_type)
 
@@ -295,3 +296,36 @@ def _broker_config(
         config_type=setting.kind,
         documentation=setting.doc if request.include_documentation else None,
     )
+
+
+def _unread_configs(
+    node: Node,
+    brokers: Sequence[str],
+    wanted: Container[str] | None,
+    request: DescribeConfigsRequest,
+) -> list[DescribeConfigsResourceResult]:
+    """Changed settings that nothing here reads: they are kept, so they are shown. Of one that is
+    set for several of these `brokers`, the first counts.
+    """
+    layers: dict[str, list[DescribeConfigsSynonym]] = {}
+    for broker in brokers:
+        source = Source.BROKER if broker else Source.CLUSTER_DEFAULT
+        for one in node.cluster.dynamic.unread:
+            if one.broker == broker and (not wanted or one.name in wanted):
+                synonym = DescribeConfigsSynonym(name=one.name, value=one.text, source=source)
+                layers.setdefault(one.name, []).append(synonym)
+    return [
+        DescribeConfigsResourceResult(
+            name=name,
+            value=synonyms[0].value,
+            read_only=False,
+            config_source=synonyms[0].source,
+            is_sensitive=False,
+            synonyms=synonyms if request.include_synonyms else [],
+            config_type=Kind.STRING,
+            documentation="Kept, and read by nothing here."
+            if request.include_documentation
+            else None,
+        )
+        for name, synonyms in layers.items()
+    ]
