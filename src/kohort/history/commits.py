@@ -89,12 +89,14 @@ def _end_silences(story: Story, progress: Progress, event: Commits) -> None:
 
 def _end_silence(silence: Silence, event: Commits) -> None:
     silence.ongoing = False
-    silent = seconds(silence.last_at, event.first_at)
-    late = seconds(silence.lost_at, event.first_at)
-    if silent is None or late is None or silence.usual_us is None:
+    if None in (silence.last_at, silence.lost_at, silence.usual_us, event.first_at):
         silence.unknown = NO_COMMIT_SINCE
         return
-    if late > LONGEST_US / 1e6:
+    assert silence.last_at is not None
+    assert silence.lost_at is not None
+    assert silence.usual_us is not None
+    assert event.first_at is not None
+    if event.first_at - silence.lost_at > LONGEST_US:
         silence.unknown = NO_COMMIT_SINCE
         return
     if silence.committed is not None and event.first_committed is not None:
@@ -102,7 +104,8 @@ def _end_silence(silence: Silence, event: Commits) -> None:
         if ahead <= 0 or ahead < (silence.per_us or 0.0) * silence.usual_us * HALF:
             silence.unknown = IDLE
             return
-    silence.seconds = max(0.0, silent - silence.usual_us / 1e6)
+    since = silence.last_at + round(silence.usual_us)
+    silence.since, silence.until = min(since, event.first_at), event.first_at
 
 
 def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:

@@ -260,7 +260,8 @@ def _unowned(rebalance: Rebalance) -> list[Unowned]:
 
 def _unread(silence: Silence) -> Unread:
     unknown = silence.unknown
-    if silence.seconds is None and unknown is None:
+    if silence.since is None and unknown is None:
         unknown = NO_COMMIT_SINCE
+    lasted = seconds(silence.since, silence.until)
     what = (silence.topic_id, silence.topic, silence.topic_partition)
-    return Unread(*what, silence.seconds, unknown)
+    return Unread(*what, lasted, silence.since, silence.until, unknown)

@@ -73,6 +73,8 @@ class Unread(NamedTuple):
     topic: str | None
     topic_partition: int
     seconds: float | None
+    since: int | None
+    until: int | None
     unknown: str | None
 
 

@@ -65,7 +65,8 @@ class Silence(Struct):
     """By how much its commits went ahead."""
     unknown: str | None = None
     ongoing: bool = False
-    seconds: float | None = None
+    since: int | None = None
+    until: int | None = None
 
 
 class Resolution(Struct):

@@ -23,7 +23,7 @@ from kohort.history.events import (
     Said,
     TargetEpoch,
 )
-from kohort.records.causes import Because
+from kohort.records.causes import Because, causes_in
 from kohort.spark.schemas import KINDS, TOMBSTONE
 
 VALUES: dict[int, type[msgspec.Struct]] = {
@@ -44,7 +44,7 @@ _WHERE = ("offset", "timestamp", "kind", "type", "partition_leader_epoch")
 
 def events(rows: pa.Table) -> list[Event]:
     """The rows of one group, in any order, as events in the order of the log. They have columns of
-    `schemas.DECODED`, those of `FOLDED` if commits were folded, and `causes` if they are known.
+    `schemas.DECODED`, those of `FOLDED` if commits were folded.
     """
     found: list[Event] = [*_records(rows), *_commits(rows)]
     return sorted(found, key=lambda event: event.offset)
@@ -63,7 +63,7 @@ def _records(rows: pa.Table) -> Iterator[Record]:
     values = {number: iter(_values(rows, number)) for number in VALUES}
     offsets, times, found, types, epochs = (_plain(rows, name) for name in _WHERE)
     members, expressions = _plain(rows, "member_id"), _plain(rows, "regular_expression")
-    causes = _plain(rows, "causes") if "causes" in rows.column_names else [None] * rows.num_rows
+    headers = _plain(rows, "headers")
     said = Said()
     for index, number in enumerate(types):
         value = (
@@ -80,8 +80,12 @@ def _records(rows: pa.Table) -> Iterator[Record]:
             members[index] if members[index] is not None else expressions[index],
             value,
             epochs[index],
-            [Because(**one) for one in causes[index] or ()],
+            _causes(headers[index]),
         )
+
+
+def _causes(headers: list[dict[str, Any]] | None) -> list[Because]:
+    return causes_in((one["key"], one["value"]) for one in headers) if headers else []
 
 
 def _values(rows: pa.Table, number: int) -> list[Any]:
