@@ -4,13 +4,11 @@ from collections import Counter
 from copy import deepcopy
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.history import log as logs
 from tests.history.log import Log, at, end_of, epoch, has, has_nothing, member, tables, told
 
-from kohort.errors import Broken
 from kohort.history import Commits, History
 from kohort.history.events import AWAY, GIVES_UP
 
@@ -171,13 +169,6 @@ def test_a_write_that_is_torn_is_read_again():
         rest.feed(log.events[cut:])
         rows = {row.epoch: row for row in rest.open_rows() if hasattr(row, "trigger")}
         assert [one.member_id for one in rows[3].gone] == ["a"]
-
-
-def test_a_state_of_other_rules_is_refused():
-    history = History(told())
-    history._state.version += 1
-    with pytest.raises(Broken, match="version"):
-        History(told(), history.state())
 
 
 def test_an_open_row_stays_as_it_is_when_the_history_goes_on():

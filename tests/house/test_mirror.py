@@ -42,8 +42,6 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "coordinator/state.py": "coordinator/test_shard.py",
     "coordinator/topics.py": "coordinator/consumer/test_metadata.py",
     "errors.py": "client/test_cluster.py",
-    "history/events.py": "history/test_group.py",
-    "history/state.py": "history/test_group.py",
     "records/schemas.py": "records/test_golden_records.py",
     "runtime/loader.py": "runtime/test_driver.py",
     "runtime/machine.py": "runtime/test_driver.py",

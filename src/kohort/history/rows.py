@@ -89,7 +89,7 @@ class Likely(NamedTuple):
     usual_seconds: float | None
 
 
-class MemberRow(Struct):
+class MemberRow(Struct, array_like=True):
     """A member, for as long as what it says of itself is the same."""
 
     group_type: str
@@ -111,7 +111,7 @@ class MemberRow(Struct):
     to_offset: int | None = None
 
 
-class AssignmentRow(Struct):
+class AssignmentRow(Struct, array_like=True):
     """A partition and its owner."""
 
     group_type: str
@@ -130,7 +130,7 @@ class AssignmentRow(Struct):
     lost_by: int | None = None
 
 
-class RebalanceRow(Struct):
+class RebalanceRow(Struct, array_like=True):
     """What a rebalance cost and what it was about."""
 
     group_type: str

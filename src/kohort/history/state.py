@@ -18,7 +18,7 @@ NamedPlace = tuple[str, int]
 """A partition by the name of its topic, as commits have it."""
 
 
-class Removal(Struct):
+class Removal(Struct, array_like=True):
     """A member that is gone, and what may have become of it."""
 
     who: Who
@@ -36,7 +36,7 @@ class Removal(Struct):
     """How fast it had read."""
 
 
-class Gap(Struct):
+class Gap(Struct, array_like=True):
     """A partition that lost its owner by a rebalance."""
 
     topic_id: str | None
@@ -50,7 +50,7 @@ class Gap(Struct):
     seconds: float | None = None
 
 
-class Silence(Struct):
+class Silence(Struct, array_like=True):
     """A partition that lost its owner by a rebalance, from the last commit before on."""
 
     topic_id: str | None
@@ -69,7 +69,7 @@ class Silence(Struct):
     until: int | None = None
 
 
-class Resolution(Struct):
+class Resolution(Struct, array_like=True):
     """A regular expression that had no topics before, and who brought it."""
 
     expression: str
@@ -80,7 +80,7 @@ class Resolution(Struct):
     """The offset of the record in which the member brought it."""
 
 
-class Number(Struct):
+class Number(Struct, array_like=True):
     """The record that raises an epoch: what it says, and what is known from there on."""
 
     at: int | None
@@ -91,7 +91,7 @@ class Number(Struct):
     size: int
 
 
-class Rebalance(Struct):
+class Rebalance(Struct, array_like=True):
     """A rebalance of which something may still change."""
 
     offset: int
@@ -123,7 +123,7 @@ class Rebalance(Struct):
     compared: "Compared | None" = None
 
 
-class Compared(Struct):
+class Compared(Struct, array_like=True):
     """What a generation of a classic group is, beside the one before."""
 
     generation: int
@@ -137,14 +137,14 @@ class Compared(Struct):
     changed: list[Who]
 
 
-class Described(Struct):
+class Described(Struct, array_like=True):
     """A member of a consumer group that is there."""
 
     value: Member
     seen_at: int | None
 
 
-class Seat(Struct):
+class Seat(Struct, array_like=True):
     """The last thing said about what a member of a consumer group has."""
 
     at: int | None
@@ -153,7 +153,7 @@ class Seat(Struct):
     there: bool = True
 
 
-class Coming(Struct):
+class Coming(Struct, array_like=True):
     """A member that was not there before: whether it is new, its next record tells."""
 
     offset: int
@@ -161,7 +161,7 @@ class Coming(Struct):
     rebalance: int | None
 
 
-class Subscriber(Struct):
+class Subscriber(Struct, array_like=True):
     """The member that was the last to speak of a regular expression."""
 
     who: Who
@@ -170,7 +170,7 @@ class Subscriber(Struct):
     comes: bool = False
 
 
-class Life(Struct):
+class Life(Struct, array_like=True):
     """Of a group since a classic group of its id has ended."""
 
     ended: int = 0
@@ -182,7 +182,7 @@ class Life(Struct):
     converted: bool = False
 
 
-class ConsumerGroup(Struct):
+class ConsumerGroup(Struct, array_like=True):
     """A consumer group."""
 
     members: dict[str, Described] = field(default_factory=dict)
@@ -200,14 +200,14 @@ class ConsumerGroup(Struct):
     """The last group of this id, or the present one, is a classic one."""
 
 
-class Ended(Struct):
+class Ended(Struct, array_like=True):
     """A row of a member of a consumer group that has just ended."""
 
     row: MemberRow
     committed_at: int | None
 
 
-class ClassicGroup(Struct):
+class ClassicGroup(Struct, array_like=True):
     """A classic group: its last generation, or its end."""
 
     offset: int | None = None
@@ -220,7 +220,7 @@ class ClassicGroup(Struct):
     ended: list[Ended] = field(default_factory=list)
 
 
-class Rhythm(Struct):
+class Rhythm(Struct, array_like=True):
     """How a partition was committed by its owner."""
 
     count: int = 0
@@ -230,7 +230,7 @@ class Rhythm(Struct):
     last_committed: int | None = None
 
 
-class Progress(Struct):
+class Progress(Struct, array_like=True):
     """Commits of a partition: by its present owner, and the last ones at all."""
 
     rhythm: Rhythm = field(default_factory=Rhythm)
@@ -242,7 +242,7 @@ class Progress(Struct):
     """What the next commit helps to judge: rebalance, and the number of the removal in it."""
 
 
-class Holding(Struct):
+class Holding(Struct, array_like=True):
     """A partition that somebody has."""
 
     row: AssignmentRow
@@ -250,7 +250,7 @@ class Holding(Struct):
     committed_at: int | None = None
 
 
-class Parted(Struct):
+class Parted(Struct, array_like=True):
     """A partition that a member had until lately."""
 
     to_offset: int
@@ -260,7 +260,7 @@ class Parted(Struct):
     rhythm: Rhythm
 
 
-class Owner(Struct):
+class Owner(Struct, array_like=True):
     """Who was the last to get a partition."""
 
     member_id: str
@@ -269,7 +269,7 @@ class Owner(Struct):
     """The rebalance that took it, and the number of the gap there, while it has no other owner."""
 
 
-class Outage(Struct):
+class Outage(Struct, array_like=True):
     """The members that were there when another coordinator took over, or the same one anew, until
     one of them shows a sign of life.
     """
@@ -281,7 +281,7 @@ class Outage(Struct):
     """Who is gone since: rebalance, and the number of the removal in it."""
 
 
-class State(Struct):
+class State(Struct, array_like=True):
     """All of it."""
 
     version: int = VERSION
