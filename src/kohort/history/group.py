@@ -132,8 +132,7 @@ def _apply(story: Story, write: list[Record]) -> None:
         offset = coming.offset if leads and coming is not None else None
         steps.append(Step(record, offset, leads, upgrading, begins))
     for step in reversed(steps):
-        members = [*state.consumer.members, *state.classic.rows]
-        outages.on_record(state, step.record, members)
+        outages.on_record(state, step.record)
         begun = state.consumer.begun
         if step.begins:
             begun = step.record.offset if step.record.value is not None else None

@@ -14,14 +14,15 @@ FEWEST = 2
 """A member that was alone may as well have gone by itself."""
 
 
-def on_record(state: State, record: Record, members: list[str]) -> None:
-    """Note a change of the coordinator, `members` being those that were there before the record."""
+def on_record(state: State, record: Record) -> None:
+    """Note a change of the coordinator, and the members that were there before the record."""
     outage = state.outage
     before, after = outage.leader_epoch, record.leader_epoch
     if after is None or after == before:
         return
     outage.leader_epoch = after
-    outage.silent = list(members) if before is not None else []
+    members = [*state.consumer.members, *state.classic.rows]
+    outage.silent = members if before is not None else []
     outage.out = []
 
 

@@ -123,7 +123,7 @@ def _open(story: Story, moment: Moment, holds: Holds, place: Place, *, revoking:
         _close_gap(story, before.gap, moment)
     if moment.given_by is not None:
         rebalance = story.rebalance(moment.given_by, moment.group_type)
-        _involve(rebalance.involved, holds.member_id)
+        rebalance.involved[holds.member_id] = True
         from_member = None if before is None else before.member_id
         rebalance.moves.append(Move(topic_id, name, index, from_member, holds.member_id))
 
@@ -133,11 +133,6 @@ def _key(row: AssignmentRow) -> Place:
     protocol.
     """
     return (row.topic_id or row.topic or "", row.topic_partition)
-
-
-def _involve(members: list[str], member_id: str) -> None:
-    if member_id not in members:
-        members.append(member_id)
 
 
 def _close_gap(story: Story, where: tuple[int, int], moment: Moment) -> None:
@@ -167,7 +162,7 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
     if moment.taken_by is None:
         return
     rebalance = story.rebalance(moment.taken_by, moment.group_type)
-    _involve(rebalance.involved, row.member_id)
+    rebalance.involved[row.member_id] = True
     owner = state.owners[_key(row)]
     if (owner.member_id, owner.from_offset) != (row.member_id, row.from_offset):
         return  # somebody else has it already

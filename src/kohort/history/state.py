@@ -119,7 +119,8 @@ class Rebalance(Struct, array_like=True):
     moves: list[Move] = []
     gaps: list[Gap] = []
     silences: list[Silence] = []
-    involved: list[str] = []
+    involved: dict[str, bool] = {}
+    """Members that got or lost partitions."""
     compared: "Compared | None" = None
 
 
