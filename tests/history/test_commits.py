@@ -39,6 +39,7 @@ def test_from_the_last_commit_to_the_first_less_the_usual_distance():
 
 def test_a_quick_move_costs_nothing():
     assert unread(killed(silent=0.2, late=0.5))[0] == [(0, 0.0, None)]
+    assert unread(killed(silent=0.2, late=0.5, after=100))[0] == [(0, 0.0, None)]
 
 
 @pytest.mark.parametrize(

@@ -59,5 +59,15 @@ def test_a_generation_says_why_it_began():
     assert tables(log).epoch(2).triggers == ["rejoin"]
 
 
+def test_a_cooperative_follow_up_is_no_other_subscription():
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0, 1)))
+    both = [logs.classic("a", 0, claims=(0, 1)), logs.classic("b")]
+    log.at(1).write(logs.generation(2, *both))
+    why = [Because(Cause.SUBSCRIPTION, "a")]
+    log.at(2).write(logs.generation(3, logs.classic("a", 0), logs.classic("b", 1), causes=why))
+    assert tables(log).epoch(3).triggers == ["cooperative follow-up"]
+
+
 def test_every_trigger_has_its_place():
     assert {*TRIGGER_OF.values()} <= {*TRIGGERS}

@@ -207,6 +207,8 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
     )
     _explain(rebalance, prior, value, known=known, came=came, resubscribed=resubscribed)
     written.note(rebalance, record.causes)
+    if FOLLOW_UP in rebalance.compared.proven and not resubscribed:
+        written.without_follow_up(rebalance)
 
 
 def _resubscribes(one: ClassicMember, before: ClassicMember | None) -> bool:

@@ -99,12 +99,13 @@ def _end_silence(silence: Silence, event: Commits) -> None:
     if event.first_at - silence.lost_at > LONGEST_US:
         silence.unknown = NO_COMMIT_SINCE
         return
-    if silence.committed is not None and event.first_committed is not None:
+    since = silence.last_at + round(silence.usual_us)
+    silent = event.first_at > since
+    if silent and silence.committed is not None and event.first_committed is not None:
         ahead = event.first_committed - silence.committed
         if ahead <= 0 or ahead < (silence.per_us or 0.0) * silence.usual_us * HALF:
             silence.unknown = IDLE
             return
-    since = silence.last_at + round(silence.usual_us)
     silence.since, silence.until = min(since, event.first_at), event.first_at
 
 

@@ -47,6 +47,13 @@ def note(rebalance: Rebalance, causes: Iterable[Because]) -> None:
                 settle(removal, [one])
 
 
+def without_follow_up(rebalance: Rebalance) -> None:
+    """A cooperative member that has given partitions up joins with other metadata. The coordinator
+    cannot tell that from another subscription, and calls it one; the generations can.
+    """
+    rebalance.written = [one for one in rebalance.written if one != SUBSCRIPTION_CHANGE]
+
+
 def settle(removal: Removal, causes: Iterable[Because]) -> None:
     """What is written about the end of a member rules out everything else."""
     for one in causes:
