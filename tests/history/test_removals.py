@@ -103,3 +103,14 @@ def test_a_static_member_that_stays_away_times_out():
 )
 def test_seconds_in_words(micros, text):
     assert tenths(micros) == text
+
+
+def test_what_others_commit_after_its_end_is_no_sign_of_life():
+    log = Log()
+    log.write(member("a"), epoch(2))
+    log.write(has("a", 2, 0, before=0))
+    log.commits(1, 10)
+    log.at(12).write(has_nothing("a"))
+    log.commit(120)
+    log.write(end_of("a"), epoch(3))
+    assert likely(log).silent_seconds == 2
