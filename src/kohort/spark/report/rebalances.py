@@ -57,13 +57,13 @@ _COLUMNS = (
 _HEADINGS = (
     Heading("group", "name"),
     Heading("began (UTC)", "time"),
-    Heading("took", "number"),
+    Heading("unread in all", "number"),
+    Heading("longest", "number"),
     Heading("cause"),
     Heading("who", "name"),
+    Heading("no owner", "number"),
+    Heading("took", "number"),
     Heading("moved", "number"),
-    Heading("unread in all", "number"),
-    Heading("longest unread", "number"),
-    Heading("longest without owner", "number"),
 )
 
 
@@ -100,7 +100,9 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
     costliest = sorted(rows, key=_cost, reverse=True)[:_ROWS]
     unread = (
         "Ordered by how long partitions went unread: from the last commit before to the first "
-        "after, less the usual distance of the commits. Blank where commits do not tell."
+        "after, less the usual distance of the commits; in all, and of the one unread longest. "
+        "Blank where commits do not tell. Beside it stands what the coordinator saw: for how long "
+        "a partition had no owner, at worst."
     )
     return [
         *content,
@@ -254,13 +256,13 @@ def _table(rows: Sequence[dict[str, Any]]) -> Html:
             (
                 row["group_id"],
                 picks.when(_began(row)),
-                took(row),
-                _why(row),
-                who(row),
-                picks.counted(row["partitions_moved"]),
                 picks.lasted(row["unread_seconds"]),
                 picks.lasted(row["longest_unread_seconds"]),
+                _why(row),
+                who(row),
                 picks.lasted(_idle(row)),
+                took(row),
+                picks.counted(row["partitions_moved"]),
             )
             for row in rows
         ),
