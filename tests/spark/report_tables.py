@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
+from kohort.history import rows as causes
 from kohort.spark.schemas import membership, progress
 
 BEGIN = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
@@ -111,7 +112,7 @@ def _membership(rows, name, number, chance, rebalances, members, partitions):
     place = {"partition": number % 4, "group_id": name, "complete_from": BEGIN}
     for epoch, at in enumerate(times):
         took = timedelta(seconds=math.exp(chance.uniform(-2, 6)))
-        trigger = membership.TRIGGERS[(epoch + number) % len(membership.TRIGGERS)]
+        trigger = causes.TRIGGERS[(epoch + number) % len(causes.TRIGGERS)]
         classic = number % 3 == 2
         who = {"member_id": f"m-{epoch}", "client_id": f"worker-{epoch % members}"}
         rows["rebalances"].append(
@@ -128,11 +129,25 @@ def _membership(rows, name, number, chance, rebalances, members, partitions):
                 "seconds_at_most": took.total_seconds(),
                 "outcome": "completed",
                 "trigger": trigger,
-                "possible": ["leave"] if trigger == membership.UNKNOWN else [],
+                "possible": ["leave"] if trigger == causes.UNKNOWN else [],
                 "evidence": "silent for 45.1 s, its session takes 45 s",
                 "gone" if "timeout" in trigger else "joined": [who],
                 "partitions_moved": chance.randint(0, partitions),
                 "unowned": [{"topic": "orders", "topic_partition": 0, "seconds": epoch * 0.7}],
+                "likely": [{"member_id": f"m-{epoch}", "likely": "went silent"}]
+                if "timeout" in trigger
+                else [],
+                "unread": [
+                    {
+                        "topic": "orders",
+                        "topic_partition": 0,
+                        "seconds": took.total_seconds(),
+                        "since": at,
+                        "until": at + took,
+                    }
+                ],
+                "unread_seconds": took.total_seconds(),
+                "longest_unread_seconds": took.total_seconds(),
             }
         )
         owners.append((at + took, f"m-{epoch}"))

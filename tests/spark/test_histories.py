@@ -7,6 +7,7 @@ pytest.importorskip("pyspark")
 from tests.spark.histories import compaction, replay
 from tests.spark.histories.gold import CHECKS, compute, part, problems
 from tests.spark.histories.membership import began
+from tests.spark.windows.rebalances import NEW
 
 from kohort.spark.gold import MEASURES
 
@@ -131,10 +132,10 @@ def forgetting(row, assignments, since):
 
 
 def without_mark(rows):
-    """The rows in an order of their own, without what tells how far back they reach: words may
-    speak of the last commit before.
+    """The rows in an order of their own, without what tells how far back they reach: words and
+    rhythms may be those of commits before.
     """
-    left_out = {"complete_from", "evidence"}
+    left_out = {"complete_from", "evidence", *NEW}
     return sorted(
         ({key: one for key, one in row.items() if key not in left_out} for row in rows),
         key=repr,

@@ -11,6 +11,7 @@ from html import escape
 from html.parser import HTMLParser
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +20,7 @@ from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
 from tests.waiting import SOON_S
 
 from kohort.spark import report
-from kohort.spark.report import charts, lag, members, page, picks, rebalances
+from kohort.spark.report import charts, lag, members, owners, page, picks, rebalances
 
 SECTIONS = ("status", "lag", "rebalances", "owners", "members", "stale")
 CHROMIUM = next(
@@ -255,6 +256,46 @@ def test_who_caused_a_rebalance_is_told_by_names_that_people_know():
     assert rebalances.who(row) == (
         "joined web \u00d72, web-3; gone m-4; changed c0, c1, c2, c3, 5 more"
     )
+
+
+def test_what_nobody_read_for_longest_is_the_costliest(tmp_path):
+    """Though the coordinator had noticed nothing: the dead had not been read for seconds."""
+    tables = report_tables.day(groups=1, rebalances=3)
+    names = ("quick", "killed", "idle")
+    told = {
+        "quick": {"unread_seconds": 0.5, "longest_unread_seconds": 0.5},
+        "killed": {"unread_seconds": 17.5, "longest_unread_seconds": 8.75, "unowned": []},
+        "idle": {"unread_seconds": None, "longest_unread_seconds": None},
+    }
+    rows = tables["rebalances"].to_pylist()
+    assert len(rows) == len(names)
+    likely = [{"likely": "went silent"}, {"likely": None}, {"likely": "went silent"}]
+    for name, row in zip(names, rows, strict=True):
+        row.update(told[name] | {"gone": [{"client_id": name}], "joined": [], "possible": []})
+        row.update({"trigger": "unknown", "likely": likely if name == "killed" else []})
+    tables["rebalances"] = pa.Table.from_pylist(rows, tables["rebalances"].schema)
+
+    text = " ".join(Read(written(tmp_path, tables)).text)
+
+    table = text[text.index("The costliest") :]
+    assert sorted(names, key=lambda name: table.index(f"gone {name}")) == [
+        "killed",
+        "quick",
+        "idle",
+    ]
+    assert "unknown (likely went silent \u00d72)" in table
+    assert "17.5 s" in table
+    assert "8.75 s" in table
+
+
+def test_where_nobody_read_is_drawn_over_the_owners():
+    tables = report_tables.day(groups=1, rebalances=3)
+    (silent,) = owners._unread(tables.__getitem__, pc.field("group_id").is_valid()).values()
+    assert len(silent) == 3
+    drawn = owners._silence(silent[0])
+    assert drawn["place"] == "orders-0"
+    assert drawn["from"] < drawn["to"]
+    assert drawn["unread"] == picks.lasted(silent[0]["seconds"])
 
 
 def test_members_are_counted_at_each_change():

@@ -19,7 +19,7 @@ _WHERE = ("group_id", "topic", "topic_partition")
 SHOWN: dict[str, tuple[str, ...]] = {
     "rebalances": (
         *("group_id", "epoch", "started_at", "started_before", "seconds", "outcome", "trigger"),
-        *("members", "partitions_moved", "evidence"),
+        *("possible", "members", "partitions_moved", "unread_seconds", "evidence"),
     ),
     "assignments": (*_WHERE, "member_id", "epoch", "valid_from", "valid_to"),
     "members": (

@@ -2,6 +2,7 @@
 
 from itertools import groupby
 
+import google_crc32c
 import pyarrow as pa
 import pytest
 from tests import golden_logs
@@ -64,6 +65,31 @@ def test_a_row_tells_of_the_batch_that_it_stands_in():
     assert as_batch(unusual_rows(first, 0)).select(names).to_pylist() == found[:2]
     damaged = parse(bad, 0).rows.select(names).to_pylist()
     assert damaged == [dict.fromkeys(names) | {"offset": 12}]
+
+
+HEADERS = [("kohort.cause", b"leave"), ("\udcff", None)]
+AS_TOLD = [{"key": "kohort.cause", "value": b"leave"}, {"key": "\ufffd", "value": None}]
+
+
+def test_headers_are_told_where_there_are_some():
+    """The slow reader tells the same."""
+    records = [Record(1, FIRST, b"k", b"v", HEADERS), Record(2, FIRST, b"l", None)]
+    data = batch.build_records(records)
+    wanted = [{"headers": AS_TOLD}, {"headers": None}]
+    assert parse(data, 0).rows.select(["headers"]).to_pylist() == wanted
+    assert as_batch(unusual_rows(data, 0)).select(["headers"]).to_pylist() == wanted
+
+
+def test_a_record_whose_headers_cannot_be_read_is_still_a_record():
+    data = batch.build_records([Record(1, FIRST, b"k", b"v", HEADERS)])
+    at = data.index(b"kohort.cause") - 1  # the length of the name, behind the count
+    body = data[:at] + bytes([data[at] | 0x40]) + data[at + 1 :]
+    crc = google_crc32c.value(body[21:]).to_bytes(4)
+    bad = body[:17] + crc + body[21:]
+    for rows in (parse(bad, 0).rows, as_batch(unusual_rows(bad, 0))):
+        assert rows.select(["key", "headers", "error"]).to_pylist() == [
+            {"key": b"k", "headers": None, "error": None}
+        ]
 
 
 def test_a_torn_tail_is_left_over_until_there_is_no_more():

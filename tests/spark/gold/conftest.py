@@ -12,9 +12,7 @@ def told(spark):
     from tests.spark.gold.stories import STORIES, all_rows
 
     from kohort.spark.gold import Context
-    from kohort.spark.gold.assignments import assignments
-    from kohort.spark.gold.members import members
-    from kohort.spark.gold.rebalances import rebalances
+    from kohort.spark.gold.membership import assignments, members, rebalances
     from kohort.spark.schemas import END_OFFSETS
 
     context = Context(datetime(2030, 1, 1, tzinfo=UTC))

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from kohort.errors import WireError
+from kohort.spark.columns.located import as_headers
 from kohort.spark.columns.times import microseconds_or_none
 from kohort.spark.schemas import RAW
 from kohort.spark.schemas.rows import BATCH
@@ -17,7 +18,7 @@ SHOWN_BYTES = 1 << 20
 """What is kept of bytes that are no batch at all."""
 
 _NO_OFFSET = (1 << 63) - 1
-_NO_BATCH = (None,) * len(BATCH)
+_NO_BATCH = (None,) * (len(BATCH) + 1)  # nor headers
 Row = tuple[Any, ...]
 
 
@@ -27,17 +28,27 @@ def unusual_rows(one: bytes, partition: int) -> list[Row] | str:
     """
     try:
         header = _right_header(one)
+        headers = _headers_by_offset(one)
         return [
             (
                 *(partition, offset, microseconds_or_none(timestamp), key, value),
                 *(header.producer_id, header.producer_epoch),
                 *(header.is_transactional, header.is_control),
-                *(header.partition_leader_epoch, header.base_offset, header.attributes, None),
+                *(header.partition_leader_epoch, header.base_offset, header.attributes),
+                *(headers.get(offset), None),
             )
             for offset, timestamp, key, value in batch.entries(one)
         ]
     except WireError as error:
         return str(error)
+
+
+def _headers_by_offset(one: bytes) -> dict[int, list[dict[str, Any]] | None]:
+    """Those that can be read: without its headers a record is still a record."""
+    try:
+        return {record.offset: as_headers(record.headers) for record in batch.records(one)}
+    except WireError:
+        return {}
 
 
 def _right_header(one: bytes) -> batch.BatchHeader:

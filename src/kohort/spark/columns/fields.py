@@ -52,7 +52,10 @@ def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[Places,
     offset_delta, at = varints(buffer, at)
     key_size, key = varints(buffer, at)
     value_size, value = varints(buffer, key + np.maximum(key_size, 0))
-    fine &= value + np.maximum(value_size, 0) < stops
+    header = value + np.maximum(value_size, 0)
+    fine &= header < stops
     fine &= (key_size >= -1) & (value_size >= -1)
-    records = Places(of, offset_delta, time_delta, key, key_size, value, value_size)
+    records = Places(
+        of, offset_delta, time_delta, key, key_size, value, value_size, header, stops - header
+    )
     return records, fine, offset_delta

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kohort.errors import WireError
 from kohort.spark.columns.buffers import Bools, Bytes, Ints, column, slices
 from kohort.spark.columns.times import timestamps
 from kohort.spark.schemas import RAW
@@ -94,7 +95,22 @@ class Located:
                 return pa.array(self._has(batch.TRANSACTIONAL))
             case "control":
                 return pa.array(self.control())
+            case "headers":
+                return self._record_headers()
         return pa.nulls(len(self), RAW.arrow.field(name).type)
+
+    def _record_headers(self) -> pa.Array:
+        """Few records have any: those are read one by one."""
+        kind = RAW.arrow.field("headers").type
+        some = np.flatnonzero(self._places.header_size > 1)
+        if not len(some):
+            return pa.nulls(len(self), kind)
+        found: list[list[dict[str, Any]] | None] = [None] * len(self)
+        for row in some.tolist():
+            at = int(self._places.header[row])
+            tail = bytes(self._data[at : at + int(self._places.header_size[row])])
+            found[row] = headers_or_none(tail)
+        return pa.array(found, kind)
 
     def key(self) -> Ranges:
         return self._ranges(self._places.key, self._places.key_size)
@@ -142,6 +158,9 @@ class Places(NamedTuple):
     """-1 for null."""
     value: Ints
     value_size: Ints
+    header: Ints
+    """Its headers: how many there are, and they themselves."""
+    header_size: Ints
 
 
 class InColumns:
@@ -178,6 +197,23 @@ class InColumns:
 
     def between(self, first: int, stop: int) -> "InColumns":
         return InColumns(self._rows.slice(first, stop - first))
+
+
+def headers_or_none(tail: bytes) -> list[dict[str, Any]] | None:
+    """The headers behind the value of a record; None where they cannot be read: the record can."""
+    try:
+        return as_headers(batch.headers_of_record(tail))
+    except WireError:
+        return None
+
+
+def as_headers(headers: batch.Headers) -> list[dict[str, Any]] | None:
+    """Headers as RAW has them."""
+    found = [
+        {"key": name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), "value": value}
+        for name, value in headers
+    ]
+    return found or None
 
 
 def raw(rows: Rows, names: Sequence[str] = RAW.names) -> pa.RecordBatch:

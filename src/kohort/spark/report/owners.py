@@ -28,6 +28,19 @@ _COLUMNS = (
     "last_epoch",
 )
 
+_UNREAD: dict[str, Any] = {
+    "color": "#8b95a3",
+    "fillOpacity": 0.55,
+    "stroke": "#d9443f",
+    "strokeDash": [3, 2],
+    "strokeWidth": 1.5,
+}
+_TOLD_OF_UNREAD: dict[str, Any] = {
+    "place": "partition",
+    "unread": "unread for",
+    "since": "from (UTC)",
+    "till": "to (UTC)",
+}
 
 _NAMES = ("member_id", "group_instance_id", "client_id", "client_host")
 
@@ -59,12 +72,25 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     known = _Known(clients, begin, max(begin, end))
     text = (
         "A row is a partition, a bar the time for which one member owned it, a gap the time for "
-        "which nobody did." + picks.left_out(len(shown), len(counts), "the most changes")
+        "which nobody did. Where it is dashed, nobody read the partition, as its commits tell: "
+        "before the coordinator noticed that its owner was gone, and until the next one was at "
+        "work." + picks.left_out(len(shown), len(counts), "the most changes")
     )
+    silent = _unread(read, these)
     charts_of = (
-        _group(f"owners-{index}", group, series[group], known) for index, group in enumerate(shown)
+        _group(f"owners-{index}", group, series[group], silent.get(group, []), known)
+        for index, group in enumerate(shown)
     )
     return Section("owners", "Ownership", (page.paragraph(text, "quiet"), *charts_of))
+
+
+def _unread(read: Read, these: pc.Expression) -> dict[str, list[dict[str, Any]]]:
+    """Group -> the stretches in which nobody read one of its partitions."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in picks.select(read("rebalances"), ["group_id", "unread"], these).to_pylist():
+        told = [one for one in row["unread"] or () if one["seconds"]]
+        found.setdefault(row["group_id"], []).extend(told)
+    return found
 
 
 def _clients(members: pa.Table) -> dict[str, str]:
@@ -79,7 +105,13 @@ def _clients(members: pa.Table) -> dict[str, str]:
     }
 
 
-def _group(key: str, group: str, rows: Sequence[dict[str, Any]], known: _Known) -> Html:
+def _group(
+    key: str,
+    group: str,
+    rows: Sequence[dict[str, Any]],
+    unread: Sequence[dict[str, Any]],
+    known: _Known,
+) -> Html:
     moves = Counter(_place(row) for row in rows)
     places = sorted(sorted(moves, key=lambda one: (-moves[one], one))[:_ROWS])
     chosen = set(places)
@@ -91,7 +123,11 @@ def _group(key: str, group: str, rows: Sequence[dict[str, Any]], known: _Known) 
     if len(latest) < len(drawn):
         caption += f" (the latest {len(latest)} of {len(drawn)} changes)"
     bars = [_bar(row, known) for row in latest]
-    return page.figure(key, caption, _chart(bars, [_label(one) for one in places], known))
+    first = min(bar["from"] for bar in bars)
+    silent = [_silence(one) for one in unread if _place(one) in chosen]
+    silent = [one for one in silent if one["to"] >= first]
+    labels = [_label(one) for one in places]
+    return page.figure(key, caption, _chart(bars, silent[-_BARS:], labels, known))
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int]:
@@ -117,11 +153,27 @@ def _bar(row: dict[str, Any], known: _Known) -> dict[str, Any]:
     }
 
 
+def _silence(one: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "place": _label(_place(one)),
+        "from": picks.milliseconds(one["since"]),
+        "to": picks.milliseconds(one["until"]),
+        "since": picks.when(one["since"]),
+        "till": picks.when(one["until"]),
+        "unread": picks.lasted(one["seconds"]),
+    }
+
+
 def _epochs(first: int | None, last: int | None) -> str:
     return str(first) if last is None or last == first else f"{first} to {last}"
 
 
-def _chart(bars: Sequence[dict[str, Any]], places: Sequence[str], known: _Known) -> dict[str, Any]:
+def _chart(
+    bars: Sequence[dict[str, Any]],
+    silent: Sequence[dict[str, Any]],
+    places: Sequence[str],
+    known: _Known,
+) -> dict[str, Any]:
     members = list(
         dict.fromkeys(bar["member"] for bar in sorted(bars, key=lambda one: one["from"]))
     )
@@ -138,15 +190,18 @@ def _chart(bars: Sequence[dict[str, Any]], places: Sequence[str], known: _Known)
             "epoch": "epoch",
         }
     )
-    chart = (
-        alt.Chart()
-        .mark_bar(height=charts.ROW_PX - 8, cornerRadius=2)
-        .encode(
-            x=charts.times("from", domain),
-            x2="to:T",
-            y=charts.names("place", places),
-            color=alt.Color("member:N", scale=scale, legend=None),
-            tooltip=told,
-        )
+    base = alt.Chart().encode(
+        x=charts.times("from", domain), x2="to:T", y=charts.names("place", places)
     )
-    return charts.finished(chart, bars, charts.ROW_PX * max(2, len(places)))
+    owned = (
+        base.transform_filter("!datum.unread")
+        .mark_bar(height=charts.ROW_PX - 8, cornerRadius=2)
+        .encode(color=alt.Color("member:N", scale=scale, legend=None), tooltip=told)
+    )
+    unread = (
+        base.transform_filter("datum.unread")
+        .mark_bar(height=charts.ROW_PX - 8, **_UNREAD)
+        .encode(tooltip=charts.tooltip(_TOLD_OF_UNREAD))
+    )
+    rows = [*bars, *silent]
+    return charts.finished(alt.layer(owned, unread), rows, charts.ROW_PX * max(2, len(places)))

@@ -7,22 +7,23 @@ from typing import Any
 
 import altair as alt
 
+from kohort.history import rows as causes
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
-from kohort.spark.schemas import membership
 
 COLOURS = {
-    membership.JOIN: "#2e9e6b",
-    membership.LEAVE: "#4c8dd6",
-    membership.SESSION_TIMEOUT: "#d9443f",
-    membership.REBALANCE_TIMEOUT: "#e8833a",
-    membership.SUBSCRIPTION_CHANGE: "#9b6fd0",
-    membership.METADATA_CHANGE: "#22a7b5",
-    membership.ASSIGNOR_CHANGE: "#cf6fa5",
-    membership.MIGRATION: "#b5952b",
-    membership.FOLLOW_UP: "#8a7668",
-    membership.UNKNOWN: "#8b95a3",
+    causes.JOIN: "#2e9e6b",
+    causes.LEAVE: "#4c8dd6",
+    causes.SESSION_TIMEOUT: "#d9443f",
+    causes.REBALANCE_TIMEOUT: "#e8833a",
+    causes.SUBSCRIPTION_CHANGE: "#9b6fd0",
+    causes.METADATA_CHANGE: "#22a7b5",
+    causes.ASSIGNOR_CHANGE: "#cf6fa5",
+    causes.MIGRATION: "#b5952b",
+    causes.FOLLOW_UP: "#8a7668",
+    causes.REJOIN: "#6f8f3f",
+    causes.UNKNOWN: "#8b95a3",
 }
 """Trigger -> its colour, on light paper and on dark."""
 
@@ -43,21 +44,26 @@ _COLUMNS = (
     "outcome",
     "trigger",
     "possible",
+    "likely",
     "evidence",
     "joined",
     "gone",
     "changed",
     "partitions_moved",
     "unowned",
+    "unread_seconds",
+    "longest_unread_seconds",
 )
 _HEADINGS = (
     Heading("group", "name"),
     Heading("began (UTC)", "time"),
-    Heading("took", "number"),
+    Heading("unread in all", "number"),
+    Heading("longest", "number"),
     Heading("cause"),
     Heading("who", "name"),
+    Heading("no owner", "number"),
+    Heading("took", "number"),
     Heading("moved", "number"),
-    Heading("longest without owner", "number"),
 )
 
 
@@ -75,7 +81,7 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
     chosen = set(shown)
     timed = [row for row in rows if row["group_id"] in chosen and _began(row) is not None]
     drawn = sorted(timed, key=lambda row: _began(row) or row["ended_at"])[-_BARS:]
-    causes = Counter(row["trigger"] for row in rows)
+    found = Counter(row["trigger"] for row in rows)
     text = (
         "In the timeline, a mark is where a rebalance began, a bar how long it took, and the "
         "colour what caused it, as in the chart of causes."
@@ -85,14 +91,25 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
         text += f" Of their {picks.counted(len(timed))} rebalances, the latest {_BARS} are drawn."
     content = [
         page.paragraph(text, "quiet"),
-        page.figure("rebalance-causes", "Causes, all groups", _causes(causes)),
+        page.figure("rebalance-causes", "Causes, all groups", _causes(found)),
     ]
     if drawn:
         content.append(
-            page.figure("rebalance-timeline", "Timeline", _timeline(drawn, shown, causes))
+            page.figure("rebalance-timeline", "Timeline", _timeline(drawn, shown, found))
         )
     costliest = sorted(rows, key=_cost, reverse=True)[:_ROWS]
-    return [*content, page.heading("The costliest"), _table(costliest)]
+    unread = (
+        "Ordered by how long partitions went unread: from the last commit before to the first "
+        "after, less the usual distance of the commits; in all, and of the one unread longest. "
+        "Blank where commits do not tell. Beside it stands what the coordinator saw: for how long "
+        "a partition had no owner, at worst."
+    )
+    return [
+        *content,
+        page.heading("The costliest"),
+        page.paragraph(unread, "quiet"),
+        _table(costliest),
+    ]
 
 
 def _began(row: dict[str, Any]) -> datetime | None:
@@ -101,8 +118,10 @@ def _began(row: dict[str, Any]) -> datetime | None:
     return began
 
 
-def _cost(row: dict[str, Any]) -> tuple[float, float, int]:
-    return _idle(row) or 0.0, row["seconds_at_least"] or 0.0, row["partitions_moved"] or 0
+def _cost(row: dict[str, Any]) -> tuple[float, float, float, int]:
+    """What people feel, as far as commits tell; then what the coordinator knows."""
+    known = (row["seconds_at_least"] or 0.0, row["partitions_moved"] or 0)
+    return row["unread_seconds"] or 0.0, _idle(row) or 0.0, *known
 
 
 def _idle(row: dict[str, Any]) -> float | None:
@@ -138,26 +157,36 @@ def who(row: dict[str, Any]) -> str:
 
 
 def _why(row: dict[str, Any]) -> str:
-    possible = ", ".join(row["possible"] or ())
-    return f"{row['trigger']} (perhaps {possible})" if possible else str(row["trigger"])
+    possible, found = ", ".join(row["possible"] or ()), likely(row)
+    told = [f"perhaps {possible}"] if possible else []
+    told += [f"likely {found}"] if found else []
+    return f"{row['trigger']} ({'; '.join(told)})" if told else str(row["trigger"])
 
 
-def _ordered(causes: Counter[str]) -> list[str]:
+def likely(row: dict[str, Any]) -> str:
+    """What is likely to have become of those that are gone."""
+    found = Counter(one["likely"] for one in row["likely"] or () if one["likely"])
+    return ", ".join(
+        f"{name} \u00d7{number}" if number > 1 else name for name, number in found.items()
+    )
+
+
+def _ordered(found: Counter[str]) -> list[str]:
     """The causes that are there, in the order of their colours; others behind them."""
-    return [one for one in COLOURS if one in causes] + sorted(causes.keys() - COLOURS.keys())
+    return [one for one in COLOURS if one in found] + sorted(found.keys() - COLOURS.keys())
 
 
-def _colour(causes: Counter[str]) -> alt.Color:
-    there = _ordered(causes)
+def _colour(found: Counter[str]) -> alt.Color:
+    there = _ordered(found)
     scale = alt.Scale(
         domain=there,
-        range=[COLOURS.get(one, COLOURS[membership.UNKNOWN]) for one in there],
+        range=[COLOURS.get(one, COLOURS[causes.UNKNOWN]) for one in there],
     )
     return alt.Color("cause:N", scale=scale, legend=None)
 
 
 def _timeline(
-    rows: Sequence[dict[str, Any]], shown: Sequence[str], causes: Counter[str]
+    rows: Sequence[dict[str, Any]], shown: Sequence[str], found: Counter[str]
 ) -> dict[str, Any]:
     points = [_point(row) for row in rows]
     told = charts.tooltip(
@@ -168,11 +197,13 @@ def _timeline(
             "when": "began (UTC)",
             "took": "took",
             "moved": "partitions moved",
+            "unread": "unread in all",
+            "longest": "longest unread",
             "idle": "longest without owner",
             "evidence": "evidence",
         }
     )
-    base = alt.Chart().encode(y=charts.names("group", shown), color=_colour(causes), tooltip=told)
+    base = alt.Chart().encode(y=charts.names("group", shown), color=_colour(found), tooltip=told)
     bars = base.mark_bar(height=10, cornerRadius=2, opacity=0.55).encode(
         x=charts.times("from"), x2="to:T"
     )
@@ -195,21 +226,23 @@ def _point(row: dict[str, Any]) -> dict[str, Any]:
         "when": ("" if row["started_at"] else "at the latest ") + picks.when(began),
         "took": took(row),
         "moved": row["partitions_moved"],
+        "unread": picks.lasted(row["unread_seconds"]) or "unknown",
+        "longest": picks.lasted(row["longest_unread_seconds"]) or "unknown",
         "idle": picks.lasted(_idle(row)) or "none",
         "evidence": evidence if len(evidence) <= _EVIDENCE else f"{evidence[:_EVIDENCE]}\u2026",
     }
 
 
-def _causes(causes: Counter[str]) -> dict[str, Any]:
-    rows = [{"cause": one, "count": causes[one]} for one in _ordered(causes)]
-    order = [one for one, _ in causes.most_common()]
+def _causes(found: Counter[str]) -> dict[str, Any]:
+    rows = [{"cause": one, "count": found[one]} for one in _ordered(found)]
+    order = [one for one, _ in found.most_common()]
     chart = (
         alt.Chart()
         .mark_bar(cornerRadius=2, height=12)
         .encode(
             x=alt.X("count:Q", axis=alt.Axis(title=None, tickMinStep=1, format="~s")),
             y=charts.names("cause", order, label_px=150),
-            color=_colour(causes),
+            color=_colour(found),
             tooltip=charts.tooltip({"cause": "cause", "count": "rebalances"}),
         )
     )
@@ -223,11 +256,13 @@ def _table(rows: Sequence[dict[str, Any]]) -> Html:
             (
                 row["group_id"],
                 picks.when(_began(row)),
-                took(row),
+                picks.lasted(row["unread_seconds"]),
+                picks.lasted(row["longest_unread_seconds"]),
                 _why(row),
                 who(row),
-                picks.counted(row["partitions_moved"]),
                 picks.lasted(_idle(row)),
+                took(row),
+                picks.counted(row["partitions_moved"]),
             )
             for row in rows
         ),

@@ -4,6 +4,7 @@ rebalance was about.
 
 import pyarrow as pa
 
+from kohort.history import TRIGGERS
 from kohort.spark.schemas.rows import KEY_COLUMNS, POSITION
 from kohort.spark.schemas.table import TEXTS, TIME, Column, Table
 
@@ -221,30 +222,31 @@ _UNOWNED = pa.list_(
     )
 )
 
-JOIN = "join"
-LEAVE = "leave"
-SESSION_TIMEOUT = "session timeout"
-REBALANCE_TIMEOUT = "rebalance timeout"
-SUBSCRIPTION_CHANGE = "subscription change"
-METADATA_CHANGE = "metadata change"
-ASSIGNOR_CHANGE = "assignor change"
-MIGRATION = "migration"
-FOLLOW_UP = "cooperative follow-up"
-UNKNOWN = "unknown"
-TRIGGERS = (
-    MIGRATION,
-    REBALANCE_TIMEOUT,
-    SESSION_TIMEOUT,
-    LEAVE,
-    UNKNOWN,
-    SUBSCRIPTION_CHANGE,
-    ASSIGNOR_CHANGE,
-    JOIN,
-    METADATA_CHANGE,
-    FOLLOW_UP,
+_UNREAD = pa.list_(
+    pa.struct(
+        [
+            ("topic_id", pa.string()),
+            ("topic", pa.string()),
+            ("topic_partition", pa.int32()),
+            ("seconds", pa.float64()),
+            ("since", TIME),
+            ("until", TIME),
+            ("unknown", pa.string()),
+        ]
+    )
 )
-"""In the order in which they name a rebalance that had several. `unknown` stands for a member that
-is gone without the log saying why: where somebody is gone, that is the news."""
+_LIKELY = pa.list_(
+    pa.struct(
+        [
+            ("member_id", pa.string()),
+            ("client_id", pa.string()),
+            ("client_host", pa.string()),
+            ("likely", pa.string()),
+            ("silent_seconds", pa.float64()),
+            ("usual_seconds", pa.float64()),
+        ]
+    )
+)
 
 REBALANCES = Table(
     "rebalances",
@@ -311,6 +313,14 @@ REBALANCES = Table(
             "where it is unknown why a member is gone, what the log does not rule out, likelier "
             "ones first; otherwise empty",
         ),
+        Column(
+            "likely",
+            _LIKELY,
+            "of each member that is gone, what is likely, which is no proof: `went silent` (a "
+            "crash, a hang, a lost network), `left at work`, `coordinator away`; null where "
+            "neither is. `silent_seconds` is for how long it had committed nothing, "
+            "`usual_seconds` how far its commits were apart; null without such a rhythm",
+        ),
         Column("evidence", pa.string(), "the facts that this rests on, in words and numbers"),
         Column("joined", _WHO, "members that have come"),
         Column("gone", _WHO, "members that are gone"),
@@ -334,6 +344,16 @@ REBALANCES = Table(
             "for how many seconds each partition had no owner, for those that lost theirs here and "
             "did not get the next one with the same record; null seconds: it has none yet",
         ),
+        Column(
+            "unread",
+            _UNREAD,
+            "for how many seconds nobody read each partition that lost its owner here: from the "
+            "last commit before to the first after, less the usual distance of its commits, "
+            "which is from `since` to `until`. Null where that cannot be known, and `unknown` says "
+            "why: too few commits before, none since, or an idle topic",
+        ),
+        Column("unread_seconds", pa.float64(), "their sum; null where none is known"),
+        Column("longest_unread_seconds", pa.float64(), "the longest; null where none is known"),
         _COMPLETE_FROM,
     ),
     computed="Of a consumer group, what the coordinator writes together with a new epoch: members "
@@ -345,12 +365,17 @@ REBALANCES = Table(
     "the log: a cluster tells it, or `--session-timeout`; commits do not prolong it, so those of "
     "its last two thirds count. Where nobody tells, 45 s (the least that a broker allows by "
     "default) only say which cause is likelier. A member is put out by its "
-    "rebalance timeout if it had partitions to give up for just that long.",
+    "rebalance timeout if it had partitions to give up for just that long. Who committed nothing "
+    "for more than three times the usual distance of its commits, while what the next commit "
+    "covers shows that there was work, is likely to have gone silent; who committed until just "
+    "before has left at work; where all members are put out at once, and none was heard of since "
+    "the leader epoch of the log's partition changed, the coordinator was away.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
     "written when it leaves, when an administrator removes it, and when its session ends. Kohort's "
-    "own broker adds the cause in headers of these records; they are not read here yet. When a "
+    "own broker writes the cause into headers of these records, and what it wrote is proof. When a "
     "rebalance of a classic group began, and those that ended without a generation. For how long "
-    "nobody read a partition in an eager rebalance. The owner before, of a partition that nobody "
-    "owned at `complete_from`. Time without an owner is seen from the "
-    "coordinator: clients learn of it with their next heartbeat.",
+    "a member that keeps a partition did not read it in an eager rebalance. The owner before, of a "
+    "partition that nobody owned at `complete_from`. Time without an owner is seen from the "
+    "coordinator: clients learn of it with their next heartbeat. `unread` is seen from the "
+    "commits, so it is as exact as they are frequent.",
 )

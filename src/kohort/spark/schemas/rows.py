@@ -52,6 +52,13 @@ RAW = Table(
         Column("control", pa.bool_(), "the record is the marker that ends a transaction"),
         *BATCH,
         Column(
+            "headers",
+            pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+            "the record's headers, which Apache Kafka writes none of here; those of Kohort's own "
+            "broker say why it wrote the record. Null where there are none, where they cannot be "
+            "read, and in rows of tables that Kohort 0.1 wrote",
+        ),
+        Column(
             "error",
             pa.string(),
             "why the batch at this offset cannot be read; its bytes are in `value`. Null for a "
@@ -60,8 +67,7 @@ RAW = Table(
     ),
     computed="Batches are taken apart and their checksums compared. Nothing is left out: markers "
     "of transactions and batches that cannot be read are rows too.",
-    unknown="Headers of records: Apache Kafka writes none here. Those of Kohort's own broker, "
-    "which say why a record was written, are not read yet.",
+    unknown="Headers, in rows of a Parquet file without such a column.",
 )
 
 

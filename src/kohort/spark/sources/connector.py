@@ -55,6 +55,7 @@ class ConnectorSource(TopicSource):
             "kafka.fetch.max.wait.ms": _WAIT_MS,
             "assign": json.dumps({GROUP_LOG: sorted(starts)}),
             "startingOffsets": _offsets(starts),
+            "includeHeaders": "true",
             "failOnDataLoss": "false",  # what was removed is told by `changes`
         }
 

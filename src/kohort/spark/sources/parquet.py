@@ -38,6 +38,7 @@ _UNKNOWN: dict[str, Any] = {
     "transactional": False,
     "control": False,
     **dict.fromkeys(column.name for column in BATCH),
+    "headers": None,
     "error": None,
 }
 """What a row has where a column is missing: the Kafka connector does not tell these."""

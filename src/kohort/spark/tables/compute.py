@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import with_completeness
+from kohort.spark.gold.replayed import with_histories
 from kohort.spark.schemas import END_OFFSETS, Table
 from kohort.spark.tables import delta, spark_reader
 from kohort.spark.tables.manifest import GOLD, Gold, Manifest, Part, Writer
@@ -35,6 +36,8 @@ def compute(
     frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
     frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
     frames |= with_completeness(frames)
+    doing("histories of groups")
+    frames |= with_histories(frames, context)
     done: dict[str, Gold] = {}
     for measure in MEASURES:
         table = measure.table

@@ -25,8 +25,10 @@ from kohort.wire.batch.header import (
 )
 from kohort.wire.batch.reading import (
     Entry,
+    Headers,
     Record,
     entries,
+    headers_of_record,
     marker_commits,
     marker_coordinator_epoch,
     records,
@@ -44,6 +46,7 @@ __all__ = [
     "TRANSACTIONAL",
     "BatchHeader",
     "Entry",
+    "Headers",
     "Record",
     "build",
     "build_marker",
@@ -52,6 +55,7 @@ __all__ = [
     "check_contents",
     "entries",
     "header_at",
+    "headers_of_record",
     "marker_commits",
     "marker_coordinator_epoch",
     "peek",

@@ -21,6 +21,8 @@ from kohort.wire.compression import OUTPUT_LIMIT, decompress, unpacked
 
 Entry = tuple[int, int, bytes | None, bytes | None]
 """offset, timestamp, key, value"""
+Headers = list[tuple[str, bytes | None]]
+"""name, value"""
 
 
 class Record(msgspec.Struct, gc=False):
@@ -30,7 +32,7 @@ class Record(msgspec.Struct, gc=False):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes | None]] = []
+    headers: Headers = []
 
 
 def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[Entry]:
@@ -210,17 +212,7 @@ def read_record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Re
         offset_delta, at = _varint(body, at)
         key, at = _nullable(body, at, record_end)
         value, at = _nullable(body, at, record_end)
-        count, at = _varint(body, at)
-        if not 0 <= count <= record_end - at:
-            raise WireError(f"record has {count} headers in {record_end - at} bytes")
-        headers = []
-        for _ in range(count):
-            name, at = _nullable(body, at, record_end)
-            if name is None:
-                raise WireError(f"header name at {at} is null, expected text")
-            item, at = _nullable(body, at, record_end)
-            # What is not UTF-8 must survive a rewrite of the batch.
-            headers.append((name.decode("utf-8", "surrogateescape"), item))
+        headers, at = _headers(body, at, record_end)
     except IndexError:
         raise WireError(f"a record is cut at the end of its batch of {end} bytes") from None
     if at != record_end:
@@ -229,6 +221,32 @@ def read_record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Re
         header.max_timestamp if header.is_append_time else header.base_timestamp + timestamp_delta
     )
     return Record(header.base_offset + offset_delta, timestamp, key, value, headers), at
+
+
+def headers_of_record(tail: bytes) -> Headers:
+    """The headers of a record whose bytes behind its value these are. Raises WireError."""
+    try:
+        headers, at = _headers(tail, 0, len(tail))
+    except IndexError:
+        raise WireError(f"headers are cut at the end of their {len(tail)} bytes") from None
+    if at != len(tail):
+        raise WireError(f"headers read up to {at}, their record ends at {len(tail)}")
+    return headers
+
+
+def _headers(body: bytes, at: int, end: int) -> tuple[Headers, int]:
+    count, at = _varint(body, at)
+    if not 0 <= count <= end - at:
+        raise WireError(f"record has {count} headers in {end - at} bytes")
+    headers = []
+    for _ in range(count):
+        name, at = _nullable(body, at, end)
+        if name is None:
+            raise WireError(f"header name at {at} is null, expected text")
+        item, at = _nullable(body, at, end)
+        # What is not UTF-8 must survive a rewrite of the batch.
+        headers.append((name.decode("utf-8", "surrogateescape"), item))
+    return headers, at
 
 
 def _nullable(body: bytes, at: int, end: int) -> tuple[bytes | None, int]:

@@ -7,15 +7,22 @@ not change.
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.windows.history import (
+    GROUP,
+    MEMBER,
+    classic_generations,
+    in_order,
+    is_known,
+    spans,
+)
 
 from kohort.spark.gold.completeness import mark
-from kohort.spark.gold.history import GROUP, MEMBER, classic_generations, in_order, is_known, spans
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE
 from kohort.spark.schemas.membership import MEMBERS
 
 
-def members(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def members(frames: Frames, context: Context) -> DataFrame:
     """The table `members`."""
     both = _of_consumer_groups(frames).unionByName(_of_classic_groups(frames))
     return MEMBERS.conform(mark(both, frames))

@@ -7,9 +7,7 @@ two owners would be worse than none.
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-
-from kohort.spark.gold.completeness import mark
-from kohort.spark.gold.history import (
+from tests.spark.windows.history import (
     AWAY,
     CURRENT,
     GROUP,
@@ -19,15 +17,17 @@ from kohort.spark.gold.history import (
     is_known,
     spans,
     topic_ids,
-    topic_names,
 )
+
+from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.measure import Context, Frames, kept
+from kohort.spark.gold.names import topic_names
 from kohort.spark.schemas.membership import ASSIGNMENTS
 
 _NOTHING = "array<struct<topic_id string, partitions array<int>>>"
 
 
-def assignments(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def assignments(frames: Frames, context: Context) -> DataFrame:
     """The table `assignments`."""
     names = kept(topic_names(frames))
     of_consumer = _of_consumer_groups(frames).join(F.broadcast(names), "topic_id", "left")

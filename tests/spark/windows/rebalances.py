@@ -4,16 +4,25 @@ What the log proves is named. Where it only tells that a member is gone, the tri
 what nothing rules out is listed.
 """
 
+from dataclasses import replace
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.windows.epochs import epochs
+from tests.spark.windows.generations import generations
+from tests.spark.windows.history import GROUP, is_known, micros_between
+from tests.spark.windows.removals import Session
 
+from kohort.history.rows import METADATA_CHANGE, TRIGGERS, UNKNOWN
 from kohort.spark.gold.completeness import complete_from
-from kohort.spark.gold.epochs import epochs
-from kohort.spark.gold.generations import generations
-from kohort.spark.gold.history import GROUP, is_known, micros_between
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.removals import Session
-from kohort.spark.schemas.membership import METADATA_CHANGE, REBALANCES, TRIGGERS, UNKNOWN
+from kohort.spark.schemas.membership import REBALANCES
+
+NEW = ("likely", "unread", "unread_seconds", "longest_unread_seconds")
+"""Columns that the windows cannot tell."""
+BEFORE = replace(
+    REBALANCES, columns=tuple(one for one in REBALANCES.columns if one.name not in NEW)
+)
 
 
 def rebalances(frames: Frames, context: Context) -> DataFrame:
@@ -23,7 +32,7 @@ def rebalances(frames: Frames, context: Context) -> DataFrame:
     told = rows.join(F.broadcast(complete_from(frames)), "partition", "left")
     moved = _moves(frames["assignments"])
     named = _named(_timed(told)).join(moved, [*GROUP, "offset"], "left")
-    return REBALANCES.conform(_counted(named))
+    return BEFORE.conform(_counted(named))
 
 
 def _timed(rows: DataFrame) -> DataFrame:
@@ -116,7 +125,7 @@ def _moves(assignments: DataFrame) -> DataFrame:
 
 
 def _counted(rows: DataFrame) -> DataFrame:
-    fields = {field.name: field.dataType for field in REBALANCES.spark}
+    fields = {field.name: field.dataType for field in BEFORE.spark}
     with_lists = rows.withColumns(
         {
             name: F.coalesce(F.col(name).cast(fields[name]), F.array().cast(fields[name]))

@@ -4,8 +4,7 @@ members took to get there.
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-
-from kohort.spark.gold.history import (
+from tests.spark.windows.history import (
     AWAY,
     CLASSIC,
     CURRENT,
@@ -22,15 +21,16 @@ from kohort.spark.gold.history import (
     is_known,
     so_far,
 )
-from kohort.spark.gold.measure import Frames, kept
-from kohort.spark.gold.removals import Session, with_removals
-from kohort.spark.schemas.membership import (
+from tests.spark.windows.removals import Session, with_removals
+
+from kohort.history.rows import (
     ASSIGNOR_CHANGE,
     JOIN,
     METADATA_CHANGE,
     MIGRATION,
     SUBSCRIPTION_CHANGE,
 )
+from kohort.spark.gold.measure import Frames, kept
 
 
 def epochs(frames: Frames, session: Session) -> DataFrame:

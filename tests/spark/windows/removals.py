@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.windows.history import GROUP, is_known, micros_between
 
-from kohort.spark.gold.history import GROUP, is_known, micros_between
+from kohort.history.rows import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas import DECODED, KINDS
-from kohort.spark.schemas.membership import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 SESSION_TIMEOUT_MS = 45_000
 """Assumed for members that speak the consumer protocol where nobody says it: the least that a

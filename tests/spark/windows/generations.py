@@ -6,11 +6,10 @@ reason: a member that is new, a topic that was not subscribed, a partition that 
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.windows.history import GROUP, classic_generations, in_order, is_known
+from tests.spark.windows.removals import Session, with_removals
 
-from kohort.spark.gold.history import GROUP, classic_generations, in_order, is_known
-from kohort.spark.gold.measure import Frames, kept
-from kohort.spark.gold.removals import Session, with_removals
-from kohort.spark.schemas.membership import (
+from kohort.history.rows import (
     ASSIGNOR_CHANGE,
     FOLLOW_UP,
     JOIN,
@@ -18,6 +17,7 @@ from kohort.spark.schemas.membership import (
     MIGRATION,
     SUBSCRIPTION_CHANGE,
 )
+from kohort.spark.gold.measure import Frames, kept
 
 _PARTITIONS = "array<struct<topic string, topic_partition int>>"
 

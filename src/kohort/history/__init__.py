@@ -1,0 +1,26 @@
+"""The history of a group, replayed from its records: who was there, who owned what, what each
+rebalance was about and what it cost.
+
+Pure: events in, rows out. What is known in between is plain data, so a history can be put aside
+and gone on with.
+"""
+
+from kohort.history.events import RECORD_TYPES, Commits, Event, Record
+from kohort.history.group import History
+from kohort.history.rows import TRIGGERS, AssignmentRow, MemberRow, RebalanceRow, Row
+from kohort.history.story import Names, Told
+
+__all__ = [
+    "RECORD_TYPES",
+    "TRIGGERS",
+    "AssignmentRow",
+    "Commits",
+    "Event",
+    "History",
+    "MemberRow",
+    "Names",
+    "RebalanceRow",
+    "Record",
+    "Row",
+    "Told",
+]

@@ -1,0 +1,184 @@
+"""Commits of partitions: signs of life of their owners, and of what was read when.
+
+How far the commits of an owner are apart is its rhythm. Commits come folded, so the rhythm is a
+mean, and of less than three commits there is none.
+"""
+
+from kohort.history import outages
+from kohort.history.events import Commits
+from kohort.history.rows import WENT_SILENT, seconds
+from kohort.history.state import Holding, NamedPlace, Progress, Rebalance, Removal, Rhythm, Silence
+from kohort.history.story import Story
+
+FEWEST = 3
+LONGEST_US = 1_800_000_000
+"""How far back commits are looked for, and how long one is waited for, whatever the sessions."""
+HALF = 0.5
+"""Which part of what a rhythm would have committed must have been waiting, for there to have been
+work."""
+
+NO_NAME = "the name of the topic is not known"
+NO_COMMITS = "no commit before"
+FEW_COMMITS = "too few commits before"
+EARLIER = "unread since an earlier rebalance"
+IDLE = "idle"
+NO_COMMIT_SINCE = "no commit since"
+
+
+def usual_us(rhythm: Rhythm) -> float | None:
+    """How far the commits are apart, in microseconds; None for too few of them."""
+    if rhythm.count < FEWEST or rhythm.first_at is None or rhythm.last_at is None:
+        return None
+    return (rhythm.last_at - rhythm.first_at) / (rhythm.count - 1)
+
+
+def per_us(rhythm: Rhythm) -> float | None:
+    """How many records were read in a microsecond; None for unknown."""
+    if usual_us(rhythm) is None or None in (rhythm.first_committed, rhythm.last_committed):
+        return None
+    assert rhythm.first_at is not None
+    assert rhythm.last_at is not None
+    assert rhythm.first_committed is not None
+    assert rhythm.last_committed is not None
+    length = rhythm.last_at - rhythm.first_at
+    return (rhythm.last_committed - rhythm.first_committed) / length if length > 0 else None
+
+
+def on_commits(story: Story, event: Commits) -> None:
+    """A run of commits of one partition."""
+    state = story.state
+    named = (event.topic, event.topic_partition)
+    progress = state.progress.setdefault(named, Progress())
+    _end_silences(story, progress, event)
+    _judge_removals(story, progress, event)
+    _add(progress, event)
+    if event.leader_epoch is not None:  # somebody is at work, under this coordinator
+        state.outage.leader_epoch = event.leader_epoch
+        state.outage.silent, state.outage.out = [], []
+    if event.plain and event.at is not None:
+        for group_type, member_id, place in state.held.get(named, ()):
+            holding = _holding(story, group_type, member_id, place)
+            holding.committed_at = max(holding.committed_at or event.at, event.at)
+
+
+def _holding(story: Story, group_type: str, member_id: str, place: NamedPlace) -> Holding:
+    state = story.state
+    holdings = state.holdings if group_type == "consumer" else state.classic_holdings
+    return holdings[member_id][place]
+
+
+def _add(progress: Progress, event: Commits) -> None:
+    rhythm = progress.rhythm
+    rhythm.count += event.count
+    if event.first_at is not None and (rhythm.first_at is None or event.first_at < rhythm.first_at):
+        rhythm.first_at, rhythm.first_committed = event.first_at, event.first_committed
+    if event.at is not None:
+        if rhythm.last_at is None or event.at >= rhythm.last_at:
+            rhythm.last_at, rhythm.last_committed = event.at, event.last_committed
+        if progress.last_at is None or event.at >= progress.last_at:
+            progress.last_at, progress.last_committed = event.at, event.last_committed
+
+
+def _end_silences(story: Story, progress: Progress, event: Commits) -> None:
+    for offset, number in progress.silences:
+        rebalance = story.state.rebalances.get(offset)
+        if rebalance is not None and rebalance.silences[number].ongoing:
+            _end_silence(rebalance.silences[number], event)
+    progress.silences = []
+
+
+def _end_silence(silence: Silence, event: Commits) -> None:
+    silence.ongoing = False
+    if None in (silence.last_at, silence.lost_at, silence.usual_us, event.first_at):
+        silence.unknown = NO_COMMIT_SINCE
+        return
+    assert silence.last_at is not None
+    assert silence.lost_at is not None
+    assert silence.usual_us is not None
+    assert event.first_at is not None
+    if event.first_at - silence.lost_at > LONGEST_US:
+        silence.unknown = NO_COMMIT_SINCE
+        return
+    since = silence.last_at + round(silence.usual_us)
+    silent = event.first_at > since
+    if silent and silence.committed is not None and event.first_committed is not None:
+        ahead = event.first_committed - silence.committed
+        if ahead <= 0 or ahead < (silence.per_us or 0.0) * silence.usual_us * HALF:
+            silence.unknown = IDLE
+            return
+    silence.since, silence.until = min(since, event.first_at), event.first_at
+
+
+def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:
+    """A rebalance removes a member, perhaps to be judged by the next commit."""
+    number = len(rebalance.removals)
+    rebalance.removals.append(removal)
+    outages.gone(story.state, removal.who.member_id, rebalance.offset, number)
+    if removal.waits_for is not None:
+        progress = story.state.progress.setdefault(removal.waits_for, Progress())
+        progress.removals.append((rebalance.offset, number))
+
+
+def _judge_removals(story: Story, progress: Progress, event: Commits) -> None:
+    for offset, number in progress.removals:
+        rebalance = story.state.rebalances.get(offset)
+        if rebalance is not None and rebalance.removals[number].waits_for is not None:
+            _judge_removal(rebalance.removals[number], progress, event)
+    progress.removals = []
+
+
+def _judge_removal(removal: Removal, progress: Progress, event: Commits) -> None:
+    """Silence is only silence where there was work all the while: what has been waiting since the
+    last commit must be about what the member would have read.
+    """
+    removal.waits_for = None
+    before, rate = removal.last_commit, removal.per_us
+    late = seconds(removal.removed_at, event.first_at)
+    if before is None or rate is None or late is None or late > LONGEST_US / 1e6:
+        return
+    at, committed = before
+    assert event.first_at is not None
+    if progress.last_at != at or event.first_committed is None:
+        return
+    if event.first_committed - committed >= max(1.0, HALF * rate * (event.first_at - at)):
+        removal.likely = removal.likely._replace(likely=WENT_SILENT)
+
+
+def begin_silence(
+    story: Story, silence: Silence, offset: int, number: int, longest_us: int
+) -> None:
+    """A partition has lost its owner, who may have been silent for as long as that."""
+    state = story.state
+    if silence.topic is None:
+        silence.unknown = NO_NAME
+        return
+    progress = state.progress.get((silence.topic, silence.topic_partition))
+    if progress is None or progress.last_at is None:
+        silence.unknown = NO_COMMITS
+        return
+    open_before = any(
+        other is not None and other.silences[index].ongoing
+        for other, index in ((state.rebalances.get(one), index) for one, index in progress.silences)
+    )
+    silence.usual_us, silence.per_us = usual_us(progress.rhythm), per_us(progress.rhythm)
+    silence.last_at, silence.committed = progress.last_at, progress.last_committed
+    if open_before:
+        silence.unknown = EARLIER
+    elif silence.usual_us is None:
+        silence.unknown = FEW_COMMITS
+    elif silence.lost_at is None or silence.lost_at - progress.last_at > longest_us:
+        silence.unknown = IDLE
+    else:
+        silence.ongoing = True
+        progress.silences.append((offset, number))
+
+
+def waits_for_commits(rebalance: Rebalance, now: int | None) -> bool:
+    """Whether a commit may still tell more about this rebalance."""
+
+    def comes(since: int | None) -> bool:
+        return since is not None and now is not None and now - since <= LONGEST_US
+
+    return any(one.ongoing and comes(one.lost_at) for one in rebalance.silences) or any(
+        one.waits_for is not None and comes(one.removed_at) for one in rebalance.removals
+    )

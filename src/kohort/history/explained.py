@@ -1,0 +1,267 @@
+"""From what is known of a rebalance to its row. What the log proves is named. Where it only tells
+that a member is gone, the trigger is unknown, and what nothing rules out is listed.
+"""
+
+from typing import NamedTuple
+
+from kohort.history.commits import NO_COMMIT_SINCE
+from kohort.history.rows import (
+    ASSIGNOR_CHANGE,
+    JOIN,
+    LEAVE,
+    METADATA_CHANGE,
+    MIGRATION,
+    SUBSCRIPTION_CHANGE,
+    TRIGGERS,
+    UNKNOWN,
+    RebalanceRow,
+    Unowned,
+    Unread,
+    Who,
+    distinct,
+    null_first,
+    seconds,
+)
+from kohort.history.state import Number, Rebalance, Removal, Resolution, Silence
+from kohort.history.story import Told
+
+
+class Explained(NamedTuple):
+    """What a rebalance was about, of either kind of group."""
+
+    epoch: int
+    members: int
+    times: tuple[int | None, int | None, int | None]
+    """When it started; after and before which time that was."""
+    assigned_at: int | None
+    ended_at: int | None
+    proven: list[str]
+    facts: list[str]
+    joined: list[Who]
+    changed: list[Who]
+    removals: list[Removal]
+    by_hash_alone: bool = False
+
+
+def row_of(rebalance: Rebalance, told: Told) -> RebalanceRow | None:
+    """The row of a rebalance; None where the record that names it is not there."""
+    if rebalance.group_type == "classic":
+        found = _of_generation(rebalance)
+    else:
+        found = None if rebalance.number is None else _of_epoch(rebalance, rebalance.number)
+    return None if found is None else _row(rebalance, found, told)
+
+
+def _of_generation(rebalance: Rebalance) -> Explained | None:
+    one = rebalance.compared
+    if one is None:
+        return None
+    return Explained(
+        one.generation,
+        one.members,
+        (None, one.after, one.joined_by),
+        one.at,
+        one.at,
+        one.proven,
+        one.facts,
+        one.joined,
+        one.changed,
+        _in_order(rebalance.removals),
+    )
+
+
+def _in_order(removals: list[Removal]) -> list[Removal]:
+    return sorted(removals, key=lambda one: (null_first(one.who), one.possible, one.evidence))
+
+
+class _Facts(NamedTuple):
+    """What led to an epoch, with those left out who only took the place of another."""
+
+    joined: list[Who]
+    left: list[Removal]
+    resubscribed: list[Who]
+    revoted: list[Who]
+    resolved: list[Resolution]
+    brought: list[Resolution]
+    rewritten: list[Resolution]
+
+
+def _of_epoch(rebalance: Rebalance, number: Number) -> Explained:
+    facts = _facts(rebalance)
+    named = bool(
+        rebalance.upgrades
+        or facts.joined
+        or facts.left
+        or facts.resubscribed
+        or facts.resolved
+        or rebalance.matches_others
+    )
+    hashes = (number.hash_before, number.hash)
+    comparable = number.known_before and None not in hashes
+    same_hash = comparable and hashes[0] == hashes[1]
+    alone = not named and not rebalance.other_topics
+    by_hash = alone and comparable and not same_hash
+    by_vote = alone and bool(facts.revoted) and same_hash
+    only_epoch = not named and same_hash and not by_vote
+    migrates = rebalance.upgrades or rebalance.succeeds_classic
+    proven = {
+        MIGRATION: migrates,
+        SUBSCRIPTION_CHANGE: facts.resubscribed or facts.rewritten,
+        ASSIGNOR_CHANGE: by_vote,
+        JOIN: facts.joined or facts.brought,
+        # Nothing but an epoch, and topics that are not what they were, is a change of topics.
+        METADATA_CHANGE: rebalance.matches_others
+        or by_hash
+        or (not named and rebalance.other_topics),
+    }
+    voters = facts.revoted if by_vote else []
+    left = facts.left
+    if len(left) > 1:  # one epoch for several that are gone: only a request can remove them at once
+        left = [_as_left(one) for one in left]
+    started = number.at
+    return Explained(
+        number.epoch,
+        number.size,
+        (started, started, started),
+        rebalance.assigned_at,
+        number.at if number.size == 0 else rebalance.done_at,
+        [name for name, is_so in proven.items() if is_so],
+        _words(rebalance, facts, by_hash=by_hash, only_epoch=only_epoch),
+        distinct([*facts.joined, *_subscribers(facts.brought)]),
+        distinct([*facts.resubscribed, *voters, *_subscribers(facts.rewritten)]),
+        left,
+        by_hash,
+    )
+
+
+def _subscribers(resolved: list[Resolution]) -> list[Who]:
+    return [one.who for one in resolved if one.who is not None]
+
+
+def _facts(rebalance: Rebalance) -> _Facts:
+    came = _sorted(rebalance.came)
+    gone = _instances([one.who for one in rebalance.removals])
+    new = _instances(came)
+    resolved = sorted(
+        rebalance.resolved,
+        key=lambda one: null_first((one.expression, one.topics, one.who, one.comes)),
+    )
+    return _Facts(
+        [one for one in came if one.group_instance_id not in gone],
+        [one for one in _in_order(rebalance.removals) if one.who.group_instance_id not in new],
+        _sorted(rebalance.resubscribed),
+        _sorted(rebalance.revoted),
+        resolved,
+        [one for one in resolved if one.comes],
+        [one for one in resolved if not one.comes],
+    )
+
+
+def _sorted(members: list[Who]) -> list[Who]:
+    return sorted(distinct(members), key=null_first)
+
+
+def _instances(members: list[Who]) -> set[str]:
+    return {one.group_instance_id for one in members if one.group_instance_id is not None}
+
+
+def _as_left(one: Removal) -> Removal:
+    return Removal(one.who, [LEAVE], one.evidence, one.likely)
+
+
+def _words(rebalance: Rebalance, facts: _Facts, *, by_hash: bool, only_epoch: bool) -> list[str]:
+    resolutions = "; ".join(
+        f"{one.expression} was resolved for the first time, to {one.topics} topics"
+        for one in facts.resolved
+    )
+    converted = ""
+    if rebalance.upgrades:
+        converted = "a classic group was converted"
+    elif rebalance.succeeds_classic:
+        converted = "an empty classic group was converted"
+    words = {
+        f"{_ids(facts.joined)} joined": facts.joined,
+        f"{_ids(facts.resubscribed)} changed the subscription": facts.resubscribed,
+        f"{_ids(facts.revoted)} asks for another assignor": facts.revoted,
+        resolutions: facts.resolved,
+        "a regular expression matches other topics": rebalance.matches_others,
+        converted: converted,
+        "only the metadata hash is another": by_hash,
+        "only the epoch is another, not the metadata hash": only_epoch,
+    }
+    return [text for text, is_so in words.items() if is_so]
+
+
+def _ids(members: list[Who]) -> str:
+    return ", ".join(one.member_id for one in members)
+
+
+def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
+    started, after, before = found.times
+    ended = found.ended_at
+    is_superseded = rebalance.ends and rebalance.group_type == "consumer"
+    triggers = _triggers(rebalance, found, told)
+    uncertain = [one.possible for one in found.removals if len(one.possible) > 1]
+    moves = sorted(rebalance.moves, key=null_first)
+    unread = sorted((_unread(one) for one in rebalance.silences), key=null_first)
+    known = [one.seconds for one in unread if one.seconds is not None]
+    return RebalanceRow(
+        rebalance.group_type,
+        found.epoch,
+        rebalance.offset,
+        started,
+        after,
+        before,
+        found.assigned_at,
+        ended,
+        seconds(started, ended),
+        seconds(before, ended),
+        seconds(after, ended),
+        "completed" if ended is not None else "superseded" if is_superseded else "open",
+        triggers[0],
+        triggers,
+        list(dict.fromkeys(cause for possible in uncertain for cause in possible)),
+        [one.likely for one in found.removals],
+        "; ".join([*found.facts, *(one.evidence for one in found.removals), *rebalance.said]),
+        found.joined,
+        [one.who for one in found.removals],
+        found.changed,
+        found.members,
+        len(rebalance.involved),
+        sum(one.from_member_id not in {None, one.to_member_id} for one in moves),
+        moves,
+        _unowned(rebalance),
+        unread,
+        sum(known) if known else None,
+        max(known) if known else None,
+    )
+
+
+def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
+    """Triggers in their order, the first of which names the rebalance. That nothing was written
+    beside the epoch proves something only where nothing can be hidden.
+    """
+    complete = told.complete_offset
+    is_sound = not found.by_hash_alone or (complete is not None and rebalance.offset >= complete)
+    causes = {one for one in found.proven if is_sound or one != METADATA_CHANGE}
+    causes |= {one.possible[0] if len(one.possible) == 1 else UNKNOWN for one in found.removals}
+    causes |= {*rebalance.written}
+    return [one for one in TRIGGERS if one in causes] or [UNKNOWN]
+
+
+def _unowned(rebalance: Rebalance) -> list[Unowned]:
+    gaps = [
+        Unowned(one.topic_id, one.topic, one.topic_partition, one.seconds)
+        for one in rebalance.gaps
+        if not one.handed_over
+    ]
+    return sorted(gaps, key=null_first)
+
+
+def _unread(silence: Silence) -> Unread:
+    unknown = silence.unknown
+    if silence.since is None and unknown is None:
+        unknown = NO_COMMIT_SINCE
+    lasted = seconds(silence.since, silence.until)
+    what = (silence.topic_id, silence.topic, silence.topic_partition)
+    return Unread(*what, lasted, silence.since, silence.until, unknown)

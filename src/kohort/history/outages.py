@@ -1,0 +1,57 @@
+"""The coordinator itself was away: when another broker takes over, or the same one anew, members
+have the time of their sessions to come. If none of them does, the outage has put them out.
+"""
+
+from kohort.history.events import Record
+from kohort.history.rows import COORDINATOR_AWAY
+from kohort.history.state import State
+
+AT_ONCE_US = 5_000_000
+"""How far apart in time members are put out whose sessions began anew together."""
+LONGEST_OUTAGE_US = 1_800_000_000
+"""How long ago members may have been heard of that an outage has put out."""
+FEWEST = 2
+"""A member that was alone may as well have gone by itself."""
+
+
+def on_record(state: State, record: Record) -> None:
+    """Note a change of the coordinator, and the members that were there before the record."""
+    outage = state.outage
+    before, after = outage.leader_epoch, record.leader_epoch
+    if after is None or after == before:
+        return
+    outage.leader_epoch = after
+    members = [*state.consumer.members, *state.classic.rows]
+    outage.silent = members if before is not None else []
+    outage.out = []
+
+
+def alive(state: State, member_id: str) -> None:
+    """A member that is there shows a sign of life."""
+    if member_id in state.outage.silent:
+        state.outage.silent, state.outage.out = [], []
+
+
+def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
+    """A member is put out. If it was the last of several, none of whom has been heard of since the
+    coordinator changed, that is what is likely.
+    """
+    outage = state.outage
+    if member_id not in outage.silent:
+        return
+    outage.silent.remove(member_id)
+    outage.out.append((rebalance, number))
+    if outage.silent:
+        return
+    removals = [state.rebalances[offset].removals[index] for offset, index in outage.out]
+    times = [one.removed_at for one in removals if one.removed_at is not None]
+    if len(removals) >= FEWEST and len(times) == len(removals):
+        lately = all(
+            one.seen_at is not None and at - one.seen_at <= LONGEST_OUTAGE_US
+            for one, at in zip(removals, times, strict=True)
+        )
+        if lately and max(times) - min(times) <= AT_ONCE_US:
+            for one in removals:
+                one.likely = one.likely._replace(likely=COORDINATOR_AWAY)
+                one.waits_for = None
+    outage.out = []

@@ -1,0 +1,189 @@
+"""Who owns which partition, from when to when, which rebalance gave and took it, and what the
+partition went through in between.
+
+A partition that is being revoked still has its owner: two owners would be worse than none.
+"""
+
+from copy import copy
+from typing import NamedTuple
+
+from kohort.history.commits import LONGEST_US, begin_silence
+from kohort.history.rows import AssignmentRow, Move, seconds
+from kohort.history.state import (
+    Gap,
+    Holding,
+    Owner,
+    Parted,
+    Place,
+    Progress,
+    Rhythm,
+    Silence,
+)
+from kohort.history.story import Story
+
+
+class Holds(NamedTuple):
+    """What a record says that a member has."""
+
+    member_id: str
+    places: dict[Place, bool]
+    """Partition, as the record has it, -> whether it is to be given up."""
+    epoch: int
+    away: bool = False
+
+
+class Moment(NamedTuple):
+    """The record that says so, and the rebalances that gave and took what is new in it."""
+
+    group_type: str
+    at: int | None
+    offset: int
+    given_by: int | None
+    taken_by: int | None
+    longest_us: int = LONGEST_US
+    """For how long the owner may have been silent before it was put out."""
+
+
+def change(story: Story, moment: Moment, holds: Holds) -> None:
+    """What a member has from here on: first what it loses, then what it gains."""
+    lose(story, moment, holds)
+    gain(story, moment, holds)
+
+
+def lose(story: Story, moment: Moment, holds: Holds) -> None:
+    """What a member has no more. What it goes on to have has its row go on."""
+    holdings = _of_type(story, moment.group_type)
+    mine = holdings.get(holds.member_id)
+    if mine is None:
+        return
+    for place, holding in list(mine.items()):
+        if place in holds.places and holding.away == holds.away:
+            _go_on(holding.row, moment, holds, revoking=holds.places[place])
+        else:
+            del mine[place]
+            _close(story, moment, place, holding)
+    if not mine:
+        del holdings[holds.member_id]
+
+
+def gain(story: Story, moment: Moment, holds: Holds) -> None:
+    """What a member has that it did not have."""
+    mine = _of_type(story, moment.group_type).get(holds.member_id, {})
+    for place, revoking in holds.places.items():
+        if place not in mine:
+            _open(story, moment, holds, place, revoking=revoking)
+
+
+def _of_type(story: Story, group_type: str) -> dict[str, dict[Place, Holding]]:
+    return story.state.holdings if group_type == "consumer" else story.state.classic_holdings
+
+
+def _go_on(row: AssignmentRow, moment: Moment, holds: Holds, *, revoking: bool) -> None:
+    row.last_epoch = max(row.last_epoch, holds.epoch)
+    if holds.epoch > 0 and (row.epoch <= 0 or holds.epoch < row.epoch):
+        row.epoch = holds.epoch
+    elif row.epoch <= 0:
+        row.epoch = min(row.epoch, holds.epoch)
+    if moment.at is not None and (row.valid_from is None or moment.at < row.valid_from):
+        row.valid_from = moment.at
+    if revoking and row.revoked_at is None:
+        row.revoked_at = moment.at
+
+
+def _open(story: Story, moment: Moment, holds: Holds, place: Place, *, revoking: bool) -> None:
+    state, names = story.state, story.told.names
+    topic, index = place
+    if moment.group_type == "consumer":
+        topic_id: str | None = topic
+        name = names.name(topic)
+    else:
+        topic_id, name = names.id(topic), topic
+    row = AssignmentRow(
+        moment.group_type,
+        holds.member_id,
+        topic_id,
+        name,
+        index,
+        holds.epoch,
+        holds.epoch,
+        moment.at,
+        moment.offset,
+        revoked_at=moment.at if revoking else None,
+        gained_by=moment.given_by,
+    )
+    mine = _of_type(story, moment.group_type).setdefault(holds.member_id, {})
+    mine[place] = Holding(row, holds.away)
+    if name is not None:
+        state.held.setdefault((name, index), []).append((moment.group_type, holds.member_id, place))
+        state.progress.setdefault((name, index), Progress()).rhythm = Rhythm()
+    key = _key(row)
+    before = state.owners.get(key)
+    state.owners[key] = Owner(holds.member_id, moment.offset)
+    if before is not None and before.gap is not None:
+        _close_gap(story, before.gap, moment)
+    if moment.given_by is not None:
+        rebalance = story.rebalance(moment.given_by, moment.group_type)
+        rebalance.involved[holds.member_id] = True
+        from_member = None if before is None else before.member_id
+        rebalance.moves.append(Move(topic_id, name, index, from_member, holds.member_id))
+
+
+def _key(row: AssignmentRow) -> Place:
+    """By id where that is known: the owner after may come when the group has changed its
+    protocol.
+    """
+    return (row.topic_id or row.topic or "", row.topic_partition)
+
+
+def _close_gap(story: Story, where: tuple[int, int], moment: Moment) -> None:
+    offset, number = where
+    rebalance = story.state.rebalances.get(offset)
+    if rebalance is None:
+        return
+    gap = rebalance.gaps[number]
+    gap.ongoing = False
+    gap.handed_over = moment.offset <= gap.offset
+    gap.seconds = seconds(gap.at, moment.at)
+
+
+def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None:
+    state, row = story.state, holding.row
+    row.valid_to, row.to_offset, row.lost_by = moment.at, moment.offset, moment.taken_by
+    story.closed.append(row)
+    if row.topic is not None:
+        named = (row.topic, row.topic_partition)
+        held = state.held[named]
+        held.remove((moment.group_type, row.member_id, place))
+        if not held:
+            del state.held[named]
+        rhythm = copy(state.progress[named].rhythm)
+        parted = Parted(moment.offset, moment.at, named, holding.committed_at, rhythm)
+        state.parted.setdefault(row.member_id, []).append(parted)
+    if moment.taken_by is None:
+        return
+    rebalance = story.rebalance(moment.taken_by, moment.group_type)
+    rebalance.involved[row.member_id] = True
+    owner = state.owners[_key(row)]
+    if (owner.member_id, owner.from_offset) != (row.member_id, row.from_offset):
+        return  # somebody else has it already
+    what = (row.topic_id, row.topic, row.topic_partition)
+    owner.gap = (rebalance.offset, len(rebalance.gaps))
+    rebalance.gaps.append(Gap(*what, moment.at, moment.offset))
+    silence = Silence(*what, moment.at)
+    number = len(rebalance.silences)
+    rebalance.silences.append(silence)
+    begin_silence(story, silence, rebalance.offset, number, moment.longest_us)
+
+
+def forget(story: Story) -> None:
+    """Drop what members have lost so long ago that it tells nothing any more."""
+    state = story.state
+    if state.now is None:
+        return
+    since = state.now - 2 * LONGEST_US  # clocks of brokers may differ
+    for member_id, parted in list(state.parted.items()):
+        kept = [one for one in parted if one.until is not None and one.until >= since]
+        if kept:
+            state.parted[member_id] = kept
+        else:
+            del state.parted[member_id]

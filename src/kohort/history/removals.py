@@ -1,0 +1,193 @@
+"""Why a member is gone. The log has the same tombstones, or the same absence, for a member that
+left, was removed by an administrator, or did not answer in time; what rules one of these out is how
+lately it was alive. What nothing rules out may still be likely, by the rhythm of its commits.
+"""
+
+from typing import NamedTuple
+
+from kohort.history.commits import LONGEST_US, per_us, usual_us
+from kohort.history.rows import (
+    LEAVE,
+    LEFT_AT_WORK,
+    REBALANCE_TIMEOUT,
+    SESSION_TIMEOUT,
+    Likely,
+    MemberRow,
+    Who,
+    seconds,
+)
+from kohort.history.state import Parted, Removal
+from kohort.history.story import SESSION_TIMEOUT_MS, Story
+
+TOLERANCE_S = 1.0
+"""By how much two records may be closer in time than the coordinator's two decisions were: records
+take the time at which their batch was begun."""
+GRACE_S = 5.0
+"""How late a timer may fire and still be what removed a member."""
+MINUTE_US = 60_000_000
+OF_SESSION = 2 / 3
+"""Who commits may have sent its last heartbeat a third of its session before: commits do not
+prolong the session of a member that speaks the consumer protocol."""
+SILENT, AT_WORK = 3.0, 1.5
+"""Silence is more than so many times the usual distance of its commits, work is less."""
+SILENT_S, AT_WORK_S = 0.5, 0.2
+
+
+class Gone(NamedTuple):
+    """A member that is gone, and what the log tells of its last hours."""
+
+    who: Who
+    client_host: str | None
+    at: int | None
+    lost_at: int | None
+    """When it lost what it had: not long after, if that is not the same."""
+    offset: int
+    seen_at: int | None
+    """When its session was last known to begin anew; None for unknown."""
+    session_ms: int
+    assumed: bool
+    """That is only what is usual."""
+    rebalance_timeout_ms: int
+    commits_prolong: bool = False
+    """A commit begins the session anew too."""
+    waits_since: int | None = None
+    """Since when its rebalance timeout may have been running; None: it was not."""
+    waits_exactly: bool = False
+    """It is known to have been running from then on."""
+    away: bool = False
+    """A static member that has left for a while, whose session is all that keeps it."""
+
+
+def gone_with(story: Story, row: MemberRow) -> Gone:
+    """The member of a row that has ended, who went with the end of its group."""
+    known = story.told.session_timeout_ms
+    usual = SESSION_TIMEOUT_MS if known is None else known
+    session_ms = row.session_timeout_ms
+    return Gone(
+        Who(row.member_id, row.client_id, row.group_instance_id),
+        row.client_host,
+        row.valid_to,
+        row.valid_to,
+        row.to_offset or 0,
+        None,
+        usual if session_ms is None else session_ms,
+        session_ms is None and known is None,
+        row.rebalance_timeout_ms,
+    )
+
+
+def last_commit(story: Story, gone: Gone) -> int | None:
+    """When a partition that the member owned was last committed, as far back as its session
+    reaches.
+    """
+    if gone.at is None:
+        return None
+    reach_us = min(gone.session_ms * 1000, LONGEST_US)
+    since = gone.at - reach_us
+    return max(
+        (
+            one.committed_at
+            for one in story.state.parted.get(gone.who.member_id, ())
+            if one.to_offset <= gone.offset
+            and one.until is not None
+            and one.until >= since
+            and one.committed_at is not None
+            and one.committed_at >= since // MINUTE_US * MINUTE_US
+        ),
+        default=None,
+    )
+
+
+def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
+    """The removal with the causes that nothing rules out, likelier ones first."""
+    silent = seconds(gone.seen_at, gone.at)
+    since_commit = seconds(committed_at, gone.at)
+    session = gone.session_ms / 1000
+    of_commits = session if gone.commits_prolong else session * 2 / 3
+    session_over = (
+        (session if silent is None else silent) >= session - TOLERANCE_S
+        and (of_commits if since_commit is None else since_commit) >= of_commits - TOLERANCE_S
+    ) or gone.away
+    waited = seconds(gone.waits_since, gone.at)
+    timeout = gone.rebalance_timeout_ms / 1000
+    overdue = waited is not None and waited >= timeout - TOLERANCE_S and timeout >= 0
+    if overdue and gone.waits_exactly and waited is not None and waited <= timeout + GRACE_S:
+        possible = [REBALANCE_TIMEOUT]
+    else:
+        possible = [SESSION_TIMEOUT] if session_over else []
+        possible += [REBALANCE_TIMEOUT] if overdue else []
+        possible.append(LEAVE)
+        possible += [SESSION_TIMEOUT] if gone.assumed and not session_over else []
+    removal = Removal(
+        gone.who,
+        possible,
+        _evidence(gone, committed_at),
+        Likely(gone.who.member_id, gone.who.client_id, gone.client_host, None, None, None),
+        gone.at,
+        max((one for one in (gone.seen_at, committed_at) if one is not None), default=None),
+    )
+    _guess(story, gone, removal)
+    return removal
+
+
+def _evidence(gone: Gone, committed_at: int | None) -> str:
+    facts = []
+    if (silent := _between(gone.seen_at, gone.at)) is not None:
+        facts.append(f"last sign of life {silent} s before")
+    if (since_commit := _between(committed_at, gone.at)) is not None:
+        facts.append(f"last commit of its partitions {since_commit} s before")
+    assumed = " assumed" if gone.assumed else ""
+    facts.append(f"session timeout {tenths(gone.session_ms * 1000)} s{assumed}")
+    if gone.waits_since is not None:
+        waited = _between(gone.waits_since, gone.at)
+        if gone.waits_exactly and waited is not None:
+            facts.append(f"had partitions to give up for {waited} s")
+        facts.append(f"rebalance timeout {tenths(gone.rebalance_timeout_ms * 1000)} s")
+    if gone.away:
+        facts.append("static, had left for a while")
+    return f"{gone.who.member_id} is gone: {', '.join(facts)}"
+
+
+def _between(begin: int | None, end: int | None) -> str | None:
+    return None if begin is None or end is None else tenths(end - begin)
+
+
+def tenths(micros: int) -> str:
+    """Seconds with one decimal place, halves away from zero."""
+    whole = (abs(micros) + 50_000) // 100_000
+    return f"{'-' if micros < 0 and whole else ''}{whole // 10}.{whole % 10}"
+
+
+def _guess(story: Story, gone: Gone, removal: Removal) -> None:
+    """What is likely, where the member had partitions to its end and committed one in a rhythm."""
+    found = _latest(story, gone)
+    if found is None or gone.at is None:
+        return
+    usual, rate = usual_us(found.rhythm), per_us(found.rhythm)
+    last_at, committed = found.rhythm.last_at, found.rhythm.last_committed
+    assert usual is not None
+    assert last_at is not None
+    silent_s, usual_s = (gone.at - last_at) / 1e6, usual / 1e6
+    removal.likely = removal.likely._replace(silent_seconds=silent_s, usual_seconds=usual_s)
+    session_s = gone.session_ms / 1000
+    least_s = session_s if gone.commits_prolong else session_s * OF_SESSION
+    timeout_s = gone.rebalance_timeout_ms / 1000
+    put_out_s = least_s if timeout_s < 0 else min(least_s, timeout_s)
+    at_work = silent_s < AT_WORK * usual_s + AT_WORK_S and silent_s < least_s - TOLERANCE_S
+    silent = silent_s > SILENT * usual_s + SILENT_S
+    long_enough = gone.assumed or silent_s >= put_out_s - TOLERANCE_S
+    if at_work:
+        removal.likely = removal.likely._replace(likely=LEFT_AT_WORK)
+    elif silent and long_enough and committed is not None and rate:
+        removal.waits_for = found.named
+        removal.last_commit, removal.per_us = (last_at, committed), rate
+
+
+def _latest(story: Story, gone: Gone) -> Parted | None:
+    """The partition that the member committed last, of those that it lost by being removed."""
+    found = [
+        one
+        for one in story.state.parted.get(gone.who.member_id, ())
+        if one.until == gone.lost_at and usual_us(one.rhythm) is not None
+    ]
+    return max(found, key=lambda one: one.rhythm.last_at or 0, default=None)

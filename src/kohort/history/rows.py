@@ -1,0 +1,181 @@
+"""What a history tells: rows of members, assignments and rebalances, as the tables have them.
+
+A row is open while it may still change. Times are in microseconds since 1970, durations in seconds.
+"""
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+JOIN = "join"
+LEAVE = "leave"
+SESSION_TIMEOUT = "session timeout"
+REBALANCE_TIMEOUT = "rebalance timeout"
+SUBSCRIPTION_CHANGE = "subscription change"
+METADATA_CHANGE = "metadata change"
+ASSIGNOR_CHANGE = "assignor change"
+MIGRATION = "migration"
+FOLLOW_UP = "cooperative follow-up"
+REJOIN = "rejoin"
+UNKNOWN = "unknown"
+TRIGGERS = (
+    MIGRATION,
+    REBALANCE_TIMEOUT,
+    SESSION_TIMEOUT,
+    LEAVE,
+    UNKNOWN,
+    SUBSCRIPTION_CHANGE,
+    ASSIGNOR_CHANGE,
+    JOIN,
+    METADATA_CHANGE,
+    FOLLOW_UP,
+    REJOIN,
+)
+"""In the order in which they name a rebalance that had several. `unknown` stands for a member that
+is gone without the log saying why: where somebody is gone, that is the news."""
+
+WENT_SILENT = "went silent"
+LEFT_AT_WORK = "left at work"
+COORDINATOR_AWAY = "coordinator away"
+
+
+class Who(NamedTuple):
+    """A member."""
+
+    member_id: str
+    client_id: str | None
+    group_instance_id: str | None
+
+
+class Move(NamedTuple):
+    """A partition that got an owner."""
+
+    topic_id: str | None
+    topic: str | None
+    topic_partition: int
+    from_member_id: str | None
+    to_member_id: str
+
+
+class Unowned(NamedTuple):
+    """A partition that lost its owner, and for how long it had none; null: it has none yet."""
+
+    topic_id: str | None
+    topic: str | None
+    topic_partition: int
+    seconds: float | None
+
+
+class Unread(NamedTuple):
+    """A partition that lost its owner, and for how long nobody read it, or why that is unknown."""
+
+    topic_id: str | None
+    topic: str | None
+    topic_partition: int
+    seconds: float | None
+    since: int | None
+    until: int | None
+    unknown: str | None
+
+
+class Likely(NamedTuple):
+    """A member that is gone, what is likely to have become of it, and what that rests on."""
+
+    member_id: str
+    client_id: str | None
+    client_host: str | None
+    likely: str | None
+    silent_seconds: float | None
+    usual_seconds: float | None
+
+
+class MemberRow(Struct, array_like=True):
+    """A member, for as long as what it says of itself is the same."""
+
+    group_type: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    rack_id: str | None
+    protocol: str
+    assignors: list[str | None] | None
+    subscribed_topics: list[str] | None
+    subscribed_topic_regex: str | None
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int
+    is_leader: bool | None
+    valid_from: int | None
+    from_offset: int
+    valid_to: int | None = None
+    to_offset: int | None = None
+
+
+class AssignmentRow(Struct, array_like=True):
+    """A partition and its owner."""
+
+    group_type: str
+    member_id: str
+    topic_id: str | None
+    topic: str | None
+    topic_partition: int
+    epoch: int
+    last_epoch: int
+    valid_from: int | None
+    from_offset: int
+    valid_to: int | None = None
+    revoked_at: int | None = None
+    to_offset: int | None = None
+    gained_by: int | None = None
+    lost_by: int | None = None
+
+
+class RebalanceRow(Struct, array_like=True):
+    """What a rebalance cost and what it was about."""
+
+    group_type: str
+    epoch: int
+    offset: int
+    started_at: int | None
+    started_after: int | None
+    started_before: int | None
+    assigned_at: int | None
+    ended_at: int | None
+    seconds: float | None
+    seconds_at_least: float | None
+    seconds_at_most: float | None
+    outcome: str
+    trigger: str
+    triggers: list[str]
+    possible: list[str]
+    likely: list[Likely]
+    evidence: str
+    joined: list[Who]
+    gone: list[Who]
+    changed: list[Who]
+    members: int
+    members_involved: int
+    partitions_moved: int
+    moves: list[Move]
+    unowned: list[Unowned]
+    unread: list[Unread]
+    unread_seconds: float | None
+    longest_unread_seconds: float | None
+
+
+Row = MemberRow | AssignmentRow | RebalanceRow
+
+
+def null_first(row: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    """A key by which rows are sorted as databases do: what is null comes first."""
+    return tuple((one is not None, one) for one in row)
+
+
+def distinct(members: list[Who]) -> list[Who]:
+    """Each once, in the order in which they come."""
+    return list(dict.fromkeys(members))
+
+
+def seconds(begin: int | None, end: int | None) -> float | None:
+    """From one time to another; null where one of them is."""
+    return None if begin is None or end is None else (end - begin) / 1_000_000.0

@@ -1,0 +1,80 @@
+"""What the handlers of records share: the state, what they are told besides, and the rows that are
+over.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kohort.history.events import Record
+from kohort.history.rows import AssignmentRow, MemberRow
+from kohort.history.state import Rebalance, State
+
+SESSION_TIMEOUT_MS = 45_000
+"""Assumed for members that speak the consumer protocol where nobody says it: the least that a
+broker allows by default (`group.consumer.min.session.timeout.ms`). A cluster may allow less, so
+that it proves nothing: it only tells what is likelier."""
+
+
+class Names:
+    """Ids of topics, as text, and their names."""
+
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self._names = names or {}
+        self._ids: dict[str, str | None] = {}
+        for topic_id, topic in self._names.items():
+            self._ids[topic] = None if topic in self._ids else topic_id
+
+    def name(self, topic_id: str) -> str | None:
+        """The name of a topic; None for unknown."""
+        return self._names.get(topic_id)
+
+    def id(self, topic: str) -> str | None:
+        """The id of a topic, if exactly one of that name is known."""
+        return self._ids.get(topic)
+
+
+class Told(NamedTuple):
+    """What is known besides the log of the group."""
+
+    names: Names
+    session_timeout_ms: int | None = None
+    """The shortest session that a member of the consumer protocol has; None for unknown."""
+    complete_offset: int | None = None
+    """From which offset on nothing is missing in the log; None: from nowhere on."""
+
+
+class Step(NamedTuple):
+    """A record, and where it stands."""
+
+    record: Record
+    rebalance: int | None
+    """The rebalance that it led to, or else the last one that has begun."""
+    leads: bool
+    """It is part of what the rebalance was for."""
+    upgrading: bool
+    """It is part of the conversion of a classic group."""
+    begins: bool
+    """It begins the rebalance, or ends the group."""
+
+
+class Story:
+    """A group's state while records are applied to it."""
+
+    def __init__(self, state: State, told: Told) -> None:
+        self.state, self.told = state, told
+        self.closed: list[MemberRow | AssignmentRow] = []
+
+    def rebalance(self, offset: int, group_type: str = "consumer") -> Rebalance:
+        """The rebalance of that record, which may itself come a little later."""
+        found = self.state.rebalances.get(offset)
+        if found is None:
+            found = self.state.rebalances[offset] = Rebalance(offset, group_type)
+        return found
+
+    def leads_to(self, step: Step) -> Rebalance | None:
+        """What the record is a reason of, if it is."""
+        if not step.leads or step.rebalance is None:
+            return None
+        found = self.rebalance(step.rebalance)
+        found.upgrades |= step.upgrading
+        return found

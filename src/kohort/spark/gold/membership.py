@@ -1,0 +1,32 @@
+"""Who was in which group, who owned what, and what each rebalance was about and cost: the rows of
+the groups' histories as tables.
+"""
+
+from pyspark.sql import DataFrame
+
+from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.replayed import rows_of
+from kohort.spark.schemas import Table
+from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
+
+
+def members(frames: Frames, context: Context) -> DataFrame:
+    """The table `members`."""
+    return _table(frames, context, MEMBERS)
+
+
+def assignments(frames: Frames, context: Context) -> DataFrame:
+    """The table `assignments`."""
+    return _table(frames, context, ASSIGNMENTS)
+
+
+def rebalances(frames: Frames, context: Context) -> DataFrame:
+    """The table `rebalances`."""
+    return _table(frames, context, REBALANCES)
+
+
+def _table(frames: Frames, context: Context, table: Table) -> DataFrame:
+    rows = rows_of(frames, context, table)
+    conformed: DataFrame = table.conform(mark(rows, frames))
+    return conformed

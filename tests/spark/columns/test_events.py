@@ -1,0 +1,68 @@
+"""Rows of a group as events of its history, headers of our own broker included."""
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+from tests.coordinator.consumers import Consumer, beat
+from tests.spark import rows
+from tests.spark.gold.stories import Story, stalls, ticking
+
+from kohort.history import Commits, History, Names, RebalanceRow, Record, Told
+from kohort.spark.columns.decode import decode
+from kohort.spark.columns.events import events
+from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.segments import parse
+from kohort.spark.schemas import DECODED
+
+
+def log_of(desk):
+    """The bytes of everything that a desk's coordinator has written."""
+    return b"".join(desk._batches.read(0, 1 << 30))
+
+
+def rebalances(desk):
+    parsed = parse(log_of(desk), 0)
+    table = pa.Table.from_batches([decode(one) for one in parsed.pieces], DECODED.arrow)
+    history = History(Told(Names({}), None, 0))
+    history.feed(events(table))
+    found = [*history.closed, *history.open_rows()]
+    return sorted(
+        (row for row in found if isinstance(row, RebalanceRow)), key=lambda row: row.offset
+    )
+
+
+def test_what_the_broker_writes_is_proof():
+    desk = Story(group_consumer_assignment_interval_ms=0)
+    a = Consumer(desk, "a").join()
+    Consumer(desk, "b").join()
+    ticking(desk, 3, a)
+    beat(desk, "b", -1)
+    ticking(desk, 2, a)
+    Consumer(desk, "c").join()
+    ticking(desk, 50, a)  # c is silent
+    found = rebalances(desk)
+    assert [row.trigger for row in found] == ["join", "join", "leave", "join", "session timeout"]
+    assert [row.possible for row in found] == [[]] * 5
+    assert "the coordinator wrote: session timeout of c" in found[-1].evidence
+
+
+def test_a_rebalance_timeout_is_one():
+    assert "rebalance timeout" in [row.trigger for row in rebalances(stalls())]
+
+
+def test_commits_that_were_folded_and_those_that_were_not():
+    raw = rows.golden("codec-zstd")
+    table = pa.Table.from_batches([decode(InColumns(raw))], DECODED.arrow)
+    found = events(table)
+    commits = [one for one in found if isinstance(one, Commits)]
+    assert {one.count for one in commits} == {1}
+    assert all(one.first_at == one.at for one in commits)
+    assert all(one.first_committed == one.last_committed for one in commits)
+    assert {one.plain for one in commits} == {True, False}
+    records = [one for one in found if isinstance(one, Record)]
+    assert {2, 3, 5, 8} <= {one.type for one in records}
+    assert any(one.value is None for one in records)
+    assert [one.offset for one in found] == sorted(one.offset for one in found)
