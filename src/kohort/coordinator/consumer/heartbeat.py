@@ -81,7 +81,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
 def _check_offers(state: State, group: ConsumerGroup, member: Member) -> None:
     """Raise ApiError for assignors that the group cannot work with."""
     offers.check_size(member.client_assignors, state.record_limit())
-    if group.offering and group.settings.client_assignors:
+    if (group.offering or group.classic_members) and group.settings.client_assignors:
         others = [one for one in group.members.values() if one.id != member.id]
         if not any(one.server_assignor for one in others):
             selection.check_range(others, member)
@@ -106,7 +106,10 @@ def _group_of(
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     if known.state is GroupState.EMPTY:
         return ConsumerGroup(group_id, state.settings_of(group_id)), Effects(known.tombstones())
-    return upgrade.to_consumer(state, known, now)
+    offered: tuple[offers.ClientAssignor, ...] = ()
+    if state.settings_of(group_id).client_assignors:
+        offered = offers.of_heartbeat(request.client_assignors or ())
+    return upgrade.to_consumer(state, known, offered, now)
 
 
 def _succession(

@@ -134,13 +134,15 @@ def target_epoch(
     key: ConsumerGroupTargetAssignmentMetadataKey,
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    """The epoch that the targets were computed for, and when. Nobody computes them any more."""
+    """The epoch that the targets were computed for, and when."""
     if value is not None:
         group = _made(state, key.group_id)
         group.target_epoch = value.assignment_epoch
         group.target_time = Millis(value.assignment_timestamp)
         group.made_by = value.computation
-        timers.end_computation(state, group.id)
+        computation = state.computations.get(group.id)
+        if computation is not None and computation.ends_with(value.assignment_epoch):
+            timers.end_computation(state, group.id)
         return
     known = state.groups.consumer(GroupId(key.group_id))
     if known is None:

@@ -49,6 +49,13 @@ class Computation:
     basis: Basis | None = None
     why: str = ""
 
+    def ends_with(self, target_epoch: int) -> bool:
+        """Whether a target of this epoch is what was asked for, or newer. A group that has just
+        been converted has an older one, of the step in which a member was asked.
+        """
+        prepared = self.basis is not None and self.basis.epoch == target_epoch
+        return prepared or target_epoch >= self.epoch
+
 
 def fit(members: Iterable[Member], assignor: str, late: Collection[MemberId]) -> list[MemberId]:
     """The members that may be asked, by id: of the consumer protocol, there, not late, and able to

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kohort.coordinator.consumer.target import Attachment
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.schemas import Computation
 from kohort.wire.messages import consumer_group_heartbeat as heartbeat
 
 CLASSIC_VERSION = -1  # of what a classic assignor has written: its version is within the bytes
@@ -35,6 +37,17 @@ def of_classic(name: str, user_data: bytes) -> ClientAssignor:
         version = CLASSIC_VERSION
         return ClientAssignor(name, version, version, 0, version, user_data)
     return ClientAssignor(name, -(1 << 15), (1 << 15) - 1, 0, CLASSIC_VERSION)
+
+
+def classic_data(
+    attachment: Attachment | None, computed: Computation | None, protocol: str
+) -> bytes | None:
+    """The data of its own that a classic member's assignor gets with an assignment: what another
+    member has computed for that assignor, and written as the classic one does.
+    """
+    if attachment is None or computed is None or computed.assignor != protocol:
+        return None
+    return (attachment.metadata or None) if attachment.version == CLASSIC_VERSION else None
 
 
 def of_heartbeat(offered: Iterable[heartbeat.ClientAssignor]) -> tuple[ClientAssignor, ...]:
