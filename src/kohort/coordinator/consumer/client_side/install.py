@@ -58,6 +58,8 @@ def install(
     records = planning.published(group, targets, basis.epoch, now, by)
     if request.error:
         state.tally.computations_failed += 1
+    else:
+        state.tally.computations_installed += 1
     note = Note(group.id, _told(computation, basis, request.error, took_ms))
     return Effects(records, [Reply(call.token, ConsumerGroupInstallAssignmentResponse())], [note])
 
