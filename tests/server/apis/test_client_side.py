@@ -46,7 +46,7 @@ def offered(desk):
 
 
 def test_from_the_notice_to_the_assignment():
-    """K848-060, K848-075, K848-076, K848-077, K848-172: a user's own bytes come out as they went in."""
+    """K848-060, K848-075, K848-076, K848-077, K848-172: bytes come out as they went in."""
     desk = Desk()
     desk.create("orders", partitions=3)
     assert {PREPARE, INSTALL} <= offered(desk)
