@@ -221,6 +221,19 @@ def test_the_whole_group_is_gone_and_made_anew():
     assert refused.error_code == ErrorCode.STALE_MEMBER_EPOCH
 
 
+def test_who_has_gone_is_not_waited_for_and_not_late():
+    """K848-068, K848-074."""
+    desk = Desk()
+    one = member(desk, "a")
+    member(desk, "b")
+    one.prepare()
+    one.take_leave()
+    assert desk.shard.computations == {}
+    assert (timers.COMPUTATION, "g") not in desk.shard.deadlines
+    desk.wait(LATE)
+    assert desk.shard.tally.computations_late == 0
+
+
 def test_nothing_is_left_behind():
     desk = Desk()
     one, two = member(desk, "a"), member(desk, "b")

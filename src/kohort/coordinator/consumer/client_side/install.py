@@ -9,6 +9,7 @@ from kohort.coordinator.consumer.client_side import choosing, validation
 from kohort.coordinator.consumer.client_side.computation import Basis, Computation
 from kohort.coordinator.consumer.client_side.prepare import claimed
 from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import NOTHING, Attachment, Target
 from kohort.coordinator.effects import Call, Effects, Note, Reply
 from kohort.coordinator.state import State
@@ -31,12 +32,9 @@ def install(
     group, member = claimed(state, request)
     computation = choosing.outstanding(state, group, member)
     basis = computation.basis
-    if basis is None or basis.epoch != request.group_epoch:
-        prepared = "nothing" if basis is None else f"epoch {basis.epoch}"
-        raise ApiError(
-            ErrorCode.STALE_MEMBER_EPOCH,
-            f"member {member.id} has prepared {prepared}, request says epoch {request.group_epoch}",
-        )
+    if basis is None:
+        raise _not_prepared(member, "nothing", request.group_epoch)
+    _check_prepared(member, basis, request.group_epoch)
     if request.error:
         targets = _as_before(group, request.error)
     else:
@@ -62,6 +60,19 @@ def install(
         state.tally.computations_installed += 1
     note = Note(group.id, _told(computation, basis, request.error, took_ms))
     return Effects(records, [Reply(call.token, ConsumerGroupInstallAssignmentResponse())], [note])
+
+
+def _check_prepared(member: Member, basis: Basis, epoch: int) -> None:
+    """Raise ApiError for an assignment of another epoch than the one that was prepared last."""
+    if basis.epoch != epoch:
+        raise _not_prepared(member, f"epoch {basis.epoch}", epoch)
+
+
+def _not_prepared(member: Member, prepared: str, epoch: int) -> ApiError:
+    return ApiError(
+        ErrorCode.STALE_MEMBER_EPOCH,
+        f"member {member.id} has prepared {prepared}, request says epoch {epoch}",
+    )
 
 
 def _computed(
