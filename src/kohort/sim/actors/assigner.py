@@ -1,7 +1,7 @@
 """A member that computes the assignments of its group when it is asked to (KIP-848).
 
-Mostly it does that well. Sometimes it is late, silent, or delivers what is wrong or out of date: none
-of that may be taken. The metadata of each part names the epoch that it was computed for.
+Mostly it does that well. Sometimes it is late, silent, or delivers what is wrong or out of date:
+none of that may be taken. The metadata of each part names the epoch that it was computed for.
 """
 
 from typing import Any, ClassVar
