@@ -20,7 +20,8 @@ PROTOCOL_HEAD = """\
 # Served APIs
 
 These are the APIs that a Kohort broker offers in ApiVersions. The ranges of versions are those of
-Apache Kafka 4.3.1. [skipped.md](skipped.md) names the APIs that are not offered.
+Apache Kafka 4.3.1. Keys from 20000 on are ours: no Kafka has these APIs, and clients skip keys that
+they do not know. [skipped.md](skipped.md) names the APIs that are not offered.
 
 | key | API | versions | first flexible | what it is |
 |---|---|---|---|---|

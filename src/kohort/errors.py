@@ -146,6 +146,8 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    COMPUTE_ASSIGNMENT = 20000  # ours, like the next one: KIP-848 names both and gives no numbers
+    INVALID_ASSIGNMENT = 20001
 
     @property
     def retriable(self) -> bool:

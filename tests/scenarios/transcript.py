@@ -8,6 +8,8 @@ a line of four dashes stands what came of it: `+` a record, `-` a tombstone, `>`
     broker SETTING=VALUE ...                before anything else
     heartbeat MEMBER epoch=N [subscribe=TOPICS] [owns=PARTITIONS] [FIELD=VALUE ...]
     leave MEMBER
+    prepare MEMBER epoch=N                  (tests/scenarios/client_side.py)
+    install MEMBER epoch=N of=EPOCH [error=N] [MEMBER=PARTITIONS/VERSION:DATA ...]
     commit MEMBER epoch=N PARTITIONS [version=N]
     wait 10s | 500ms
     describe
@@ -31,12 +33,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tests.coordinator.desk import Desk, topic_id
+from tests.scenarios import client_side
 from tests.scenarios.classic import ClassicMembers
 from tests.scenarios.partitions import parsed, shown
 
 from kohort.coordinator.consumer.member import MemberState
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.topics import Topic, Topics
+from kohort.errors import ErrorCode
 from kohort.records import schemas
 from kohort.records.codec import Record
 from kohort.terms import TopicId
@@ -158,6 +162,8 @@ class Story:
             request.subscribed_topic_regex = "" if pattern == "-" else pattern
         request.server_assignor = fields.pop("assignor", None)
         request.rack_id = fields.pop("rack", None)
+        if "offers" in fields:
+            request.client_assignors = client_side.offered(fields.pop("offers"))
         request.instance_id = fields.pop("instance", None)
         request.rebalance_timeout_ms = int(fields.pop("timeout", request.rebalance_timeout_ms))
         assert not fields, f"heartbeat does not know {', '.join(fields)}"
@@ -215,6 +221,13 @@ class Story:
             lines.append(f"> {name} epoch {one.epoch} {has}, target {target}")
         return lines
 
+    def _prepare(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        return client_side.prepare(self.desk, words[0], fields, self.names, self._shown)
+
+    def _install(self, words: list[str], fields: dict[str, str]) -> list[str]:
+        ids = {name: topic.id for name, topic in self.topics.items()}
+        return client_side.install(self.desk, words[0], fields, ids, _partitions)
+
     def _join(self, words: list[str], fields: dict[str, str]) -> list[str]:
         return self.classic.join(self.desk, words[0], fields)
 
@@ -235,14 +248,17 @@ class Story:
     # -- what came of it
 
     def _answer(self, answer: ConsumerGroupHeartbeatResponse) -> str:
-        if answer.error_code:
+        computes = answer.error_code == ErrorCode.COMPUTE_ASSIGNMENT
+        if answer.error_code and not computes:
             return f"> {_code(answer.error_code)}: {answer.error_message}"
         owns = "as before"
         if answer.assignment is not None:
             owns = self._shown(
                 {one.topic_id: one.partitions for one in answer.assignment.topic_partitions}
             )
-        return f"> {answer.member_id} epoch {answer.member_epoch} {owns}"
+            owns += client_side.attached(answer.assignment.attachment)
+        asked = ", is asked to compute" if computes else ""
+        return f"> {answer.member_id} epoch {answer.member_epoch} {owns}{asked}"
 
     def _record(self, record: Record) -> str:
         key, value = record.key, record.value
@@ -263,7 +279,7 @@ class Story:
             case schemas.ConsumerGroupMetadataValue():
                 return str(value.epoch)
             case schemas.ConsumerGroupTargetAssignmentMetadataValue():
-                return str(value.assignment_epoch)
+                return str(value.assignment_epoch) + client_side.computed_by(value.computation)
             case schemas.ConsumerGroupMemberMetadataValue():
                 extra = "".join(
                     f" {name} {said}"
@@ -275,15 +291,21 @@ class Story:
                     )
                     if said
                 )
+                offers = ",".join(client_side.told(one) for one in value.client_assignors)
+                extra += f" offers {offers}" if offers else ""
                 return "reads " + (",".join(value.subscribed_topic_names) or "-") + extra
             case schemas.ConsumerGroupTargetAssignmentMemberValue():
-                return self._shown({one.topic_id: one.partitions for one in value.topic_partitions})
+                partitions = {one.topic_id: one.partitions for one in value.topic_partitions}
+                return self._shown(partitions) + client_side.attached(value.attachment)
             case schemas.ConsumerGroupCurrentMemberAssignmentValue():
                 state = STATES[MemberState(value.state)]
                 has = {one.topic_id: one.partitions for one in value.assigned_partitions}
                 ends = {one.topic_id: one.partitions for one in value.partitions_pending_revocation}
                 giving_up = f" {self._shown(ends)}" if ends else ""
-                return f"epoch {value.member_epoch} {self._shown(has)} {state}{giving_up}"
+                has_now = f"{self._shown(has)} {state}{giving_up}"
+                return (
+                    f"epoch {value.member_epoch} {has_now}{client_side.attached(value.attachment)}"
+                )
             case schemas.ConsumerGroupRegularExpressionValue():
                 return "names " + (",".join(value.topics) or "-")
             case schemas.GroupMetadataValue():
@@ -304,6 +326,8 @@ _COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], list[str]]] = 
     "delete": Story._delete,
     "heartbeat": Story._heartbeat,
     "leave": Story._leave,
+    "prepare": Story._prepare,
+    "install": Story._install,
     "commit": Story._commit,
     "wait": Story._wait,
     "describe": Story._describe,
@@ -328,6 +352,4 @@ _SUBJECTS = {
 
 
 def _code(code: int) -> str:
-    from kohort.errors import ErrorCode
-
     return ErrorCode(code).name

@@ -35,6 +35,12 @@ from kohort.wire.messages.alter_partition_reassignments import AlterPartitionRea
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kohort.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from kohort.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -617,6 +623,26 @@ ROWS = [
         top_level,
         GROUP,
         "-members",
+        single=True,
+    ),
+    Row(
+        "preparation of an assignment",
+        0,
+        lambda town, names: ConsumerGroupPrepareAssignmentRequest(
+            group_id=names[0], member_id="m", member_epoch=1
+        ),
+        top_level,
+        GROUP,
+        single=True,
+    ),
+    Row(
+        "installation of an assignment",
+        0,
+        lambda town, names: ConsumerGroupInstallAssignmentRequest(
+            group_id=names[0], member_id="m", member_epoch=1, group_epoch=1, error=0, members=[]
+        ),
+        top_level,
+        GROUP,
         single=True,
     ),
     Row(

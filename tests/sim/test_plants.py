@@ -24,6 +24,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "expire unwritten": (1, 2.0, "replayed"),
     "part of name": (59, 1.0, "convergence"),
     "unheard setting": (1, 1.0, "settings"),
+    "older assignment": (80, 2.0, "assigner"),
     "forgotten member": (5, 2.0, "migrated"),
     "drop tombstone": (3, 2.0, "replayed"),
     "unchecked crc": (19, 2.0, "reader"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from kohort.wire.schema import Field, Primitive, Versions, fields_of
 
+OWN_TAGS = 20000  # tags from here on are ours, and APIs with such keys: upstream has none of them
 TABLE = Path(__file__).parents[1] / "data" / "layouts.json.gz"
 _ZERO = {
     "bool": False,
@@ -32,12 +33,21 @@ def facts_of(cls: type[Any], within: Versions) -> list[dict[str, Any]]:
     """What a class of ours says, in comparable form. Ranges count only
     inside the message's versions.
     """
-    return [_facts(field, within) for field in fields_of(cls)]
+    return [
+        _facts(field, within)
+        for field in fields_of(cls)
+        if field.tag is None or field.tag < OWN_TAGS
+    ]
 
 
 def expected(fields: list[dict[str, Any]], within: Versions) -> list[dict[str, Any]]:
     """What upstream's table says, in the same form."""
     return [_expected(field, within) for field in fields]
+
+
+def is_untold(field: Field, value: Any) -> bool:
+    """Whether a field is one of our tags and says nothing, so that it is not on the wire."""
+    return field.tag is not None and field.tag >= OWN_TAGS and value == field.default
 
 
 def _span(versions: Versions, within: Versions) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.golden import all_frames
+from tests.wire.layouts import is_untold
 
 from kohort.terms import uuid_text
 from kohort.wire import codec
@@ -24,6 +25,8 @@ def plain(message: Any, version: int) -> dict[str, Any]:
         if version not in field.versions:
             continue
         value = getattr(message, field.name)
+        if is_untold(field, value):
+            continue
         if isinstance(field.of, Primitive):
             convert = {"uuid": uuid_text, "bytes": bytes.hex, "records": bytes.hex}.get(
                 field.of.name, lambda one: one

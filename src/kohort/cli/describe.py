@@ -6,6 +6,7 @@ up once, and each group takes its part.
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from kohort.cli.asking import AdminCommand
@@ -27,6 +28,7 @@ from kohort.terms import GroupType
 if TYPE_CHECKING:
     from kohort.client.admin import (
         AdminClient,
+        ClientSide,
         GroupDescription,
         GroupListing,
         GroupOffsets,
@@ -185,6 +187,8 @@ class _Shown:
             ],
             spare=("TARGET-EPOCH", "COORDINATOR", "EPOCH", "ASSIGNOR", "TYPE"),
         )
+        if group.client_side is not None:
+            output.line(_client_side_text(group.client_side))
         if group.members:
             output.line()
             headers: tuple[str, ...] = MEMBER_HEADERS
@@ -228,6 +232,7 @@ class _Shown:
                 "host": group.coordinator_host,
                 "port": group.coordinator_port,
             },
+            **({"client_side": _plain(group.client_side)} if group.client_side else {}),
             "members": [_member_fields(member) for member in group.members],
             "offsets": [self._offset_fields(*row) for row in self._rows()],
         }
@@ -292,4 +297,37 @@ def _member_fields(member: "MemberDescription") -> dict[str, Any]:
         "assignment": member.assignment,
         "target_assignment": member.target_assignment,
         **({"assignment_bytes": member.assignment_bytes.hex()} if foreign else {}),
+        **_client_side_fields(member),
+    }
+
+
+def _client_side_text(side: "ClientSide") -> str:
+    """A line on who computes, and how that went."""
+    parts = [f"the broker computes, since {side.why}"] if side.why else ["members compute"]
+    if side.computing_member is not None:
+        parts = [f"member {side.computing_member} computes by {side.selected}"]
+    if side.last_reason:
+        parts.append(f"last reason {side.last_reason}")
+    if side.last_error:
+        parts.append(f"last error {side.last_error}")
+    return ", ".join(parts)
+
+
+def _client_side_fields(member: "MemberDescription") -> dict[str, Any]:
+    """What a member that offers assignors has more than others."""
+    found = {
+        "client_assignors": [_plain(one) for one in member.client_assignors] or None,
+        "attachment": _plain(member.attachment),
+        "target_attachment": _plain(member.target_attachment),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _plain(view: Any) -> dict[str, Any] | None:
+    """The fields of a view, bytes in hexadecimal."""
+    if view is None:
+        return None
+    return {
+        name: value.hex() if isinstance(value, bytes) else value
+        for name, value in asdict(view).items()
     }

@@ -282,6 +282,11 @@ class BrokerConfig:
         "Server-side assignors, the first is the default: uniform, range, and those that installed "
         "packages bring.",
     )
+    group_consumer_client_assignors_enable: bool = boolean(
+        True,
+        "Kohort's own: whether members of consumer groups may compute assignments themselves "
+        "(client-side assignors of KIP-848). Without it the APIs for that are not offered.",
+    )
     group_consumer_migration_policy: str = string(
         "bidirectional",
         "Which groups with members go over to the other protocol: those that a member of the "

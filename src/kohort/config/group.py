@@ -52,6 +52,12 @@ def _consumer(name: str, least: int) -> GroupSetting:
     )
 
 
+def _switch(name: str) -> GroupSetting:
+    """Of our own: what a group may switch off, where the broker has it on."""
+    behind = BROKER_SETTINGS[f"group.{name}"]
+    return GroupSetting(Setting(name, Kind.BOOLEAN, behind.default, behind.doc), behind.name)
+
+
 def _other(
     name: str,
     default: int | str | bool,  # noqa: FBT001  (a value in a table)
@@ -76,6 +82,7 @@ _ROWS = (
     _consumer("consumer.session.timeout.ms", 1),
     _consumer("consumer.heartbeat.interval.ms", 1),
     _consumer("consumer.assignment.interval.ms", 0),
+    _switch("consumer.client.assignors.enable"),
     _other("share.session.timeout.ms", 45_000, least=45_000, most=60_000),
     _other("share.heartbeat.interval.ms", 5000, least=5000, most=15_000),
     _other("share.record.lock.duration.ms", 30_000, least=15_000, most=60_000),
@@ -101,6 +108,7 @@ GROUP_SETTINGS: dict[str, GroupSetting] = {row.setting.name: row for row in _ROW
 SESSION = "consumer.session.timeout.ms"
 HEARTBEAT = "consumer.heartbeat.interval.ms"
 ASSIGNMENT = "consumer.assignment.interval.ms"
+CLIENT_SIDE = "consumer.client.assignors.enable"
 
 
 def checked_group_config(name: str, text: str, broker: BrokerConfig) -> str:
@@ -165,3 +173,14 @@ def in_force(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> i
     assert isinstance(value, int)
     least, most = row.bounds(broker)
     return min(max(value, least), most)
+
+
+def is_on(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> bool:
+    """Whether a switch counts as on for a group. What the broker has switched off stays off."""
+    row = GROUP_SETTINGS[name]
+    if not row.followed(broker):
+        return False
+    try:
+        return bool(row.setting.parse(overrides[name])) if name in overrides else True
+    except ConfigError:
+        return True

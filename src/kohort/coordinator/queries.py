@@ -79,6 +79,9 @@ def describe_consumer_groups(
             one = consumer.DescribedGroup(
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
+        computation = state.computations.get(GroupId(group_id))
+        if one.client_side is not None and computation is not None:
+            one.client_side.computing_member = computation.member_id
         described.append(one)
     return answered(call, consumer.ConsumerGroupDescribeResponse(groups=described))
 

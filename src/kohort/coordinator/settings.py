@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Self
 
 from kohort.config import BrokerConfig
-from kohort.config.group import ASSIGNMENT, HEARTBEAT, SESSION, in_force
+from kohort.config.group import ASSIGNMENT, CLIENT_SIDE, HEARTBEAT, SESSION, in_force, is_on
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -21,6 +21,7 @@ class ConsumerSettings:
     regex_refresh_interval_ms: int
     max_size: int
     assignors: tuple[str, ...]  # the default first
+    client_assignors: bool  # whether members may compute assignments
 
     @classmethod
     def of(cls, config: BrokerConfig, overrides: Mapping[str, str] = NOTHING) -> Self:
@@ -35,6 +36,7 @@ class ConsumerSettings:
             config.group_consumer_regex_refresh_interval_ms,
             config.group_consumer_max_size,
             config.group_consumer_assignors,
+            is_on(CLIENT_SIDE, overrides, config),
         )
 
 

@@ -19,6 +19,7 @@ from kohort.coordinator.consumer import expressions, fencing, metadata, planning
 from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
+from kohort.coordinator.consumer.client_side import choosing, install, prepare
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
@@ -33,6 +34,12 @@ from kohort.records.codec import Record, Unknown
 from kohort.terms import Millis
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kohort.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -155,6 +162,8 @@ def _plain(replay: Callable[[State, Any, Any], None]) -> Replay:
 
 CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     ConsumerGroupHeartbeatRequest: consumer_heartbeat.heartbeat,
+    ConsumerGroupPrepareAssignmentRequest: prepare.prepare,
+    ConsumerGroupInstallAssignmentRequest: install.install,
     HeartbeatRequest: classic_protocol.heartbeat,
     OffsetCommitRequest: commit.commit,
     OffsetFetchRequest: fetch.fetch,
@@ -193,6 +202,7 @@ DEADLINES: dict[str, Callable[..., Effects]] = {
     consumer_timers.REVOCATION: fencing.revocation_overdue,
     consumer_timers.JOIN: fencing.join_overdue,
     consumer_timers.SYNC: fencing.sync_overdue,
+    consumer_timers.COMPUTATION: choosing.overdue,
     expressions.REFRESH: expressions.refresh,
     timers.SESSION: rebalance.session_over,
     timers.START: rebalance.start_delay_over,

@@ -10,6 +10,7 @@ from typing import Any
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.causes import Causes
+from kohort.coordinator.consumer.client_side.computation import Computation
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.effects import Client
 from kohort.coordinator.groups import Groups
@@ -67,6 +68,7 @@ class State:
         self.group_settings: dict[GroupId, dict[str, str]] = {}  # texts by name
         self.offsets = Offsets()
         self.deadlines = Deadlines()
+        self.computations: dict[GroupId, Computation] = {}  # that members are asked for
         self.loading = True
         self.errands_out: Container[tuple[Any, ...]] = ()
         self.tally = tally or Tally()

@@ -3,9 +3,11 @@
 The layouts are upstream's to the byte, so that a log can move between an Apache Kafka and ours. A
 key is written as its record type and then its fields, a value as its version and then its fields;
 no value at all is a tombstone.
+
+Tags from 20000 on are ours, for groups whose members assign (KIP-848). Other brokers skip them.
 """
 
-from kohort.wire.schema import Bytes, Int8, Int32, Int64, String, Uuid, at, record, struct
+from kohort.wire.schema import Bytes, Int8, Int16, Int32, Int64, String, Uuid, at, record, struct
 
 # 0, 1: committed offsets
 
@@ -125,6 +127,27 @@ class ClassicMemberMetadata:
     supported_protocols: list[ClassicProtocol]
 
 
+@struct
+class ClientAssignor:
+    """An assignor that a member offers. The versions are those of metadata that it can read."""
+
+    name: String
+    minimum_version: Int16
+    maximum_version: Int16
+    reason: Int8
+    metadata_version: Int16
+    metadata: Bytes
+
+
+@struct
+class Attachment:
+    """What a client-side assignor adds to the partitions of a member."""
+
+    error: Int8
+    metadata_version: Int16
+    metadata: Bytes
+
+
 @record()
 class ConsumerGroupMemberMetadataKey:
     group_id: String
@@ -144,6 +167,24 @@ class ConsumerGroupMemberMetadataValue:
     rebalance_timeout_ms: Int32 = -1
     server_assignor: String | None
     classic_member_metadata: ClassicMemberMetadata | None = at(tag=0, default=None, always=True)
+    client_assignors: list[ClientAssignor] = at(tag=20000)
+
+
+@struct
+class Computation:
+    """How the targets came about in a group whose members offer assignors.
+
+    `member_id` has computed them with `assignor`, for a `reason` that a member had given, within
+    `took_ms` of being asked, and has told an `error`. Without a member the broker has computed
+    them, and `why` says why.
+    """
+
+    assignor: String
+    member_id: String | None
+    reason: Int8
+    error: Int8
+    took_ms: Int32
+    why: String
 
 
 @record()
@@ -155,6 +196,7 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 class ConsumerGroupTargetAssignmentMetadataValue:
     assignment_epoch: Int32
     assignment_timestamp: Int64 = at(tag=0, default=0)
+    computation: Computation | None = at(tag=20000, default=None)
 
 
 @struct
@@ -174,6 +216,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 @record(flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
     topic_partitions: list[TopicPartition]
+    attachment: Attachment | None = at(tag=20000, default=None)
 
 
 @struct
@@ -198,6 +241,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
     state: Int8
     assigned_partitions: list[TopicPartitions]
     partitions_pending_revocation: list[TopicPartitions]
+    attachment: Attachment | None = at(tag=20000, default=None)
 
 
 @record()

@@ -97,6 +97,17 @@ def _old(name: str, text: str, *states: GroupState) -> Metric:
     )
 
 
+def _computations(reading: Reading) -> Iterable[Sample]:
+    tally = reading.meters.tally
+    return [
+        (("asked",), tally.computations),
+        (("installed",), tally.computations_installed),
+        (("failed",), tally.computations_failed),
+        (("invalid",), tally.computations_invalid),
+        (("late",), tally.computations_late),
+    ]
+
+
 def _kafka_name(name: str) -> str:
     return f"group-coordinator-metrics: {name}"
 
@@ -331,6 +342,14 @@ METRICS: tuple[Metric, ...] = (
         GAUGE,
         "answers that wait until the log of their shard is durable",
         _one(lambda reading: sum(driver.parked for driver in reading.shards)),
+    ),
+    Metric(
+        "kohort_client_side_assignments",
+        COUNTER,
+        "assignments that members were asked to compute, and what became of them: `asked`, "
+        "`installed`, `failed` (an error of the assignor), `invalid` (refused), `late`",
+        _computations,
+        labels=("outcome",),
     ),
 )
 

@@ -12,7 +12,18 @@ from kohort.server.cluster import Cluster
 from kohort.server.hosted import Driver, TransactionDriver
 from kohort.server.internal_topics import create_transactions_topic
 from kohort.terms import GroupId, PartitionIndex
+from kohort.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kohort.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from kohort.wire.offered import offered_versions
+
+_CLIENT_SIDE = (
+    ConsumerGroupPrepareAssignmentRequest.api_key,  # type: ignore[attr-defined]
+    ConsumerGroupInstallAssignmentRequest.api_key,  # type: ignore[attr-defined]
+)
 
 
 class Node:
@@ -22,6 +33,9 @@ class Node:
         self.cluster = cluster
         self.id = node_id
         self.served = offered_versions(cluster.config.api_versions_max)
+        if not cluster.config.group_consumer_client_assignors_enable:
+            for key in _CLIENT_SIDE:
+                self.served.pop(key, None)
 
     def driver_for(self, client: Client, operation: Operation, group_id: GroupId) -> Driver:
         """The shard of a group, for somebody who wants something of it. Raises ApiError as

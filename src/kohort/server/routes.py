@@ -48,6 +48,12 @@ from kohort.wire.messages.alter_partition_reassignments import AlterPartitionRea
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kohort.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from kohort.wire.messages.create_acls import CreateAclsRequest
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest
 from kohort.wire.messages.create_topics import CreateTopicsRequest
@@ -176,6 +182,8 @@ ROUTES: dict[type[Any], Route] = {
     HeartbeatRequest: to_shard(groups.one_group, pipelined=True),
     LeaveGroupRequest: to_shard(groups.one_group, pipelined=True),
     ConsumerGroupHeartbeatRequest: to_shard(groups.consumer_heartbeat, pipelined=True),
+    ConsumerGroupPrepareAssignmentRequest: to_shard(groups.client_side),
+    ConsumerGroupInstallAssignmentRequest: to_shard(groups.client_side),
     OffsetCommitRequest: to_shard(offset_commit.commit_offsets, pipelined=True),
     OffsetFetchRequest: to_shard(offset_fetch.fetch_offsets),
     OffsetDeleteRequest: to_shard(offset_delete.delete_offsets),

@@ -49,6 +49,9 @@ FIRST_KINDS = frozenset(
 )
 
 
+RARE = {"assigner": 0.15}  # part of the runs that have them at all
+
+
 def stream(seed: int, name: str) -> Random:
     """A stream of chance that belongs to one part of the world."""
     return Random(f"{seed} {name}")
@@ -86,6 +89,8 @@ def draw(
     for name, most in kinds.items():
         chance = random if name in FIRST_KINDS else stream(seed, f"number of {name}")
         number = chance.randint(0 if chance.random() < 0.3 else 1, most)
+        if name in RARE and chance.random() >= RARE[name]:
+            number = 0
         if number and name not in without:
             actors[name] = number
     transactions = stream(seed, "transactions")

@@ -14,6 +14,8 @@ from kohort.wire.messages import (
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
+    consumer_group_install_assignment,
+    consumer_group_prepare_assignment,
     create_acls,
     create_partitions,
     create_topics,
@@ -164,6 +166,16 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
     (
         describe_topic_partitions.DescribeTopicPartitionsRequest,
         describe_topic_partitions.DescribeTopicPartitionsResponse,
+        "0",
+    ),
+    (
+        consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentRequest,
+        consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentResponse,
+        "0",
+    ),
+    (
+        consumer_group_install_assignment.ConsumerGroupInstallAssignmentRequest,
+        consumer_group_install_assignment.ConsumerGroupInstallAssignmentResponse,
         "0",
     ),
 ]

@@ -18,8 +18,8 @@ def test_a_member_that_says_nothing_new_writes_nothing():
     settled(desk, "a")
     group = desk.shard.groups.consumer("g")
     member = group.members["a"]
-    effects, moved = progress.step(
-        desk.shard, group, member, member, owned=None, client=CLIENT, now=desk.now
+    effects, moved, _ = progress.step(
+        desk.shard, group, member, member, owned=None, client=CLIENT, now=desk.now, joins=False
     )
     assert (effects.records, effects.notes, moved) == ([], [], member)
 

@@ -69,7 +69,7 @@ def test_sources_are_those_of_the_group_the_file_and_upstream():
     assert one.documentation is None
     assert shown(desk, "other") == {SESSION: ("50000", 4), HEARTBEAT: ("5000", 5)}
     documented = describe(desk, RESOURCE, "g", include_documentation=True).configs
-    assert len(documented) == 17
+    assert len(documented) == 18  # those of upstream, and a switch of our own
     assert all(item.documentation for item in documented)
 
 

@@ -3,6 +3,9 @@
 from kohort.client.admin.client import AdminClient
 from kohort.client.admin.views import (
     Assignment,
+    Attachment,
+    ClientAssignor,
+    ClientSide,
     CommittedOffset,
     CreatedTopic,
     FoundOffset,
@@ -24,6 +27,9 @@ from kohort.terms import TopicPartition
 __all__ = [
     "AdminClient",
     "Assignment",
+    "Attachment",
+    "ClientAssignor",
+    "ClientSide",
     "CommittedOffset",
     "CreatedTopic",
     "FoundOffset",

@@ -7,6 +7,9 @@ from typing import TypeVar
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.views import (
     Assignment,
+    Attachment,
+    ClientAssignor,
+    ClientSide,
     GroupDescription,
     GroupListing,
     Listings,
@@ -165,6 +168,7 @@ def _consumer_group(group: described_848.DescribedGroup, node: Node) -> GroupDes
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         members=tuple(_consumer_member(member) for member in group.members),
+        client_side=_client_side(group.client_side),
     )
 
 
@@ -181,7 +185,34 @@ def _consumer_member(member: described_848.Member) -> MemberDescription:
         subscribed_regex=member.subscribed_topic_regex or None,
         assignment=_assignment(member.assignment),
         target_assignment=_assignment(member.target_assignment),
+        client_assignors=tuple(
+            ClientAssignor(
+                one.name,
+                one.minimum_version,
+                one.maximum_version,
+                one.reason,
+                one.metadata_version,
+                one.metadata_bytes,
+            )
+            for one in member.client_assignors
+        ),
+        attachment=_attachment(member.assignment.attachment),
+        target_attachment=_attachment(member.target_assignment.attachment),
     )
+
+
+def _client_side(told: described_848.ClientSide | None) -> ClientSide | None:
+    if told is None:
+        return None
+    return ClientSide(
+        told.selected, told.computing_member, told.last_reason, told.last_error, told.why
+    )
+
+
+def _attachment(told: described_848.Attachment | None) -> Attachment | None:
+    if told is None:
+        return None
+    return Attachment(told.error, told.metadata_version, told.metadata_bytes)
 
 
 def _assignment(assignment: described_848.Assignment) -> Assignment:

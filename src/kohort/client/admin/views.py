@@ -116,12 +116,50 @@ class Listings:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientAssignor:
+    """An assignor that a member offers (KIP-848), and the versions of metadata that it reads."""
+
+    name: str
+    minimum_version: int
+    maximum_version: int
+    reason: int
+    metadata_version: int
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """What a client-side assignor has added to the partitions of a member."""
+
+    error: int
+    metadata_version: int
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSide:
+    """Who computes the assignments of a group whose members offer assignors.
+
+    `selected` names the assignor of the next one, and `computing_member` computes it now. The last
+    one came about for `last_reason` with `last_error`. `why` says why the broker has computed it,
+    or is going to; "" where members do.
+    """
+
+    selected: str
+    computing_member: str | None
+    last_reason: int
+    last_error: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemberDescription:
     """A member of a group, of either protocol.
 
     `assignment` is what it has. `target_assignment` is what it should have (KIP-848); None for a
     classic group, where the two do not differ. `assignment` is None where its bytes belong to
-    another protocol or are damaged: then `assignment_bytes` has them unchanged.
+    another protocol or are damaged: then `assignment_bytes` has them unchanged. What client-side
+    assignors have added is None where the broker has computed.
     """
 
     member_id: str
@@ -137,6 +175,9 @@ class MemberDescription:
     target_assignment: Assignment | None = None
     subscription_bytes: bytes = b""
     assignment_bytes: bytes = b""
+    client_assignors: tuple[ClientAssignor, ...] = ()  # the first preferred
+    attachment: Attachment | None = None
+    target_attachment: Attachment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +185,8 @@ class GroupDescription:
     """A group and its members, of either protocol.
 
     `assignor` is the chosen protocol of a classic group, "" while it rebalances, and the
-    server-side assignor of a KIP-848 group. The epochs are None for a classic group.
+    assignor of a KIP-848 group. The epochs are None for a classic group, and `client_side` for any
+    group whose members offer no assignors.
     """
 
     group_id: str
@@ -158,6 +200,7 @@ class GroupDescription:
     group_epoch: int | None
     assignment_epoch: int | None
     members: tuple[MemberDescription, ...]
+    client_side: ClientSide | None = None
 
     @property
     def is_consumer(self) -> bool:

@@ -61,7 +61,7 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
     if former is not None:
         request.member_id = member_id  # it comes again as the member that it now is
         return static.replaced(state, group, former, member_id, now)
-    effects, moved = progress.step(
+    effects, moved, _ = progress.step(
         state,
         group,
         before,
@@ -69,6 +69,7 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
         owned=embedded.partitions(subscription.owned_partitions, state.topics),
         client=call.client,
         now=now,
+        joins=True,
     )
     if before.classic is None and before.id in group.members:
         text = f"member {member_id} goes over to the classic protocol"
@@ -158,6 +159,7 @@ def _described(
         subscribed_regex="",
         rebalance_timeout_ms=timeout_ms,
         server_assignor=None,
+        client_assignors=(),
         classic=classic,
     )
 

@@ -6,6 +6,7 @@ to join again: the group has a new epoch, it has to give something up, or what i
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL
 from kohort.coordinator.consumer import embedded, planning, progress, static, timers
+from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of, unknown_member
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
@@ -41,7 +42,9 @@ def sync(state: State, group: ConsumerGroup, call: Call[SyncGroupRequest], now: 
             )
     timers.end_sync(state, group, member.id)
     timers.renew(state, group, member, now)
-    assignment = embedded.assignment(member.assigned, protocols.get(first or "", b""), state.topics)
+    subscribed = protocols.get(first or "", b"")
+    data = classic_data(member.attachment, group.made_by, first or "")
+    assignment = embedded.assignment(member.assigned, subscribed, state.topics, data)
     response = SyncGroupResponse(
         protocol_type=CONSUMER_PROTOCOL, protocol_name=first, assignment=assignment
     )

@@ -40,7 +40,12 @@ def partitions(named: Iterable[TopicPartition], topics: Topics) -> Assignment:
     return {topic_id: tuple(sorted(indices)) for topic_id, indices in found.items() if indices}
 
 
-def assignment(given: Mapping[TopicId, Iterable[int]], subscribed: bytes, topics: Topics) -> bytes:
+def assignment(
+    given: Mapping[TopicId, Iterable[int]],
+    subscribed: bytes,
+    topics: Topics,
+    user_data: bytes | None = None,
+) -> bytes:
     """What a member is given, in the version of its subscription, the bytes of `subscribed`."""
     by_id = topics.by_id
     payload = ConsumerProtocolAssignment(
@@ -48,7 +53,8 @@ def assignment(given: Mapping[TopicId, Iterable[int]], subscribed: bytes, topics
             TopicPartition(topic=by_id[topic_id].name, partitions=list(indices))
             for topic_id, indices in given.items()
             if topic_id in by_id
-        ]
+        ],
+        user_data=user_data,
     )
     version = int.from_bytes(subscribed[:2], signed=True)
     return encode(payload, min(max(version, 0), NEWEST))

@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from kohort.coordinator.consumer import description
+from kohort.coordinator.consumer.client_side import selection
+from kohort.coordinator.consumer.client_side.selection import Choice
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import tombstones
 from kohort.coordinator.consumer.target import NOTHING, Target
@@ -18,7 +21,7 @@ from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records.codec import Record
-from kohort.records.schemas import ClassicMemberMetadata
+from kohort.records.schemas import ClassicMemberMetadata, Computation
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId
 from kohort.wire.messages import consumer_group_describe as describe
 from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -26,7 +29,6 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
 FIRST_EPOCH = 1  # KAFKA-20268: the target epoch of a group that has no target yet
 FIRST_VERSION_OF_MEMBERS = 9  # version of OffsetCommit
-_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
 class FailedPlan(NamedTuple):
@@ -42,7 +44,9 @@ class ConsumerGroup(Group):
 
     Its epochs: `group_epoch` counts the changes that ask for a new target; `target_epoch` is the
     one that `targets` was computed for, at `target_time` (0 in logs of brokers that did not write
-    the time). `metadata_stale` says that the group's topics may have changed since `metadata_hash`.
+    the time); `made_by` says how they came about in a group whose members offer assignors, of whom
+    there are `offering`. `metadata_stale` says that the group's topics may have changed since
+    `metadata_hash`.
 
     `resolved` holds the topics of regular expressions, found among those of `looked_at`, by the
     rights of `asked_by`; both are None after a restart. `expressions_stale` says that there may be
@@ -66,10 +70,12 @@ class ConsumerGroup(Group):
         "id",
         "instances",
         "looked_at",
+        "made_by",
         "members",
         "metadata_hash",
         "metadata_stale",
         "number",
+        "offering",
         "resolved",
         "settings",
         "target_epoch",
@@ -89,6 +95,7 @@ class ConsumerGroup(Group):
         self.metadata_stale = False
         self.target_epoch = FIRST_EPOCH
         self.target_time = Millis(0)
+        self.made_by: Computation | None = None
         self.targets: dict[MemberId, Target] = {}
         self.members: dict[MemberId, Member] = {}
         self.instances: dict[str, MemberId] = {}
@@ -102,6 +109,7 @@ class ConsumerGroup(Group):
         self._expressions: dict[str, int] = {}  # members by subscribed expression
         self._votes: dict[str, int] = {}  # members by assignor
         self._at_epoch: dict[int, int] = {}  # members by epoch, those in state STABLE
+        self.offering = 0  # how many members offer client-side assignors
         self.classic_members = 0  # how many members use the classic protocol
         self._protocols: dict[str, int] = {}  # these, by the assignors that they offer
 
@@ -117,11 +125,35 @@ class ConsumerGroup(Group):
 
     @property
     def assignor(self) -> str:
-        """The assignor that the next target is computed by."""
-        return self.assignor_with((), ())
+        """The name of the assignor that the next target is computed by."""
+        return self.choice.name
 
-    def assignor_with(self, leaving: Iterable[Member], joining: Iterable[Member]) -> str:
-        """The assignor with most votes if these members were replaced by those. A tie, or no vote
+    @property
+    def choice(self) -> Choice:
+        """The assignor that the next target is computed by."""
+        return self.choice_with((), ())
+
+    def choice_with(self, leaving: Collection[Member], joining: Collection[Member]) -> Choice:
+        """The choice if these members were replaced by those. It walks over all members where any
+        offers a client-side assignor.
+        """
+        name, voted = self._vote_with(leaving, joining)
+        offering = self.offering + sum(bool(one.client_assignors) for one in joining)
+        offering -= sum(bool(one.client_assignors) for one in leaving)
+        if not offering:
+            return Choice(name)
+        if not self.settings.client_assignors:
+            return Choice(name, why=selection.OFF)
+        if voted:
+            return Choice(name, why=selection.NAMED)
+        members = dict(self.members)
+        for one in leaving:
+            members.pop(one.id, None)
+        members.update((one.id, one) for one in joining)
+        return selection.selected(members.values(), name)
+
+    def _vote_with(self, leaving: Iterable[Member], joining: Iterable[Member]) -> tuple[str, bool]:
+        """The broker's assignor with most votes, and whether there is any vote. A tie, or no vote
         at all, goes to the first in the broker's list.
         """
         votes = self._votes
@@ -131,7 +163,8 @@ class ConsumerGroup(Group):
             votes = dict(votes)
             for name, by in changed:
                 votes[name] = votes.get(name, 0) + by
-        return max(self.settings.assignors, key=lambda name: votes.get(name, 0))
+        name = max(self.settings.assignors, key=lambda name: votes.get(name, 0))
+        return name, any(votes.values())
 
     def at_rest(self, member: Member) -> bool:
         """Whether a member has nothing to do: the target is up to date and reached."""
@@ -266,29 +299,18 @@ class ConsumerGroup(Group):
 
     def described_consumer(self, topics: Topics) -> describe.DescribedGroup:
         """What every member has, and what it is going to have."""
+        choice = self.choice
         return describe.DescribedGroup(
             group_id=self.id,
             group_state=self.state,
             group_epoch=self.group_epoch,
             assignment_epoch=self.target_epoch,
-            assignor_name=self.assignor,
-            members=[self._described(member, topics) for member in self.members.values()],
-        )
-
-    def _described(self, member: Member, topics: Topics) -> describe.Member:
-        target = self.targets.get(member.id, NOTHING).partitions
-        return describe.Member(
-            member_id=member.id,
-            instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            member_epoch=member.epoch,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            subscribed_topic_names=list(member.subscribed_names),
-            subscribed_topic_regex=member.subscribed_regex or "",
-            assignment=_named(topics, member.assigned, member.revoking),
-            target_assignment=_named(topics, target),
-            member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+            assignor_name=choice.name,
+            members=[
+                description.of_member(member, self.targets.get(member.id, NOTHING), topics)
+                for member in self.members.values()
+            ],
+            client_side=description.of_client_side(choice, self.made_by),
         )
 
     def _known(self, member_id: MemberId) -> Member:
@@ -314,6 +336,8 @@ class ConsumerGroup(Group):
                 self.expressions_stale = True
         if member.server_assignor:
             _count(self._votes, (member.server_assignor,), 1)
+        if member.client_assignors:
+            self.offering += 1
         if member.classic is not None:
             self.classic_members += 1
             _count(self._protocols, protocols_of(member.classic), 1)
@@ -338,6 +362,8 @@ class ConsumerGroup(Group):
             _count(self._expressions, (before.subscribed_regex,), -1)
         if before.server_assignor:
             _count(self._votes, (before.server_assignor,), -1)
+        if before.client_assignors:
+            self.offering -= 1
         if before.classic is not None:
             self.classic_members -= 1
             _count(self._protocols, protocols_of(before.classic), -1)
@@ -410,24 +436,6 @@ def _had_since(
             if since is None or since > epoch:
                 return False
     return True
-
-
-def _named(topics: Topics, *parts: Mapping[TopicId, Iterable[int]]) -> describe.Assignment:
-    """Partitions by topic name (KAFKA-20431). Deleted topics are left out."""
-    together: dict[TopicId, list[int]] = {}
-    for part in parts:
-        for topic_id, partitions in part.items():
-            together.setdefault(topic_id, []).extend(partitions)
-    by_id = topics.by_id
-    return describe.Assignment(
-        topic_partitions=[
-            describe.TopicPartitions(
-                topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=sorted(partitions)
-            )
-            for topic_id, partitions in together.items()
-            if topic_id in by_id
-        ]
-    )
 
 
 def _partitions_differ(before: Member, after: Member) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer import expressions, fencing, progress, static, timers
+from kohort.coordinator.consumer.client_side import offers, selection
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
 from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
@@ -20,6 +21,7 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, GroupState, MemberId, Millis, TopicId, uuid_text
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
+    Attachment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -55,12 +57,34 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     before = _member_of(group, request, owned)
     member = _described(before, request, call.client)
     expressions.check(group, request.subscribed_topic_regex)
-    step, moved = progress.step(
-        state, group, before, member, owned=owned, client=call.client, now=now
+    if member.client_assignors != before.client_assignors:
+        _check_offers(state, group, member)
+    step, moved, computes = progress.step(
+        state,
+        group,
+        before,
+        member,
+        owned=owned,
+        client=call.client,
+        now=now,
+        joins=request.member_epoch == JOINING,
     )
     effects.extend(step)
-    effects.replies.append(Reply(call.token, _answer(group, request, before, moved)))
+    answer = _answer(group, request, before, moved)
+    if computes:  # all the rest is as on success, so that nothing is lost
+        answer.error_code = ErrorCode.COMPUTE_ASSIGNMENT
+        answer.error_message = "The member is asked to compute the assignment of the group."
+    effects.replies.append(Reply(call.token, answer))
     return effects
+
+
+def _check_offers(state: State, group: ConsumerGroup, member: Member) -> None:
+    """Raise ApiError for assignors that the group cannot work with."""
+    offers.check_size(member.client_assignors, state.record_limit())
+    if (group.offering or group.classic_members) and group.settings.client_assignors:
+        others = [one for one in group.members.values() if one.id != member.id]
+        if not any(one.server_assignor for one in others):
+            selection.check_range(others, member)
 
 
 def _group_of(
@@ -82,7 +106,10 @@ def _group_of(
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     if known.state is GroupState.EMPTY:
         return ConsumerGroup(group_id, state.settings_of(group_id)), Effects(known.tombstones())
-    return upgrade.to_consumer(state, known, now)
+    offered: tuple[offers.ClientAssignor, ...] = ()
+    if state.settings_of(group_id).client_assignors:
+        offered = offers.of_heartbeat(request.client_assignors or ())
+    return upgrade.to_consumer(state, known, offered, now)
 
 
 def _succession(
@@ -156,10 +183,14 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
 
 def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
     """The member with what it says about itself; what it leaves out stays as it was. A member that
-    uses this protocol is no longer a classic one.
+    uses this protocol is no longer a classic one. One that joins and offers no assignors has none,
+    whoever had its place before: a client that does not know of them is never asked to compute.
     """
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
+    offered = request.client_assignors
+    if offered is None and request.member_epoch == JOINING:
+        offered = []
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -175,6 +206,9 @@ def _described(member: Member, request: ConsumerGroupHeartbeatRequest, client: C
         ),
         server_assignor=(
             member.server_assignor if request.server_assignor is None else request.server_assignor
+        ),
+        client_assignors=(
+            member.client_assignors if offered is None else offers.of_heartbeat(offered)
         ),
         classic=None,
     )
@@ -192,12 +226,14 @@ def _answer(
         and request.topic_partitions is not None
     )
     assignment = None
-    if request.member_epoch == JOINING or tells_all or before.assigned != after.assigned:
+    changed = before.assigned != after.assigned or before.attachment != after.attachment
+    if request.member_epoch == JOINING or tells_all or changed:
         assignment = Assignment(
             topic_partitions=[
                 TopicPartitions(topic_id=topic, partitions=list(partitions))
                 for topic, partitions in after.assigned.items()
-            ]
+            ],
+            attachment=_attached(after),
         )
     return ConsumerGroupHeartbeatResponse(
         member_id=after.id,
@@ -205,3 +241,11 @@ def _answer(
         heartbeat_interval_ms=group.settings.heartbeat_interval_ms,
         assignment=assignment,
     )
+
+
+def _attached(member: Member) -> Attachment | None:
+    """What a client-side assignor has added to the assignment that the member is at."""
+    said = member.attachment
+    if said is None:
+        return None
+    return Attachment(error=said.error, metadata_version=said.version, metadata_bytes=said.metadata)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from kohort.assignors.subscriptions import java_sorted
+from kohort.coordinator.consumer.client_side.offers import ClientAssignor
+from kohort.coordinator.consumer.target import Attachment
 from kohort.records.schemas import ClassicMemberMetadata
 from kohort.terms import MemberId, TopicId
 
@@ -34,8 +36,8 @@ class Member:
     """What it said about itself, then what it has.
 
     It may use `assigned`. It has been told to give up `revoking` and has not yet said that it did,
-    so nobody else may have those partitions (KIP-848). `classic` is set for a member that uses the
-    classic protocol.
+    so nobody else may have those partitions (KIP-848). `attachment` belongs to the assignment of
+    its epoch. `classic` is set for a member that uses the classic protocol.
     """
 
     id: MemberId
@@ -48,12 +50,14 @@ class Member:
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None
+    client_assignors: tuple[ClientAssignor, ...] = ()  # the first preferred
 
     epoch: int = JOINING
     previous_epoch: int = JOINING
     state: MemberState = MemberState.STABLE
     assigned: Held = field(default_factory=dict)
     revoking: Held = field(default_factory=dict)
+    attachment: Attachment | None = None
 
     def since(self, topic_id: TopicId, partition: int) -> int | None:
         """The epoch at which it got a partition that it still has, else None (KIP-1251)."""

@@ -4,10 +4,12 @@ The assignors of this house compute it in the heartbeat that needs it. Those of 
 errand: heartbeats go on meanwhile with the target that there is.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kohort.assignors import Assign, Assignment, AssignorError, Plan, Subscription, assign_by
+from kohort.coordinator.consumer.client_side.selection import Choice
 from kohort.coordinator.consumer.group import ConsumerGroup, FailedPlan
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import target_epoch_record, target_record
@@ -18,7 +20,10 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
 from kohort.records.codec import Record
+from kohort.records.schemas import Computation
 from kohort.terms import GroupId, MemberId, Millis, TopicId
+
+Each = TypeVar("Each")
 
 PLAN = "consumer plan"
 AGAIN_MS = 5000  # from the failure of a foreign assignor to its next attempt at the same epoch
@@ -26,8 +31,8 @@ AGAIN_MS = 5000  # from the failure of a foreign assignor to its next attempt at
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an errand is about: a group by its id and number, and the instance ids of its static
-    members.
+    """What an errand is about: a group by its id and number, the instance ids of its static
+    members, and `why` the broker computes although members offer assignors.
     """
 
     group_id: GroupId
@@ -35,6 +40,7 @@ class Wanted:
     assignor: str
     epoch: int
     instances: dict[MemberId, str]
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +55,30 @@ class Computed:
 
 
 def plan(
-    state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis
+    state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis, why: str = ""
 ) -> Computed | None:
     """The targets of an epoch, with `member` as this heartbeat leaves it. None when the present
-    targets stand: they are of that epoch, or were computed a moment ago (KIP-1263).
+    targets stand: they are of that epoch, or were computed a moment ago (KIP-1263). `why`
+    says why no member computes, where that follows from more than what they offer.
 
     Raises ApiError where the assignor has no plan.
     """
     if not is_due(group, epoch, now):
         return None
-    name = _assignor(group, member)
+    name, _, why_so = _choice(group, member)
     if name in state.foreign:
         return None
-    given = _given(state, group, member)
+    given = given_of(state, group, member)
     try:
         assigned = state.assignors[name](given.members, given.partitions)
     except AssignorError as error:
         raise _no_plan(group, name, error) from error
-    records, targets = _changes(group, assigned, epoch, now)
+    records, targets = _changes(group, assigned, epoch, now, _by_broker(name, why or why_so))
     return Computed(epoch, targets[member.id], tuple(records))
 
 
 def asked(
-    state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis
+    state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis, why: str = ""
 ) -> list[Errand]:
     """What a heartbeat asks for that leaves the group at `epoch`: the plan of a foreign assignor.
 
@@ -79,7 +86,7 @@ def asked(
     """
     if not state.foreign or not is_due(group, epoch, now):
         return []
-    name = _assignor(group, member)
+    name, _, why_so = _choice(group, member)
     if name not in state.foreign:
         return []
     failed = group.failed_plan
@@ -91,14 +98,10 @@ def asked(
     key = (PLAN, group.id, number)
     if key in state.errands_out:  # known before anybody walks over the group
         return []
-    given = _given(state, group, member)
-    instances = {
-        member_id: one.instance_id
-        for member_id, one in given.members.items()
-        if one.instance_id is not None
-    }
+    given = given_of(state, group, member)
+    instances = instances_of(given)
     work = _working(state.foreign[name], given)
-    about = Wanted(group.id, number, name, epoch, instances)
+    about = Wanted(group.id, number, name, epoch, instances, why or why_so)
     return [Errand(key, work, about, foreign=name)]
 
 
@@ -118,18 +121,23 @@ def finished(state: State, errand: Errand, outcome: Plan | Exception, now: Milli
         group.failed_plan = FailedPlan(wanted.epoch, now, outcome)
         text = f"assignor {wanted.assignor} has failed, members keep what they have: {outcome}"
         return Effects(warnings=[f"group {group.id}: {text}"])
-    present = _of_present(group, wanted, outcome)
+    present = of_present(group, wanted.instances, outcome)
     if wanted.epoch == group.group_epoch and not present.keys() >= group.members.keys():
         return Effects()
-    records, _ = _changes(group, present, wanted.epoch, now)
+    by = _by_broker(wanted.assignor, wanted.why)
+    records, _ = _changes(group, present, wanted.epoch, now, by)
     return Effects(records)
 
 
-def _of_present(group: ConsumerGroup, wanted: Wanted, outcome: Plan) -> Plan:
-    """A plan with members of the group alone."""
+def of_present(
+    group: ConsumerGroup, instances: Mapping[MemberId, str], outcome: Mapping[MemberId, Each]
+) -> dict[MemberId, Each]:
+    """What is meant for members of the group; the successor of a static one gets its part.
+    `instances` has the instance ids of when it was asked for.
+    """
     present = {}
     for member_id, given in outcome.items():
-        instance_id = wanted.instances.get(member_id)
+        instance_id = instances.get(member_id)
         if member_id in group.members:
             present[member_id] = given
         elif instance_id is not None:
@@ -140,7 +148,7 @@ def _of_present(group: ConsumerGroup, wanted: Wanted, outcome: Plan) -> Plan:
 
 
 def is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
-    """Whether the targets of an epoch are to be computed now."""
+    """Whether a group that a heartbeat leaves at this epoch needs another target by now."""
     interval_ms = group.settings.assignment_interval_ms
     if epoch <= group.target_epoch:
         return False
@@ -148,9 +156,28 @@ def is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
     return not (group.target_time and 0 <= now - group.target_time < interval_ms)
 
 
-def _assignor(group: ConsumerGroup, member: Member) -> str:
+def _choice(group: ConsumerGroup, member: Member) -> Choice:
     before = group.members.get(member.id)
-    return group.assignor_with((before,) if before else (), (member,))
+    name, version, why = group.choice_with((before,) if before else (), (member,))
+    if version is not None:  # no member can compute by it, so the broker does by its own default
+        name = group.settings.assignors[0]
+    return Choice(name, why=why)
+
+
+def _by_broker(assignor: str, why: str) -> Computation | None:
+    """How targets came about that the broker has computed, where members offer assignors."""
+    if not why:
+        return None
+    return Computation(assignor=assignor, member_id=None, reason=0, error=0, took_ms=0, why=why)
+
+
+def instances_of(given: "Situation") -> dict[MemberId, str]:
+    """The instance ids of static members."""
+    return {
+        member_id: one.instance_id
+        for member_id, one in given.members.items()
+        if one.instance_id is not None
+    }
 
 
 def _no_plan(group: ConsumerGroup, name: str, error: Exception) -> ApiError:
@@ -160,7 +187,7 @@ def _no_plan(group: ConsumerGroup, name: str, error: Exception) -> ApiError:
     )
 
 
-def _working(assign: Assign, given: "_Given") -> Callable[[], Generator[None, None, Plan]]:
+def _working(assign: Assign, given: "Situation") -> Callable[[], Generator[None, None, Plan]]:
     def work() -> Generator[None, None, Plan]:
         yield from ()
         return assign_by(assign, given.members, given.partitions)
@@ -169,37 +196,52 @@ def _working(assign: Assign, given: "_Given") -> Callable[[], Generator[None, No
 
 
 def _changes(
-    group: ConsumerGroup, assigned: Plan, epoch: int, now: Millis
+    group: ConsumerGroup, assigned: Plan, epoch: int, now: Millis, by: Computation | None
 ) -> tuple[list[Record], dict[MemberId, Target]]:
-    """The records that publish a plan, and the target of each member."""
-    records = []
+    """The records that publish a plan of the broker, and the target of each member."""
     targets = {}
     for member_id, assignment in assigned.items():
-        known = group.targets.get(member_id)  # None is written even when there is nothing for it
-        if known is not None and _is_as(known, assignment):
-            targets[member_id] = known
-            continue
-        targets[member_id] = target = Target(assignment)
-        records.append(target_record(group.id, member_id, target))
-    records.append(target_epoch_record(group.id, epoch, now))
-    return records, targets
+        known = group.targets.get(member_id)
+        same = known is not None and _is_as(known, assignment)
+        targets[member_id] = known if known is not None and same else Target(assignment)
+    return published(group, targets, epoch, now, by), targets
+
+
+def published(
+    group: ConsumerGroup,
+    targets: Mapping[MemberId, Target],
+    epoch: int,
+    now: Millis,
+    by: Computation | None,
+) -> list[Record]:
+    """The records that make these the targets of an epoch, and tell how they came about. The first
+    target of a member is written even when there is nothing in it.
+    """
+    records = []
+    for member_id, target in targets.items():
+        known = group.targets.get(member_id)
+        if known is not target and known != target:
+            records.append(target_record(group.id, member_id, target))
+    records.append(target_epoch_record(group.id, epoch, now, by))
+    return records
 
 
 def _is_as(known: Target, assignment: Assignment) -> bool:
     """Whether a target is what a server-side assignor would give with this assignment."""
     same = known.partitions is assignment or known.partitions == assignment
-    return same and not known.metadata and not known.error
+    return same and known.attachment is None
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class Situation:
     """What an assignor is given."""
 
     members: dict[MemberId, Subscription]
     partitions: dict[TopicId, int]
 
 
-def _given(state: State, group: ConsumerGroup, member: Member) -> _Given:
+def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
+    """What an assignor is given, with `member` as a heartbeat leaves it."""
     topics_of: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
     subscriptions = {}
     members = {**group.members, member.id: member}
@@ -219,7 +261,7 @@ def _given(state: State, group: ConsumerGroup, member: Member) -> _Given:
     partitions = {
         topic: by_id[topic].partitions for topics in topics_of.values() for topic in topics
     }
-    return _Given(subscriptions, partitions)
+    return Situation(subscriptions, partitions)
 
 
 def _existing(previous: Assignment, topics: Topics) -> Assignment:

@@ -4,7 +4,10 @@ Has the member changed? Then the group may need a new epoch. Is the target older
 Then compute it. How far may this member go towards it? Each question yields records, in this order.
 """
 
+from typing import NamedTuple
+
 from kohort.coordinator.consumer import expressions, metadata, planning, reconcile, timers
+from kohort.coordinator.consumer.client_side import choosing
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.reconcile import Owned
@@ -22,6 +25,16 @@ from kohort.records.codec import Record
 from kohort.terms import Millis
 
 
+class Step(NamedTuple):
+    """What a member's word leads to: `effects` without the answer, and the member as it is then.
+    With `computes` it is asked to compute the assignment of the group.
+    """
+
+    effects: Effects
+    member: Member
+    computes: bool
+
+
 def step(
     state: State,
     group: ConsumerGroup,
@@ -31,9 +44,10 @@ def step(
     owned: Owned | None,
     client: Client,
     now: Millis,
-) -> tuple[Effects, Member]:
-    """One step of a member that was as `before` and describes itself as `member`: all but the
-    answer, and the member as the step leaves it. A member that joins may be new to the group.
+    joins: bool,
+) -> Step:
+    """One step of a member that was as `before` and describes itself as `member`. One that `joins`
+    may be new to the group.
 
     `owned` is what the member says it has, None when it says nothing. Raises ApiError.
     """
@@ -47,8 +61,13 @@ def step(
     if epoch > group.group_epoch:
         records.append(epoch_record(group.id, epoch, metadata_hash))
 
-    planned = planning.plan(state, group, member, epoch, now)
-    effects.errands += planning.asked(state, group, member, epoch, now)
+    computation, planned = None, None
+    if (group.offering or member.client_assignors) and planning.is_due(group, epoch, now):
+        computation = choosing.judged(state, group, before, member, epoch, joins=joins)
+    if computation is None or computation.member_id is None:  # no member computes
+        why = "" if computation is None else computation.why
+        planned = planning.plan(state, group, member, epoch, now, why)
+        effects.errands += planning.asked(state, group, member, epoch, now, why)
     if planned is None:
         target_epoch, target = group.target_epoch, group.targets.get(member.id, NOTHING)
     else:
@@ -56,7 +75,7 @@ def step(
         records += planned.records
 
     subscribed = frozenset(planning.topic_ids(group.names_of(member), state.topics))
-    goal = reconcile.Goal(target_epoch, target.partitions, subscribed)
+    goal = reconcile.Goal(target_epoch, target.partitions, subscribed, target.attachment)
     resubscribed = _subscription(before) != _subscription(member)
     moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)
     if moved is not member:
@@ -65,6 +84,7 @@ def step(
     # From here on nothing refuses, so what a reload forgets may be touched.
     if epoch == group.group_epoch:  # else the record of the epoch ends it, once it is written
         group.metadata_stale = False
+    computes = choosing.settle(state, group, computation, moved, now)
     timers.renew(state, group, moved, now)
     if moved is not member or before.classic is not None:
         timers.watch_revocation(state, group, moved, now)
@@ -73,7 +93,7 @@ def step(
     elif epoch > group.group_epoch:
         effects.notes.append(_why(group, before, member))
     effects.errands += expressions.asked(state, group, before, member, client)
-    return effects, moved
+    return Step(effects, moved, computes)
 
 
 def look_at_topics(state: State, group: ConsumerGroup) -> Effects:
@@ -112,13 +132,15 @@ def _epoch(
 ) -> tuple[int, int]:
     """The group's epoch after this heartbeat, and the hash over the topics that it then reads.
 
-    A new epoch is due when a subscription has changed, when a vote has made another assignor win
-    (KAFKA-20434), or when the topics themselves have changed.
+    A new epoch is due when a subscription has changed, when a member has changed anything about the
+    assignors that it offers, when another assignor is chosen (KAFKA-20434), or when the topics
+    themselves have changed.
     """
     leaving = () if known is None else (known,)
     changed = _reads_other_topics(group, before, member)
-    if group.members and before.server_assignor != member.server_assignor:
-        changed = changed or group.assignor != group.assignor_with(leaving, (member,))
+    changed = changed or before.client_assignors != member.client_assignors
+    if not changed and group.members and _may_change_choice(group, known, before, member):
+        changed = group.choice != group.choice_with(leaving, (member,))
     if not changed and not group.metadata_stale:
         return group.group_epoch, group.metadata_hash
     names = group.topic_names(leaving, (member,))
@@ -128,6 +150,15 @@ def _epoch(
     return group.group_epoch + 1, metadata_hash
 
 
+def _may_change_choice(
+    group: ConsumerGroup, known: Member | None, before: Member, member: Member
+) -> bool:
+    """Whether the choice of an assignor has to be looked at: who joins must have it, too."""
+    if before.server_assignor != member.server_assignor:
+        return True
+    return bool(group.offering) and (known is None or before.classic != member.classic)
+
+
 def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
     """Why the heartbeat of a member that was there raises the epoch."""
     if _reads_other_topics(group, before, member):
@@ -135,9 +166,18 @@ def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
     elif before.server_assignor != member.server_assignor:
         text = f"member {member.id} asks for assignor {member.server_assignor}"
         cause = Cause.ASSIGNOR
+    elif before.client_assignors != member.client_assignors:
+        text = f"member {member.id} says other things about its assignors{_reasons(member)}"
+        cause = Cause.ASSIGNOR
     else:
         return _topics_changed(group)
     return Note(group.id, text, cause, member.id)
+
+
+def _reasons(member: Member) -> str:
+    """The reasons that a member gives, by assignor."""
+    given = ", ".join(f"{one.name} {one.reason}" for one in member.client_assignors if one.reason)
+    return f": reason {given}" if given else ""
 
 
 def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) -> bool:

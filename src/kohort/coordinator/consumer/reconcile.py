@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from kohort.assignors import Assignment
 from kohort.coordinator.consumer.member import Held, Member, MemberState
+from kohort.coordinator.consumer.target import Attachment
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import MemberId, TopicId
 
@@ -31,12 +32,13 @@ class Goal:
     """Where a member is to go: to `target`, computed for `epoch`, as far as it is subscribed.
 
     `subscribed` holds the topics of its subscription as it is now; the target may be older
-    (KAFKA-19431).
+    (KAFKA-19431). The `attachment` of the target is the member's from that epoch on.
     """
 
     epoch: int
     target: Assignment
     subscribed: AbstractSet[TopicId]  # a pattern may name thousands
+    attachment: Attachment | None = None
 
 
 def step(
@@ -94,7 +96,10 @@ def _advance(
             together = {**kept.get(topic, {}), **dict.fromkeys(free, goal.epoch)}
             assigned[topic] = dict(sorted(together.items()))
     state = MemberState.UNRELEASED_PARTITIONS if waiting else MemberState.STABLE
-    return _moved(member, goal.epoch, state, assigned, {})
+    moved = _moved(member, goal.epoch, state, assigned, {})
+    if moved.attachment == goal.attachment:
+        return moved
+    return replace(moved, attachment=goal.attachment)
 
 
 def _free(missing: set[int], held: Mapping[int, MemberId], member_id: MemberId) -> set[int]:

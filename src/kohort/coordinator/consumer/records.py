@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator
 
 from kohort.coordinator.consumer.member import Held, Member
-from kohort.coordinator.consumer.target import Target
+from kohort.coordinator.consumer.target import Attachment, Target
+from kohort.records import schemas
 from kohort.records.codec import Record
 from kohort.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -39,6 +40,17 @@ def member_record(group_id: GroupId, member: Member) -> Record:
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             server_assignor=member.server_assignor,
             classic_member_metadata=member.classic,
+            client_assignors=[
+                schemas.ClientAssignor(
+                    name=one.name,
+                    minimum_version=one.minimum,
+                    maximum_version=one.maximum,
+                    reason=one.reason,
+                    metadata_version=one.version,
+                    metadata=one.metadata,
+                )
+                for one in member.client_assignors
+            ],
         ),
     )
 
@@ -59,17 +71,22 @@ def target_record(group_id: GroupId, member_id: MemberId, target: Target) -> Rec
             topic_partitions=[
                 TopicPartition(topic_id=topic, partitions=list(partitions))
                 for topic, partitions in target.partitions.items()
-            ]
+            ],
+            attachment=_attached(target.attachment),
         ),
     )
 
 
-def target_epoch_record(group_id: GroupId, epoch: int, time: Millis) -> Record:
-    """The targets are complete for this epoch."""
+def target_epoch_record(
+    group_id: GroupId, epoch: int, time: Millis, computation: schemas.Computation | None = None
+) -> Record:
+    """The targets are complete for this epoch, and how they came about where members offer
+    assignors.
+    """
     return Record(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=epoch, assignment_timestamp=time
+            assignment_epoch=epoch, assignment_timestamp=time, computation=computation
         ),
     )
 
@@ -84,6 +101,7 @@ def current_record(group_id: GroupId, member: Member) -> Record:
             state=member.state,
             assigned_partitions=_with_epochs(member.assigned),
             partitions_pending_revocation=_with_epochs(member.revoking),
+            attachment=_attached(member.attachment),
         ),
     )
 
@@ -151,3 +169,13 @@ def _with_epochs(held: Held) -> list[TopicPartitions]:
         )
         for topic, partitions in held.items()
     ]
+
+
+def _attached(attachment: Attachment | None) -> schemas.Attachment | None:
+    if attachment is None:
+        return None
+    return schemas.Attachment(
+        error=attachment.error,
+        metadata_version=attachment.version,
+        metadata=attachment.metadata,
+    )

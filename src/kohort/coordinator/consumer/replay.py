@@ -10,11 +10,13 @@ from dataclasses import replace
 from kohort.assignors import Assignment
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer import timers
+from kohort.coordinator.consumer.client_side.offers import ClientAssignor
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Held, Member, MemberState
-from kohort.coordinator.consumer.target import Target
+from kohort.coordinator.consumer.target import Attachment, Target
 from kohort.coordinator.state import State
 from kohort.errors import Broken
+from kohort.records import schemas
 from kohort.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -57,6 +59,7 @@ def epoch(
             f"{known.target_epoch}, expected neither",
         )
     state.groups.remove(known.id)
+    timers.end_computation(state, known.id)
 
 
 def partition_metadata(
@@ -92,6 +95,17 @@ def member(
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         server_assignor=value.server_assignor,
         classic=value.classic_member_metadata,
+        client_assignors=tuple(
+            ClientAssignor(
+                one.name,
+                one.minimum_version,
+                one.maximum_version,
+                one.reason,
+                one.metadata_version,
+                one.metadata,
+            )
+            for one in value.client_assignors
+        ),
     )
     group.put(described, tolerant=state.loading)
     if known.classic is not None and described.classic is None:
@@ -110,6 +124,9 @@ def _drop(state: State, group_id: GroupId, member_id: MemberId) -> None:
         )
     group.drop(member_id)
     timers.end(state, group, member_id)
+    computation = state.computations.get(group_id)
+    if computation is not None and computation.member_id == member_id:
+        timers.end_computation(state, group_id)
 
 
 def target_epoch(
@@ -122,6 +139,10 @@ def target_epoch(
         group = _made(state, key.group_id)
         group.target_epoch = value.assignment_epoch
         group.target_time = Millis(value.assignment_timestamp)
+        group.made_by = value.computation
+        computation = state.computations.get(group.id)
+        if computation is not None and computation.ends_with(value.assignment_epoch):
+            timers.end_computation(state, group.id)
         return
     known = state.groups.consumer(GroupId(key.group_id))
     if known is None:
@@ -139,7 +160,9 @@ def target(
     """The target of a member."""
     member_id = MemberId(key.member_id)
     if value is not None:
-        _made(state, key.group_id).targets[member_id] = Target(_assignment(value.topic_partitions))
+        _made(state, key.group_id).targets[member_id] = Target(
+            _assignment(value.topic_partitions), _attached(value.attachment)
+        )
         return
     known = state.groups.consumer(GroupId(key.group_id))
     if known is not None:
@@ -162,6 +185,7 @@ def current(
             state=MemberState(value.state),
             assigned=_held(value.assigned_partitions, value.member_epoch),
             revoking=_held(value.partitions_pending_revocation, value.member_epoch),
+            attachment=_attached(value.attachment),
         )
         group.put(moved, tolerant=state.loading)
         timers.end_revocation(state, group, moved)
@@ -176,6 +200,7 @@ def current(
             state=MemberState.STABLE,
             assigned={},
             revoking={},
+            attachment=None,
         )
         group_or_none.put(nothing, tolerant=state.loading)
 
@@ -214,6 +239,12 @@ def _made(state: State, name: str) -> ConsumerGroup:
 
 def _assignment(topics: Iterable[TopicPartition]) -> Assignment:
     return {TopicId(one.topic_id): tuple(sorted(set(one.partitions))) for one in topics}
+
+
+def _attached(attachment: schemas.Attachment | None) -> Attachment | None:
+    if attachment is None:
+        return None
+    return Attachment(attachment.error, attachment.metadata_version, attachment.metadata)
 
 
 def _held(topics: Iterable[TopicPartitions], member_epoch: int) -> Held:

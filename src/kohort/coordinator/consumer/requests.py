@@ -5,6 +5,7 @@ The order of the checks is the protocol's: a request with two faults is refused 
 
 from collections.abc import Collection
 
+from kohort.coordinator.consumer.client_side import offers
 from kohort.coordinator.consumer.member import AWAY, JOINING, LEAVING, Member
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
@@ -21,6 +22,7 @@ def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client:
         and request.server_assignor is None
         and request.subscribed_topic_regex is None
         and request.rack_id is None
+        and request.client_assignors is None
         and client.host == member.client_host
         and client.id == member.client_id
         and not request.member_id.isspace()  # refused, though a v0 member may have this id
@@ -44,6 +46,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Colle
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(assignors)}.",
         )
+    offers.check(request.client_assignors)
 
 
 def _check_names(request: ConsumerGroupHeartbeatRequest, version: int) -> None:

@@ -1,20 +1,27 @@
 """What one member of a group should have."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kohort.assignors import Assignment
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Partitions. A client-side assignor adds metadata, in a version of its own, and an error for
-    its member; a server-side assignor adds neither.
+class Attachment(NamedTuple):
+    """What a client-side assignor adds to the partitions of a member: bytes that only it reads, in
+    a version of its own, and an error when it has failed.
     """
 
-    partitions: Assignment
-    metadata: bytes = b""
-    metadata_version: int = 0
     error: int = 0
+    version: int = 0
+    metadata: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Partitions, and what a client-side assignor adds; one of the broker adds nothing."""
+
+    partitions: Assignment
+    attachment: Attachment | None = None
 
 
 NOTHING = Target({})

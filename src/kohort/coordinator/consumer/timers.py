@@ -9,9 +9,10 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, Member, MemberState
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.state import State
-from kohort.terms import MemberId, Millis
+from kohort.terms import GroupId, MemberId, Millis
 
 SESSION, REVOCATION = "consumer session", "consumer revocation"
+COMPUTATION = "consumer computation"
 JOIN, SYNC = "consumer join", "consumer sync"
 
 
@@ -67,6 +68,18 @@ def end_classic(state: State, group: ConsumerGroup, member_id: MemberId) -> None
     """A record says that the member does not use the classic protocol any more."""
     state.deadlines.cancel((JOIN, group.id, member_id))
     end_sync(state, group, member_id)
+
+
+def watch_computation(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
+    """Give a member its rebalance timeout for computing an assignment that it is asked for."""
+    until = Millis(now + member.rebalance_timeout_ms)
+    state.deadlines.set((COMPUTATION, group.id), until, member.id)
+
+
+def end_computation(state: State, group_id: GroupId) -> None:
+    """Nobody computes for the group any more, and nobody's answer is waited for."""
+    if state.computations.pop(group_id, None) is not None:
+        state.deadlines.cancel((COMPUTATION, group_id))
 
 
 def end(state: State, group: ConsumerGroup, member_id: MemberId) -> None:

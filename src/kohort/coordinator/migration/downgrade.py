@@ -18,6 +18,7 @@ from kohort.coordinator.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.classic.records import size_of
 from kohort.coordinator.consumer import embedded
+from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
@@ -129,8 +130,12 @@ def _step_or_none(
     assignments = {}
     for member in made.members.values():
         place = places.get(member.id, member.id)
-        given = group.targets.get(place, NOTHING).partitions if at_rest else _has(group, place)
-        assignments[member.id] = embedded.assignment(given, made.metadata_of(member), state.topics)
+        target = group.targets.get(place, NOTHING)
+        given = target.partitions if at_rest else _has(group, place)
+        data = classic_data(target.attachment, group.made_by, made.protocol or "")
+        assignments[member.id] = embedded.assignment(
+            given, made.metadata_of(member), state.topics, data if at_rest else None
+        )
     if not at_rest:
         made.leader = None
     records = [*group.tombstones(), made.outcome(assignments, now)]

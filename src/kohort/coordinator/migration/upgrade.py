@@ -7,9 +7,12 @@ that was rebalancing gets a new epoch, also where its members read what they rea
 leaves what has no owner then without one.
 """
 
+from collections.abc import Iterable
+
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import embedded, metadata, timers
+from kohort.coordinator.consumer.client_side.offers import CLASSIC_VERSION, ClientAssignor
 from kohort.coordinator.consumer.group import FIRST_EPOCH, ConsumerGroup
 from kohort.coordinator.consumer.member import Held, Member, in_order
 from kohort.coordinator.consumer.records import (
@@ -19,14 +22,14 @@ from kohort.coordinator.consumer.records import (
     target_epoch_record,
     target_record,
 )
-from kohort.coordinator.consumer.target import Target
+from kohort.coordinator.consumer.target import Attachment, Target
 from kohort.coordinator.effects import Conversion, Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.records.consumer_protocol import decode_assignment
-from kohort.records.schemas import ClassicMemberMetadata, ClassicProtocol
+from kohort.records.schemas import ClassicMemberMetadata, ClassicProtocol, Computation
 from kohort.terms import GroupId, GroupState, Millis, TopicId
 
 _NEVER = Millis(0)  # no target was computed yet, so the first one does not wait for the interval
@@ -45,21 +48,26 @@ _OVERTAKEN = ApiError(
 
 
 def to_consumer(
-    state: State, classic: ClassicGroup, now: Millis
+    state: State, classic: ClassicGroup, offers: Iterable[ClientAssignor], now: Millis
 ) -> tuple[ConsumerGroup, Conversion]:
     """The consumer group that a classic group becomes, and the step that makes it so; what the
-    joining member adds belongs to the same step. Raises ApiError GROUP_ID_NOT_FOUND.
+    joining member adds belongs to the same step. What the group's assignor has written for itself
+    stays where the joining member `offers` the same assignor. Raises ApiError GROUP_ID_NOT_FOUND,
+    UNSUPPORTED_ASSIGNOR.
     """
     _check(state, classic)
     group = ConsumerGroup(classic.id, state.settings_of(classic.id))
     group.group_epoch = group.target_epoch = max(classic.generation, FIRST_EPOCH)
     group.target_time = _NEVER
+    offer = next((one for one in offers if one.name == classic.protocol), None)
     for one in classic.members.values():
-        member = _converted(state, group, classic, one)
+        member = _converted(state, group, classic, one, offer)
         group.put(member)
         group.targets[member.id] = Target(
-            {topic: tuple(held) for topic, held in member.assigned.items()}
+            {topic: tuple(held) for topic, held in member.assigned.items()}, member.attachment
         )
+        if member.attachment is not None:
+            group.made_by = _made_by(classic)
     group.metadata_hash = metadata.hash_of(group.topic_names((), ()), state.topics)
     if classic.state is not GroupState.STABLE:  # what nobody has now still waits for an owner
         group.metadata_hash = ~group.metadata_hash
@@ -80,8 +88,43 @@ def _check(state: State, classic: ClassicGroup) -> None:
         raise _refusal(classic.id, "the group size exceeds the consumer group maximum size.")
 
 
+def _made_by(classic: ClassicGroup) -> Computation:
+    """The leader has computed the assignments."""
+    return Computation(
+        assignor=classic.protocol or "",
+        member_id=classic.leader,
+        reason=0,
+        error=0,
+        took_ms=0,
+        why="",
+    )
+
+
+def _kept(
+    group: ConsumerGroup, classic: ClassicGroup, data: bytes, offer: ClientAssignor | None
+) -> Attachment | None:
+    """What the assignor has written for a member, where the joining member has it too."""
+    if not data:
+        return None
+    if offer is None:
+        if classic.protocol in _HANDS_BACK:
+            return None
+        raise _refusal(group.id, _CUSTOM)
+    if not offer.reads(CLASSIC_VERSION, CLASSIC_VERSION):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"assignor {offer.name} reads metadata of versions {offer.minimum} to {offer.maximum}, "
+            f"the classic members of group {group.id} use data of version {CLASSIC_VERSION}",
+        )
+    return Attachment(0, CLASSIC_VERSION, data)
+
+
 def _converted(
-    state: State, group: ConsumerGroup, classic: ClassicGroup, one: ClassicMember
+    state: State,
+    group: ConsumerGroup,
+    classic: ClassicGroup,
+    one: ClassicMember,
+    offer: ClientAssignor | None,
 ) -> Member:
     """A member of the classic group as one of the consumer group."""
     try:
@@ -90,9 +133,9 @@ def _converted(
     except WireError as error:
         raise _refusal(group.id, _MALFORMED) from error
     named = []
+    attachment = None
     if assigned is not None:
-        if assigned.user_data and classic.protocol not in _HANDS_BACK:
-            raise _refusal(group.id, _CUSTOM)
+        attachment = _kept(group, classic, assigned.user_data or b"", offer)
         named = assigned.assigned_partitions
     elif classic.state is not GroupState.STABLE:
         named = subscription.owned_partitions
@@ -118,6 +161,7 @@ def _converted(
         epoch=group.group_epoch,
         previous_epoch=group.group_epoch,
         assigned=held,
+        attachment=attachment,
     )
 
 
@@ -133,7 +177,7 @@ def _records(group: ConsumerGroup) -> list[Record]:
         *(member_record(group.id, member) for member in members),
         epoch_record(group.id, group.group_epoch, group.metadata_hash),
         *(target_record(group.id, one, target) for one, target in group.targets.items()),
-        target_epoch_record(group.id, group.target_epoch, group.target_time),
+        target_epoch_record(group.id, group.target_epoch, group.target_time, group.made_by),
         *(current_record(group.id, member) for member in members),
     ]
 

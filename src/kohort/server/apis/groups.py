@@ -53,6 +53,13 @@ def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) ->
     node.cluster.submit(driver, call)
 
 
+def client_side(node: Node, call: Call[Any]) -> None:
+    """ConsumerGroupPrepareAssignment, ConsumerGroupInstallAssignment."""
+    if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    one_group(node, call)
+
+
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
     """Ask every shard of this node. While one of them is loading, its error is the answer.
 

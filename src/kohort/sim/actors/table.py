@@ -2,6 +2,7 @@
 
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.admin import Admin
+from kohort.sim.actors.assigner import Assigner
 from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.classic_member import ClassicMember
 from kohort.sim.actors.committed_reader import CommittedReader
@@ -36,6 +37,7 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (CommittedReader, 2),
     (Tuner, 2),
     (MigratingMember, 6),
+    (Assigner, 5),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}

@@ -215,7 +215,8 @@ def consumer(group: ConsumerGroup) -> dict[str, Any]:
         "members": group.members,
         "held": group.held,
         "state": group.state,
-        "assignor": group.assignor,
+        "assignor": group.choice,
+        "made by": group.made_by,
         "settings": group.settings,
         "names": sorted(group.topic_names((), ())),
     }

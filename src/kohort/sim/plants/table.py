@@ -7,7 +7,7 @@ lasts.
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kohort.sim.plants import answers, groups, logs, migration, topics, transactions
+from kohort.sim.plants import answers, client_side, groups, logs, migration, topics, transactions
 from kohort.sim.plants.instead import Plant
 
 PLANTS: dict[str, Plant] = {
@@ -25,6 +25,7 @@ PLANTS: dict[str, Plant] = {
     "expire unwritten": groups.expire_unwritten,
     "part of name": groups.part_of_name,
     "unheard setting": groups.unheard_setting,
+    "older assignment": client_side.older_assignment,
     "forgotten member": migration.forgotten_member,
     "drop tombstone": logs.drop_tombstone,
     "unchecked crc": logs.unchecked_crc,

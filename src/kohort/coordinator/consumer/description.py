@@ -1,0 +1,89 @@
+"""What ConsumerGroupDescribe says about a member, and about who computes for a group."""
+
+from collections.abc import Iterable, Mapping
+
+from kohort.coordinator.consumer.client_side.selection import Choice
+from kohort.coordinator.consumer.member import Member
+from kohort.coordinator.consumer.target import Attachment, Target
+from kohort.coordinator.topics import Topics
+from kohort.records.schemas import Computation
+from kohort.terms import TopicId
+from kohort.wire.messages import consumer_group_describe as describe
+
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
+
+
+def of_member(member: Member, target: Target, topics: Topics) -> describe.Member:
+    """What the member has, and what it is going to have."""
+    has = _named(topics, member.assigned, member.revoking)
+    has.attachment = _attached(member.attachment)
+    should_have = _named(topics, target.partitions)
+    should_have.attachment = _attached(target.attachment)
+    return describe.Member(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.subscribed_names),
+        subscribed_topic_regex=member.subscribed_regex or "",
+        assignment=has,
+        target_assignment=should_have,
+        member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+        client_assignors=[
+            describe.ClientAssignor(
+                name=one.name,
+                minimum_version=one.minimum,
+                maximum_version=one.maximum,
+                reason=one.reason,
+                metadata_version=one.version,
+                metadata_bytes=one.metadata,
+            )
+            for one in member.client_assignors
+        ],
+    )
+
+
+def of_client_side(choice: Choice, made_by: Computation | None) -> describe.ClientSide | None:
+    """Who computes, and how the last target came about; None where no member offers an assignor.
+    Who is computing just now, no group knows.
+    """
+    if choice.version is None and not choice.why:
+        return None
+    # What made the broker compute this time, although the members have one assignor in common.
+    last_why = "" if made_by is None else made_by.why
+    return describe.ClientSide(
+        selected=choice.name,
+        last_reason=0 if made_by is None else made_by.reason,
+        last_error=0 if made_by is None else made_by.error,
+        why=choice.why or last_why,
+    )
+
+
+def _attached(attachment: Attachment | None) -> describe.Attachment | None:
+    if attachment is None:
+        return None
+    return describe.Attachment(
+        error=attachment.error,
+        metadata_version=attachment.version,
+        metadata_bytes=attachment.metadata,
+    )
+
+
+def _named(topics: Topics, *parts: Mapping[TopicId, Iterable[int]]) -> describe.Assignment:
+    """Partitions by topic name (KAFKA-20431). Deleted topics are left out."""
+    together: dict[TopicId, list[int]] = {}
+    for part in parts:
+        for topic_id, partitions in part.items():
+            together.setdefault(topic_id, []).extend(partitions)
+    by_id = topics.by_id
+    return describe.Assignment(
+        topic_partitions=[
+            describe.TopicPartitions(
+                topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=sorted(partitions)
+            )
+            for topic_id, partitions in together.items()
+            if topic_id in by_id
+        ]
+    )
