@@ -226,7 +226,7 @@ class Story:
 
     def _install(self, words: list[str], fields: dict[str, str]) -> list[str]:
         ids = {name: topic.id for name, topic in self.topics.items()}
-        return client_side.install(self.desk, words[0], fields, ids, _partitions)
+        return client_side.install(self.desk, words[0], fields, ids, parsed)
 
     def _join(self, words: list[str], fields: dict[str, str]) -> list[str]:
         return self.classic.join(self.desk, words[0], fields)
