@@ -146,6 +146,8 @@ def test_a_java_producer_copies_in_transactions_and_its_heir_goes_on(bootstrap, 
             *("--input-topic", "original", "--input-partition", "0", "--output-topic", "copy"),
             *("--consumer-group", "copiers", "--transaction-size", "50"),
             *("--enable-random-aborts", "--use-group-metadata"),
+            # What the killed one has begun is over before its heir gives up asking for offsets.
+            *("--transaction-timeout", "10000"),
             classes=kafka.class_path(),
             output=tmp_path / f"copier-{number}.txt",
         )

@@ -25,6 +25,9 @@ NOT_ASKED = {
     "DescribeAcls",
     "CreateAcls",
     "DeleteAcls",
+    # Ours alone.
+    "ConsumerGroupPrepareAssignment",
+    "ConsumerGroupInstallAssignment",
 }
 
 
