@@ -6,6 +6,7 @@ to join again: the group has a new epoch, it has to give something up, or what i
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL
 from kohort.coordinator.consumer import embedded, planning, progress, static, timers
+from kohort.coordinator.consumer.client_side import choosing
 from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of, unknown_member
 from kohort.coordinator.consumer.member import Member, MemberState
@@ -27,7 +28,10 @@ def sync(state: State, group: ConsumerGroup, call: Call[SyncGroupRequest], now: 
     member, classic = _known(group, request)
     protocols = protocols_of(classic)
     first = next(iter(protocols), None)
-    if _is_behind(group, member, now) and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if (
+        _is_behind(state, group, member, now)
+        and member.state is not MemberState.UNREVOKED_PARTITIONS
+    ):
         timers.end_sync(state, group, member.id)
         timers.await_join(state, group, member, now)
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.id} has a new epoch")
@@ -59,7 +63,7 @@ def heartbeat(
     timers.renew(state, group, member, now)
     effects = progress.look_at_topics(state, group)
     response = HeartbeatResponse()
-    if effects.records or _has_to_join(group, member, now):
+    if effects.records or _has_to_join(state, group, member, now):
         timers.await_join(state, group, member, now)
         response.error_code = ErrorCode.REBALANCE_IN_PROGRESS
     effects.replies.append(Reply(call.token, response))
@@ -84,21 +88,21 @@ def _known(
     return member, member.classic
 
 
-def _has_to_join(group: ConsumerGroup, member: Member, now: Millis) -> bool:
+def _has_to_join(state: State, group: ConsumerGroup, member: Member, now: Millis) -> bool:
     return (
-        _is_behind(group, member, now)
+        _is_behind(state, group, member, now)
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member))
     )
 
 
-def _is_behind(group: ConsumerGroup, member: Member, now: Millis) -> bool:
+def _is_behind(state: State, group: ConsumerGroup, member: Member, now: Millis) -> bool:
     """Whether a join would bring a member to another target: one that is there, or one that the
     join computes. Upstream waits for the heartbeat of a consumer to compute it, which does not come
-    where only classic members are left; while none may be computed yet (KIP-1263), a member that
-    joins would be told to join again.
+    where only classic members are left; while none may be computed yet (KIP-1263), or another
+    member computes it, a member that joins would be told to join again, without an end.
     """
-    due = planning.is_due(group, group.group_epoch, now)
+    due = planning.is_due(group, group.group_epoch, now) and not choosing.is_awaited(state, group)
     return member.epoch < (group.group_epoch if due else group.target_epoch)
 
 

@@ -82,6 +82,32 @@ def test_the_new_assignor_answers_so_that_the_old_one_understands():
     assert new.attachment.metadata_version == 2
 
 
+def test_a_classic_member_stays_with_what_it_has_while_another_member_computes():
+    """It would be told to join again as soon as it has joined; then it hears of the result."""
+    desk, old = old_group()
+    new = Assigner(desk, "new", offer("custom", -1, 2)).join()
+    for _ in range(3):
+        old.beat()
+        new.beat()
+        assert new.asked
+    assert (old.generation, old.owned) == (1, {"orders": [0, 1, 2, 3]})
+    new.compute(*share(new.prepare(), version=-1))
+    for _ in range(6):
+        old.beat()
+        new.beat()
+    assert len(old.owned["orders"]) == len(new.owned["orders"]) == 2
+
+
+def test_a_member_that_never_delivers_does_not_keep_classic_members_joining():
+    desk, old = old_group()
+    new = Assigner(desk, "new", offer("custom", -1, 2), rebalance_timeout_ms=20_000).join()
+    for _ in range(30):
+        desk.wait(1000)
+        old.beat()
+        new.beat()
+    assert len(old.owned["orders"]) == len(new.owned["orders"]) == 2
+
+
 def test_a_classic_member_cannot_be_given_what_it_does_not_read():
     """K848-119."""
     desk, old = old_group()

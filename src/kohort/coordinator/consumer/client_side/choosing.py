@@ -105,6 +105,17 @@ def outstanding(state: State, group: ConsumerGroup, member: Member) -> Computati
     )
 
 
+def is_awaited(state: State, group: ConsumerGroup) -> bool:
+    """Whether a member has been picked to compute the assignment of the group's epoch."""
+    known = state.computations.get(group.id)
+    return (
+        known is not None
+        and known.number == group.number
+        and known.epoch == group.group_epoch
+        and known.member_id is not None
+    )
+
+
 def overdue(state: State, _now: Millis, group_id: GroupId, member_id: MemberId) -> Effects:
     """A member was asked, and has not delivered in its time. It stays, and somebody else is asked
     at the next heartbeat.
