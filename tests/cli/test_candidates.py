@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from tests.client.members import ConsumerMember, commit, coordinator
+from tests.client.joining import ConsumerMember, commit, coordinator
 from tests.client.scripted import asynchronous
 
 from kohort.cli.candidates import Candidate, CandidatesError, kept, read_candidates

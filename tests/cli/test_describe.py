@@ -1,6 +1,6 @@
 """`kohort groups describe` of many groups: its work grows with them, and not with their square."""
 
-from tests.client.members import commit, coordinator
+from tests.client.joining import commit, coordinator
 from tests.client.scripted import asynchronous
 from tests.coordinator.assigning import offer, share
 from tests.coordinator.consumers import request

@@ -7,7 +7,7 @@ import pytest
 from tests.client.admin.test_groups import listing
 from tests.client.admin.test_offsets import COMMITTED, saying
 from tests.client.admin.test_topics import found
-from tests.client.members import ConsumerMember, commit, coordinator, join_classic
+from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
 from tests.client.scripted import Scripted, asynchronous
 
 from kohort.cli.main import main

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from tests.client.members import (
+from tests.client.joining import (
     ConsumerMember,
     commit,
     coordinator,

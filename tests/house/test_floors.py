@@ -36,7 +36,7 @@ FLOORS = {
     "kohort.client": 5,
     "kohort.client.connection": 4,
     "kohort.client.cluster": 4,
-    "kohort.client.consumer": 3,  # pure: the machines of members
+    "kohort.client.members": 3,  # pure: the machines of members
     "kohort.server": 5,
     "kohort.spark": 6,  # the public face of the pipeline, which imports Spark when it is asked
     "kohort.spark.engine": 5,
@@ -66,7 +66,7 @@ STRANGERS = [
     ("kohort.coordinator.offsets", "kohort.coordinator.consumer", "any kind of group has offsets"),
     ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),
     ("kohort.client", "kohort.storage", "a client never reads a broker's files"),
-    ("kohort.client.consumer", "kohort.coordinator", "a member knows it by the protocol alone"),
+    ("kohort.client.members", "kohort.coordinator", "a member knows it by the protocol alone"),
     ("kohort.cli", "kohort.storage", "commands never read a broker's files"),
     ("kohort.server", "kohort.client", "a broker serves, it does not ask"),
     ("kohort.spark", "kohort.coordinator", "Spark reads records, it keeps no groups"),

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 
 import pytest
-from tests.client.members import ConsumerMember, commit, coordinator, soon
+from tests.client.joining import ConsumerMember, commit, coordinator, soon
 from tests.coordinator.assigning import offer, share
 from tests.peers.kafka import Kafka, dump_log, unavailable
 from tests.peers.test_our_logs import SETTINGS, committed, make_topic, take_over

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 
 import pytest
-from tests.client.members import ConsumerMember, commit, coordinator, join_classic
+from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
 from tests.peers.java_client import JavaConsumer, produce
 from tests.peers.kafka import Kafka, dump_log, run_tool, unavailable
 

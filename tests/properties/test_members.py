@@ -11,12 +11,12 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, note, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.client.consumer.player import Player
+from tests.client.members.player import Player
 from tests.coordinator.desk import Desk, set_topic, topic_id
 
-from kohort.client.consumer.heartbeat import Profile
-from kohort.client.consumer.membership import Heartbeat, Stage
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.heartbeat import Profile
+from kohort.client.members.membership import Heartbeat, Stage
+from kohort.client.members.pauses import Pauses
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode

@@ -5,7 +5,7 @@ import contextlib
 import time
 
 import pytest
-from tests.client.members import commit, coordinator
+from tests.client.joining import commit, coordinator
 from tests.client.scripted import asynchronous
 
 from kohort import AdminClient, Broker, BrokerConfig, NewTopic

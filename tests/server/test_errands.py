@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.client.members import coordinator, soon
+from tests.client.joining import coordinator, soon
 from tests.client.scripted import asynchronous
 from tests.coordinator.consumers import request
 from tests.coordinator.desk import Desk

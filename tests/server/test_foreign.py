@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.client.members import coordinator, soon
+from tests.client.joining import coordinator, soon
 from tests.client.scripted import asynchronous
 from tests.observer import Told
 from tests.server.installed import installed

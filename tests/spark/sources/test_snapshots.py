@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
-from tests.client.members import ConsumerMember, commit, coordinator, join_classic
+from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
 from tests.client.scripted import Scripted, asynchronous
 from tests.serve.talk import Talk
 

@@ -5,12 +5,12 @@ other.
 from random import Random
 from typing import Any, ClassVar
 
-from kohort.client.consumer.classic_membership import (
+from kohort.client.members.classic_membership import (
     VERSIONS,
     ClassicMembership,
     ClassicProfile,
 )
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ErrorCode
 from kohort.sim.actors.member import REBALANCE_MS, Member
 from kohort.sim.actors.topics import topics_of

@@ -4,9 +4,9 @@ from random import Random
 from typing import Any, ClassVar
 
 from kohort import expressions
-from kohort.client.consumer.heartbeat import Profile
-from kohort.client.consumer.membership import Membership
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.heartbeat import Profile
+from kohort.client.members.membership import Membership
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ErrorCode
 from kohort.sim.actors.member import REBALANCE_MS, Member
 from kohort.sim.facts import Place

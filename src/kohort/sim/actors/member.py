@@ -9,7 +9,7 @@ import asyncio
 from random import Random
 from typing import Any
 
-from kohort.client.consumer.events import (
+from kohort.client.members.events import (
     Assigned,
     CoordinatorWanted,
     Failed,

@@ -5,9 +5,9 @@ what has been committed.
 
 from typing import Any, ClassVar
 
-from kohort.client.consumer.heartbeat import Profile
-from kohort.client.consumer.membership import Membership
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.heartbeat import Profile
+from kohort.client.members.membership import Membership
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ErrorCode
 from kohort.sim.actors.classic_member import EAGER, GROUPS, TOPIC, ClassicMember
 from kohort.sim.actors.member import PATIENCE_MS, REBALANCE_MS

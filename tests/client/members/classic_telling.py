@@ -1,4 +1,4 @@
-"""Stories that members of classic groups tell, in the form of tests/client/consumer/any_telling.py.
+"""Stories that members of classic groups tell, in the form of tests/client/members/any_telling.py.
 
     join MEMBER subscribe=TOPICS [protocols=NAMES] [rebalance=MS]
     hear MEMBER             a parked answer, if it has come
@@ -10,11 +10,11 @@ Time is given to the first rebalance of a group by `wait 3s`, its initial delay.
 from collections.abc import Iterable
 from typing import Any
 
-from tests.client.consumer.any_telling import AnyMemberStory
-from tests.client.consumer.classic_player import ClassicPlayer
+from tests.client.members.any_telling import AnyMemberStory
+from tests.client.members.classic_player import ClassicPlayer
 
-from kohort.client.consumer.classic_assigning import read_assignment
-from kohort.client.consumer.classic_membership import ClassicProfile
+from kohort.client.members.classic_assigning import read_assignment
+from kohort.client.members.classic_membership import ClassicProfile
 from kohort.errors import ErrorCode
 from kohort.records.consumer_protocol import decode_subscription
 from kohort.terms import TopicPartition

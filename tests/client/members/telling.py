@@ -1,4 +1,4 @@
-"""Stories that members of KIP-848 groups tell, in the form of tests/client/consumer/any_telling.py.
+"""Stories that members of KIP-848 groups tell, in the form of tests/client/members/any_telling.py.
 
 Its own commands:
 
@@ -9,12 +9,12 @@ Its own commands:
 from collections.abc import Iterable
 from typing import Any
 
-from tests.client.consumer.any_telling import AnyMemberStory
-from tests.client.consumer.player import Player
+from tests.client.members.any_telling import AnyMemberStory
+from tests.client.members.player import Player
 
-from kohort.client.consumer.events import TopicIdPartition
-from kohort.client.consumer.heartbeat import Profile
-from kohort.client.consumer.membership import Heartbeat, Stage
+from kohort.client.members.events import TopicIdPartition
+from kohort.client.members.heartbeat import Profile
+from kohort.client.members.membership import Heartbeat, Stage
 from kohort.errors import ErrorCode
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

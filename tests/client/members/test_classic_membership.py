@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from kohort.client.consumer.classic_assigning import assignment_of, by_topic
-from kohort.client.consumer.classic_membership import (
+from kohort.client.members.classic_assigning import assignment_of, by_topic
+from kohort.client.members.classic_membership import (
     ClassicMembership,
     ClassicProfile,
     ClassicRequest,
     ClassicStage,
 )
-from kohort.client.consumer.events import (
+from kohort.client.members.events import (
     Assigned,
     CoordinatorWanted,
     Failed,

@@ -8,7 +8,7 @@ is full, and the coordinator answers a full one with the whole assignment.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kohort.client.consumer.events import TopicIdPartition, in_order
+from kohort.client.members.events import TopicIdPartition, in_order
 from kohort.terms import GroupId, MemberId, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

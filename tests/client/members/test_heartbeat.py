@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kohort.client.consumer.events import TopicIdPartition
-from kohort.client.consumer.heartbeat import (
+from kohort.client.members.events import TopicIdPartition
+from kohort.client.members.heartbeat import (
     Name,
     Profile,
     Told,

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from tests.client.consumer.any_player import AnyPlayer
+from tests.client.members.any_player import AnyPlayer
 from tests.coordinator.desk import Asked, Desk
 
-from kohort.client.consumer.classic_membership import (
+from kohort.client.members.classic_membership import (
     VERSIONS,
     ClassicMembership,
     ClassicProfile,
     ClassicRequest,
 )
-from kohort.client.consumer.events import HangUp, TopicsWanted
+from kohort.client.members.events import HangUp, TopicsWanted
 from kohort.terms import GroupId, TopicPartition
 
 

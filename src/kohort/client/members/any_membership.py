@@ -6,10 +6,10 @@ A subclass knows the stages between the first join and the good-bye, and what is
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
-from kohort.client.consumer.asking import ELSEWHERE, Asking
-from kohort.client.consumer.events import CoordinatorWanted, Event, Left, Partition
-from kohort.client.consumer.holding import Holding
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.asking import ELSEWHERE, Asking
+from kohort.client.members.events import CoordinatorWanted, Event, Left, Partition
+from kohort.client.members.holding import Holding
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ApiError
 from kohort.terms import GroupId, Millis
 

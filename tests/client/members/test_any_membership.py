@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kohort.client.consumer.any_membership import AnyMembership
-from kohort.client.consumer.events import CoordinatorWanted, Left
+from kohort.client.members.any_membership import AnyMembership
+from kohort.client.members.events import CoordinatorWanted, Left
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, Millis
 

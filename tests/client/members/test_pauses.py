@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.pauses import Pauses
 
 
 @pytest.mark.parametrize(

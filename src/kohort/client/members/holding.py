@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Generic
 
-from kohort.client.consumer.events import Assigned, Lost, Partition, Revoked, in_order
+from kohort.client.members.events import Assigned, Lost, Partition, Revoked, in_order
 from kohort.errors import ApiError
 from kohort.terms import Millis
 

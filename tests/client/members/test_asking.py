@@ -1,7 +1,7 @@
 """One request at a time: which answer counts, and when the next request may leave."""
 
-from kohort.client.consumer.asking import AT_ONCE, Asked, Asking
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.asking import AT_ONCE, Asked, Asking
+from kohort.client.members.pauses import Pauses
 from kohort.terms import Millis
 
 NOW, LATER = Millis(1000), Millis(2000)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.consumer.events import (
+from kohort.client.members.events import (
     Assigned,
     CoordinatorWanted,
     Failed,
@@ -14,9 +14,9 @@ from kohort.client.consumer.events import (
     Revoked,
     TopicIdPartition,
 )
-from kohort.client.consumer.heartbeat import Profile
-from kohort.client.consumer.membership import Heartbeat, Membership, Stage
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.heartbeat import Profile
+from kohort.client.members.membership import Heartbeat, Membership, Stage
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (

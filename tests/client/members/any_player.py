@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.coordinator.desk import Desk
 
-from kohort.client.consumer.events import Assigned, CoordinatorWanted, Lost, Revoked
+from kohort.client.members.events import Assigned, CoordinatorWanted, Lost, Revoked
 
 
 class AnyPlayer:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.scenarios.transcript import Story
 
-from kohort.client.consumer import events as told
+from kohort.client.members import events as told
 
 
 class AnyMemberStory(Story):

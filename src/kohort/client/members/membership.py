@@ -36,9 +36,9 @@ counts no more, and that the member hears no answer to a request that it has giv
 from enum import StrEnum
 from typing import NamedTuple
 
-from kohort.client.consumer.any_membership import AnyMembership
-from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked
-from kohort.client.consumer.events import (
+from kohort.client.members.any_membership import AnyMembership
+from kohort.client.members.asking import AT_ONCE, ELSEWHERE, Asked
+from kohort.client.members.events import (
     CoordinatorWanted,
     Event,
     Failed,
@@ -46,7 +46,7 @@ from kohort.client.consumer.events import (
     TopicIdPartition,
     in_order,
 )
-from kohort.client.consumer.heartbeat import (
+from kohort.client.members.heartbeat import (
     JOIN,
     Name,
     Profile,
@@ -55,7 +55,7 @@ from kohort.client.consumer.heartbeat import (
     farewell,
     request_of,
 )
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import (

@@ -1,6 +1,6 @@
 """Partitions as events name them."""
 
-from kohort.client.consumer.events import TopicIdPartition, in_order
+from kohort.client.members.events import TopicIdPartition, in_order
 from kohort.terms import PartitionIndex, TopicId
 
 ONE, TWO = TopicId(bytes(15) + b"\x01"), TopicId(bytes(15) + b"\x02")

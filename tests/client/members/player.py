@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.client.consumer.any_player import AnyPlayer
+from tests.client.members.any_player import AnyPlayer
 from tests.coordinator.desk import Desk
 
-from kohort.client.consumer.events import TopicIdPartition
-from kohort.client.consumer.heartbeat import Profile
-from kohort.client.consumer.membership import Heartbeat, Membership
+from kohort.client.members.events import TopicIdPartition
+from kohort.client.members.heartbeat import Profile
+from kohort.client.members.membership import Heartbeat, Membership
 from kohort.terms import GroupId, MemberId
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 

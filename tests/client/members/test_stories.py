@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.client.consumer.classic_telling import ClassicMemberStory
-from tests.client.consumer.telling import MemberStory
+from tests.client.members.classic_telling import ClassicMemberStory
+from tests.client.members.telling import MemberStory
 from tests.scenarios.transcript import replayed
 
 STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))

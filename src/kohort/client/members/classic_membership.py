@@ -27,9 +27,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kohort.assignors import AssignorError
-from kohort.client.consumer.any_membership import AnyMembership
-from kohort.client.consumer.asking import AT_ONCE, ELSEWHERE, Asked
-from kohort.client.consumer.classic_assigning import (
+from kohort.client.members.any_membership import AnyMembership
+from kohort.client.members.asking import AT_ONCE, ELSEWHERE, Asked
+from kohort.client.members.classic_assigning import (
     PROTOCOLS,
     assign,
     assignment_of,
@@ -38,14 +38,14 @@ from kohort.client.consumer.classic_assigning import (
     subscriptions,
     topics_of,
 )
-from kohort.client.consumer.events import (
+from kohort.client.members.events import (
     CoordinatorWanted,
     Event,
     Failed,
     HangUp,
     TopicsWanted,
 )
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
 from kohort.terms import GroupId, MemberId, Millis, TopicPartition

@@ -6,7 +6,7 @@ pause; after an error that says that the coordinator is another one, somebody ha
 
 from typing import NamedTuple
 
-from kohort.client.consumer.pauses import Pauses
+from kohort.client.members.pauses import Pauses
 from kohort.errors import ErrorCode
 from kohort.terms import Millis
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kohort.client.consumer.events import Assigned, Lost, Revoked
-from kohort.client.consumer.holding import Holding
+from kohort.client.members.events import Assigned, Lost, Revoked
+from kohort.client.members.holding import Holding
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis
 

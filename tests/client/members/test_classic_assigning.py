@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.client.consumer.classic_assigning import (
+from kohort.client.members.classic_assigning import (
     PROTOCOLS,
     assign,
     assignment_of,
