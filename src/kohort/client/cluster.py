@@ -17,11 +17,13 @@ from kohort.client.connection import (
     RequestTimeoutError,
 )
 from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 BATCHED_LOOK_UP = 4  # FindCoordinator takes many keys from this version on (KIP-699)
 NO_CREATION = 4  # Metadata can be told not to create topics from this version on
+BY_ID = Need(12, "a look-up of topics by id", "KIP-516, Apache Kafka 3.1")
 
 
 class Node(NamedTuple):
@@ -138,20 +140,30 @@ class Cluster:
         raise ConnectionFailedError("; ".join(one.message for one in failures), sent=False)
 
     async def metadata(
-        self, topics: Iterable[str] | None, deadline: float, *, need: Need | None = None
+        self,
+        topics: Iterable[str] | None,
+        deadline: float,
+        *,
+        ids: Iterable[TopicId] = (),
+        need: Need | None = None,
+        create: bool = False,
     ) -> MetadataResponse:
         """Brokers and topics: None asks for all topics, an empty list for none.
 
-        This never creates a topic. A broker below v4 cannot be told so, and is asked for all topics
-        instead: look for the names that you want in the answer.
+        `ids` asks for topics by id beside those by name (Metadata v12). A topic is created only
+        with `create`, and where the broker allows it. A broker below v4 cannot be told not to, and
+        is asked for all topics instead: look for the names that you want in the answer.
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        if named is not None:
+            by_id = [MetadataRequestTopic(topic_id=one, name=None) for one in ids]
+            named, need = named + by_id, BY_ID if by_id else need
         attempt = 0
         while True:
             connection = await self.any_connection(deadline)
-            if named and not connection.offers(MetadataRequest, NO_CREATION):
+            if named and not create and not connection.offers(MetadataRequest, NO_CREATION):
                 named = None
-            request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+            request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
             try:
                 answer: MetadataResponse = await connection.ask(
                     request, deadline=deadline, need=need

@@ -1,0 +1,132 @@
+"""The settings of clients: one rule for their names, checked values, one kind of error.
+
+A setting is named as upstream names it, with underscores for the dots: `session_timeout_ms` is
+`session.timeout.ms`. Clients take both, keywords and a dict. A setting that Kohort does not follow
+is refused: a client that was told to use TLS must not silently use plain text.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, field, fields
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+INT32_MAX = 2**31 - 1
+
+SomeSettings = TypeVar("SomeSettings")
+Check = Callable[[str, Any], Any]
+"""From the name and what was given to the value; raises ValueError."""
+
+_FLAGS = {"true": True, "false": False}
+
+
+def checked(default: Any, check: Check) -> Any:
+    """A field with a check of its own."""
+    return field(default=default, metadata={"check": check})
+
+
+def whole(default: int, low: int = 0, high: int = INT32_MAX) -> Any:
+    """A field that is a whole number from `low` to `high`; digits in a text will do."""
+
+    def check(name: str, value: Any) -> int:
+        number = int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
+        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+            raise ValueError(f"{name} is {value!r}, expected a whole number from {low} to {high}")
+        return number
+
+    return checked(default, check)
+
+
+def flag(*, default: bool) -> Any:
+    """A field that is true or false; these words will do, too."""
+
+    def check(name: str, value: Any) -> bool:
+        found = _FLAGS.get(value.lower()) if isinstance(value, str) else value
+        if not isinstance(found, bool):
+            raise ValueError(f"{name} is {value!r}, expected true or false")  # noqa: TRY004  (a value, as all)
+        return found
+
+    return checked(default, check)
+
+
+def choice(default: str, options: Iterable[str]) -> Any:
+    """A field that is one of these words."""
+    words = tuple(options)
+
+    def check(name: str, value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"{name} is {value!r}, expected one of {', '.join(words)}")
+        return str(value)
+
+    return checked(default, check)
+
+
+def text(default: str | None = None) -> Any:
+    """A field that is a text which is not empty, or None where that is the default."""
+
+    def check(name: str, value: Any) -> str | None:
+        if value is None and default is None:
+            return None
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{name} is {value!r}, expected a text that is not empty")
+        return value
+
+    return checked(default, check)
+
+
+def function() -> Any:
+    """A field that is a callable or None."""
+
+    def check(name: str, value: Any) -> Any:
+        if value is not None and not callable(value):
+            raise ValueError(f"{name} is {value!r}, expected a callable")
+        return value
+
+    return checked(None, check)
+
+
+def plain_text() -> Any:
+    """`security_protocol`: there is one, until Kohort speaks TLS and SASL."""
+
+    def check(name: str, value: Any) -> str:
+        if str(value).upper() != "PLAINTEXT":
+            raise ValueError(
+                f"{name} is {value!r}, expected PLAINTEXT: Kohort speaks no TLS and no SASL yet"
+            )
+        return "PLAINTEXT"
+
+    return checked("PLAINTEXT", check)
+
+
+def settings_of(
+    cls: type[SomeSettings], given: Mapping[str, Any], keywords: Mapping[str, Any]
+) -> SomeSettings:
+    """Settings of this class from a dict with upstream's names and from keywords.
+
+    Raises ValueError for a name that is unknown or given twice, and for a value out of bounds.
+    Defaults are checked, too: what a class says of itself holds.
+    """
+    known: dict[str, Field[Any]] = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
+    found = dict(keywords)
+    shown = {name: name for name in keywords}
+    for dotted, value in given.items():
+        name = dotted.replace(".", "_")
+        if name in keywords:
+            raise ValueError(f"{dotted} is given twice, as {keywords[name]!r} and {value!r}")
+        found[name] = value
+        shown[name] = dotted
+    for name in found:
+        if name not in known:
+            raise ValueError(f"unknown setting {shown[name]!r}{_guess(name, known)}")
+    values = {}
+    for name, one in known.items():
+        value = found.get(name, one.default)
+        if value is MISSING:
+            raise ValueError(f"{name} is missing")
+        check: Check | None = one.metadata.get("check")
+        values[name] = value if check is None else check(shown.get(name, name), value)
+    return cls(**values)
+
+
+def _guess(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f", did you mean {near[0]!r}?" if near else ""

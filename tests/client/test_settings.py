@@ -1,0 +1,79 @@
+"""Settings of clients: names, bounds and errors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kohort.client.settings import (
+    checked,
+    choice,
+    flag,
+    function,
+    plain_text,
+    settings_of,
+    text,
+    whole,
+)
+
+
+def _even(name: str, value: int) -> int:
+    if value % 2:
+        raise ValueError(f"{name} is {value}, expected an even number")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Some:
+    session_timeout_ms: int = whole(45_000, 1)
+    enable_auto_commit: bool = flag(default=True)
+    isolation_level: str = choice("read_uncommitted", ("read_uncommitted", "read_committed"))
+    group_id: str | None = text()
+    client_id: str = text("kohort")
+    on_loss: Callable[..., Any] | None = function()  # noqa: RUF009  (a field)
+    security_protocol: str = plain_text()
+    even: int = checked(2, _even)
+
+
+def test_defaults_hold_and_both_spellings_are_understood() -> None:
+    assert settings_of(Some, {}, {}) == Some()
+    given = settings_of(Some, {"session.timeout.ms": "9"}, {"enable_auto_commit": False})
+    assert given == Some(session_timeout_ms=9, enable_auto_commit=False)
+    assert settings_of(Some, {"enable.auto.commit": "FALSE"}, {}).enable_auto_commit is False
+    assert settings_of(Some, {"security.protocol": "plaintext"}, {}) == Some()
+
+
+@pytest.mark.parametrize(
+    ("given", "keywords", "refusal"),
+    [
+        ({}, {"sesion_timeout_ms": 1}, "unknown setting 'sesion_timeout_ms', did you mean"),
+        ({"ssl.ca.location": "x"}, {}, "unknown setting 'ssl.ca.location'$"),
+        ({"group.id": "a"}, {"group_id": "b"}, "group.id is given twice, as 'b' and 'a'"),
+        ({}, {"session_timeout_ms": 0}, "session_timeout_ms is 0, expected a whole number from 1"),
+        ({}, {"session_timeout_ms": True}, "session_timeout_ms is True, expected a whole number"),
+        ({}, {"session_timeout_ms": "x"}, "session_timeout_ms is 'x', expected a whole number"),
+        ({}, {"session_timeout_ms": 2**31}, "from 1 to 2147483647"),
+        ({"enable.auto.commit": 1}, {}, "enable.auto.commit is 1, expected true or false"),
+        ({}, {"isolation_level": "none"}, "expected one of read_uncommitted, read_committed"),
+        ({}, {"group_id": ""}, "group_id is '', expected a text that is not empty"),
+        ({}, {"client_id": None}, "client_id is None, expected a text"),
+        ({}, {"on_loss": 3}, "on_loss is 3, expected a callable"),
+        ({}, {"security_protocol": "SSL"}, "security_protocol is 'SSL', expected PLAINTEXT"),
+        ({}, {"even": 3}, "even is 3, expected an even number"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(
+    given: dict[str, Any], keywords: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(ValueError, match=refusal):
+        settings_of(Some, given, keywords)
+
+
+def test_a_setting_without_a_default_is_needed() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Needs:
+        group_id: str
+
+    with pytest.raises(ValueError, match="group_id is missing"):
+        settings_of(Needs, {}, {})
