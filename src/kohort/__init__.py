@@ -1,8 +1,8 @@
 """Kohort: consumer groups for the Kafka protocol.
 
-`AdminClient` administers the groups of any cluster. `Broker` is a cluster inside an asyncio
-program; `kohort.testing.Broker` is one for tests. Every name is imported on first use, so `import
-kohort` costs next to nothing.
+`AdminClient` administers the groups of any cluster, and `Consumer` is a member of one. `Broker` is
+a cluster inside an asyncio program; `kohort.testing.Broker` is one for tests. Every name is
+imported on first use, so `import kohort` costs next to nothing.
 """
 
 from importlib import import_module
@@ -32,6 +32,17 @@ if TYPE_CHECKING:
         TopicListing,
         TopicPartition,
     )
+    from kohort.client.consumer import (
+        AssignmentTold,
+        Assignor,
+        Consumer,
+        GroupMember,
+        GroupMetadata,
+        GroupToAssign,
+        RebalanceListener,
+        Share,
+    )
+    from kohort.client.fetching import ConsumerRecord
     from kohort.config import BrokerConfig
     from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
     from kohort.server.broker import Broker
@@ -41,20 +52,27 @@ __all__ = [
     "AdminClient",
     "ApiError",
     "Assignment",
+    "AssignmentTold",
+    "Assignor",
     "Attachment",
     "Broker",
     "BrokerConfig",
     "ClientAssignor",
     "ClientSide",
     "CommittedOffset",
+    "Consumer",
+    "ConsumerRecord",
     "CreatedTopic",
     "ErrorCode",
     "FoundOffset",
     "GroupConfig",
     "GroupDescription",
     "GroupListing",
+    "GroupMember",
+    "GroupMetadata",
     "GroupOffsets",
     "GroupState",
+    "GroupToAssign",
     "GroupType",
     "KohortError",
     "Listings",
@@ -63,6 +81,8 @@ __all__ = [
     "NodeDescription",
     "Outcomes",
     "PartitionDescription",
+    "RebalanceListener",
+    "Share",
     "TopicDescription",
     "TopicListing",
     "TopicPartition",
@@ -71,9 +91,17 @@ __all__ = [
 
 # Where a name is defined; all others are views of the admin client.
 _HOMES = {
+    **dict.fromkeys(
+        (
+            *("AssignmentTold", "Assignor", "Consumer", "GroupMember", "GroupMetadata"),
+            *("GroupToAssign", "RebalanceListener", "Share"),
+        ),
+        "kohort.client.consumer",
+    ),
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",
     "BrokerConfig": "kohort.config",
+    "ConsumerRecord": "kohort.client.fetching",
     "ErrorCode": "kohort.errors",
     "GroupState": "kohort.terms",
     "GroupType": "kohort.terms",

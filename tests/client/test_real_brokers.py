@@ -1,5 +1,6 @@
 """The admin client against whole brokers: ours on one node and on three, and Apache Kafka."""
 
+import asyncio
 import contextlib
 import subprocess
 from collections.abc import Iterator
@@ -82,7 +83,8 @@ async def test_topics_live_and_die(bootstrap):
         )
         assert created["short"].partitions == 2
         assert created.failed["bad name"].code is ErrorCode.INVALID_TOPIC_EXCEPTION
-        assert "short" in [one.name for one in await admin.list_topics()]
+        while "short" not in [one.name for one in await admin.list_topics()]:
+            await asyncio.sleep(0.05)  # a broker of Kafka's may hear of it a little later
         described = await admin.describe_topics(["short", "missing"])
         assert [one.partition for one in described["short"].partitions] == [0, 1]
         assert described["short"].topic_id == created["short"].topic_id

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders, list_offsets
 from kohort.client.cluster import Cluster, Node
+from kohort.client.fetching.decoding import whole_batches
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicPartition
-from kohort.wire.batch import PREFIX_SIZE, BatchHeader, check, peek, records
+from kohort.wire.batch import check, records
 from kohort.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -148,7 +149,7 @@ class TopicReader:
     def _taken(self, place: TopicPartition, data: bytes) -> Iterator[Fetched]:
         """The records of an answer from our place on; the place moves with them."""
         try:
-            for position, header in _whole_batches(data):
+            for position, header in whole_batches(data):
                 if header.last_offset < self.places[place]:
                     continue
                 check(data, position, header)
@@ -171,27 +172,6 @@ class TopicReader:
         before = self.places[place]
         self.places |= await _offsets(self._cluster, [place], "earliest", deadline)
         self.notes.append(f"{place} has no offset {before}, going on at {self.places[place]}")
-
-
-def _whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch. A broker may cut the last one off anywhere.
-
-    It sends the first one whole, however long, so that a reader gets on.
-    """
-    position = 0
-    while len(data) - position > PREFIX_SIZE:
-        try:
-            header = peek(data, position)
-        except WireError:
-            if position:
-                return
-            raise
-        if header.length > len(data) - position:
-            if position:
-                return
-            raise WireError(f"a batch of {header.length} bytes, of which {len(data)} were sent")
-        yield position, header
-        position += header.length
 
 
 async def _offsets(

@@ -38,7 +38,7 @@ class Metadata:
     """The topics that somebody has asked for. Times are those of the running event loop."""
 
     def __init__(self, cluster: Cluster, *, max_age_s: float = MAX_AGE_S) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._max_age_s = max_age_s
         self._topics: dict[str, KnownTopic] = {}
         self._names: dict[TopicId, str] = {}
@@ -86,7 +86,7 @@ class Metadata:
             missing = [name for name in wanted if not self._is_fresh(name)]
             refused: dict[str, ApiError] = {}
             if missing:
-                answer = await self._cluster.metadata(missing, deadline, create=create)
+                answer = await self.cluster.metadata(missing, deadline, create=create)
                 told = self._learn(answer)
                 for name in missing:
                     reason = told.get(name, _unknown(name))
@@ -105,7 +105,7 @@ class Metadata:
         missing = [one for one in wanted if one not in self._names]
         refused: dict[TopicId, ApiError] = {}
         if missing:
-            answer = await self._cluster.metadata((), deadline, ids=missing)
+            answer = await self.cluster.metadata((), deadline, ids=missing)
             self._learn(answer)
             told = {TopicId(one.topic_id): one.error_code for one in answer.topics}
             for topic_id in missing:
@@ -116,7 +116,7 @@ class Metadata:
 
     async def all_topics(self, deadline: float) -> dict[str, KnownTopic]:
         """Every topic of the cluster, asked anew. Raises what `Cluster.metadata` raises."""
-        answer = await self._cluster.metadata(None, deadline)
+        answer = await self.cluster.metadata(None, deadline)
         told = self._learn(answer)
         return {name: self._topics[name] for name, reason in told.items() if reason is None}
 

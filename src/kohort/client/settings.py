@@ -10,6 +10,9 @@ from dataclasses import MISSING, Field, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from kohort.client.connection import Address
+
+DEFAULT_SERVER = "127.0.0.1:9092"
 INT32_MAX = 2**31 - 1
 
 SomeSettings = TypeVar("SomeSettings")
@@ -125,6 +128,21 @@ def settings_of(
         check: Check | None = one.metadata.get("check")
         values[name] = value if check is None else check(shown.get(name, name), value)
     return cls(**values)
+
+
+def addresses_of(servers: str | Iterable[str]) -> list[Address]:
+    """Bootstrap servers: `host:port`, several with commas between them, or a list of such.
+
+    Raises ValueError, and TypeError for what is neither.
+    """
+    some = servers.split(",") if isinstance(servers, str) else servers
+    if not isinstance(some, Iterable) or isinstance(some, bytes):
+        raise TypeError(f"bootstrap_servers is {servers!r}, expected a text or a list of texts")
+    given = list(some)
+    for one in given:
+        if not isinstance(one, str):
+            raise TypeError(f"bootstrap_servers has {one!r}, expected texts")
+    return [Address.of(one.strip()) for one in given if one.strip()]
 
 
 def _guess(name: str, known: Iterable[str]) -> str:

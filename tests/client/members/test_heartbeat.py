@@ -7,6 +7,7 @@ import pytest
 from kohort.client.members.events import TopicIdPartition
 from kohort.client.members.heartbeat import (
     Name,
+    Offer,
     Profile,
     Told,
     assignment_in,
@@ -16,6 +17,7 @@ from kohort.client.members.heartbeat import (
 from kohort.terms import GroupId, MemberId, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
+    ClientAssignor,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -134,3 +136,40 @@ def test_an_assignment_is_read(partitions: list[int], expects: set[int]) -> None
 def test_no_assignment_is_not_an_empty_one() -> None:
     assert assignment_in(ConsumerGroupHeartbeatResponse()) is None
     assert assignment_in(ConsumerGroupHeartbeatResponse(assignment=Assignment())) == frozenset()
+
+
+OFFERS = (Offer("by-weight", 0, 3, reason=1, metadata_version=3, metadata=b"8"),)
+ON_THE_WIRE = [
+    ClientAssignor(
+        name="by-weight",
+        minimum_version=0,
+        maximum_version=3,
+        reason=1,
+        metadata_version=3,
+        metadata_bytes=b"8",
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("offers", "known", "told"),
+    [
+        (None, None, None),  # who never has any says nothing: not a byte more for other brokers
+        ((), None, []),
+        (OFFERS, None, ON_THE_WIRE),
+        (OFFERS, OFFERS, None),
+        (OFFERS, (), ON_THE_WIRE),
+        ((), OFFERS, []),
+        ((OFFERS[0]._replace(reason=0),), OFFERS, [ON_THE_WIRE[0]]),
+    ],
+)
+def test_assignors_of_its_own_are_told_when_they_are_news(
+    offers: Any, known: Any, told: Any
+) -> None:
+    knew = None if known is None else Told(PROFILE._replace(offers=known), OWNED)
+    request = said(Told(PROFILE._replace(offers=offers), OWNED), knew)
+    if told and offers[0].reason == 0:
+        assert request.client_assignors is not None
+        assert request.client_assignors[0].reason == 0
+    else:
+        assert request.client_assignors == told

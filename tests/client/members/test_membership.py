@@ -6,6 +6,8 @@ import pytest
 
 from kohort.client.members.events import (
     Assigned,
+    Attached,
+    ComputeWanted,
     CoordinatorWanted,
     Failed,
     Left,
@@ -21,6 +23,7 @@ from kohort.errors import ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
+    Attachment,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
@@ -618,3 +621,37 @@ def test_who_has_lost_its_instance_id_has_lost_everything_and_says_no_good_bye()
     assert member.leave(NOW) == []
     assert member.released(frozenset(places(0))) == [Left()]
     assert member.wake_at() is None
+
+
+# An assignor of its own
+
+
+def test_who_is_asked_to_compute_is_a_member_as_before() -> None:
+    """The answer is filled in as for success: nothing of it is lost (KIP-848)."""
+    member = joining()
+    asked = given(4, 1, error_code=ErrorCode.COMPUTE_ASSIGNMENT)
+    assert tell(member, asked) == [Assigned(places(1)), ComputeWanted()]
+    assert (member.stage, member.epoch) == (Stage.MEMBER, 4)
+
+
+def test_it_is_asked_again_with_every_heartbeat() -> None:
+    member = at_rest(0)
+    answer = kept(5, error_code=ErrorCode.COMPUTE_ASSIGNMENT)
+    for turn in (1, 2):
+        assert tell(member, answer, Millis(NOW + turn * 5000)) == [ComputeWanted()]
+
+
+def test_who_is_about_to_leave_computes_nothing() -> None:
+    member = at_rest(0)
+    member.leave(NOW)
+    answer = kept(5, error_code=ErrorCode.COMPUTE_ASSIGNMENT)
+    assert tell(member, answer, Millis(NOW + 5000)) == []
+    assert member.stage is Stage.PARTING
+
+
+def test_what_an_assignor_adds_comes_after_the_partitions() -> None:
+    member = joining()
+    answer = given(5, 0, 1)
+    assert answer.assignment is not None
+    answer.assignment.attachment = Attachment(error=3, metadata_version=2, metadata_bytes=b"x")
+    assert tell(member, answer) == [Assigned(places(0, 1)), Attached(places(0, 1), 2, b"x", 3)]

@@ -20,11 +20,10 @@ from kohort.client.admin.views import (
     TopicListing,
 )
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
 from kohort.client.properties import read_properties
+from kohort.client.settings import DEFAULT_SERVER, addresses_of
 from kohort.terms import TopicPartition
 
-DEFAULT_SERVER = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 30.0
 
 
@@ -71,14 +70,9 @@ class AdminClient:
             raise TypeError(f"client_id is {client_id!r}, expected a text")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
-        servers = (
-            bootstrap_servers.split(",")
-            if isinstance(bootstrap_servers, str)
-            else arguments.names("bootstrap_servers", bootstrap_servers)
-        )
-        addresses = [Address.of(one.strip()) for one in servers if one.strip()]
         self._cluster = Cluster(
-            addresses, client_id="kohort-admin" if client_id is None else client_id
+            addresses_of(bootstrap_servers),
+            client_id="kohort-admin" if client_id is None else client_id,
         )
         self._timeout_s = timeout
 

@@ -216,8 +216,8 @@ class CommittedOffset:
     """
 
     offset: int
-    leader_epoch: int | None
-    metadata: str
+    leader_epoch: int | None = None
+    metadata: str = ""
 
 
 # Per partition: the offset, None where nothing is committed, or the error of this partition alone.

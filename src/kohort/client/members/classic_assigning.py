@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kohort.assignors import ASSIGNORS, Assign, Assignment, Subscription
+from kohort.client.members import round_robin
 from kohort.errors import WireError
 from kohort.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -32,6 +33,7 @@ class ClientProtocol(NamedTuple):
 
 PROTOCOLS = {
     "range": ClientProtocol(ASSIGNORS["range"], cooperative=False),
+    "roundrobin": ClientProtocol(round_robin.assign, cooperative=False),
     "cooperative-sticky": ClientProtocol(ASSIGNORS["uniform"], cooperative=True),
 }
 

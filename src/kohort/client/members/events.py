@@ -76,6 +76,24 @@ class TopicsWanted(NamedTuple):
     topics: tuple[str, ...]
 
 
+class ComputeWanted(NamedTuple):
+    """The coordinator asks this member to compute the assignment of the group, by one of the
+    assignors that it offers. It repeats that with every heartbeat, until the assignment is there.
+    """
+
+
+class Attached(NamedTuple, Generic[Partition]):
+    """What a member's assignor added to the assignment of this member, with all its partitions.
+
+    `error` is not 0 when that assignor has failed: then the assignment is the one before.
+    """
+
+    partitions: tuple[Partition, ...]
+    metadata_version: int
+    metadata: bytes
+    error: int
+
+
 class Refused(NamedTuple):
     """The coordinator says no, and the member goes on asking. The application may want to know."""
 
@@ -99,6 +117,8 @@ Event = (
     | CoordinatorWanted
     | HangUp
     | TopicsWanted
+    | ComputeWanted
+    | Attached[Partition]
     | Refused
     | Left
     | Failed

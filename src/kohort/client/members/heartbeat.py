@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kohort.client.members.events import TopicIdPartition, in_order
 from kohort.terms import GroupId, MemberId, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (
+    ClientAssignor,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -20,11 +21,27 @@ JOIN, LEAVE = 0, -1  # epochs of a member that is not in the group
 LEAVE_FOR_A_WHILE = -2  # a static member that will be back
 
 
+class Offer(NamedTuple):
+    """An assignor that the member can run itself (see `docs/client-assignors.md`).
+
+    It reads metadata of the versions `minimum_version` to `maximum_version`, and tells its own.
+    Another `reason` asks for another assignment.
+    """
+
+    name: str
+    minimum_version: int = 0
+    maximum_version: int = 0
+    reason: int = 0
+    metadata_version: int = 0
+    metadata: bytes = b""
+
+
 class Profile(NamedTuple):
     """What a member wants: topics by name, by a regular expression, or both.
 
     `rebalance_timeout_ms` is the time it has for giving a partition up. `server_assignor` is its
-    vote for the assignor. The rack and the vote cannot be taken back, only changed.
+    vote for the assignor. The rack and the vote cannot be taken back, only changed. `offers` are
+    its own assignors, the preferred one first; None for a member that never has any.
     """
 
     names: tuple[str, ...] = ()
@@ -32,6 +49,7 @@ class Profile(NamedTuple):
     rebalance_timeout_ms: int = 300_000
     server_assignor: str | None = None
     rack: str | None = None
+    offers: tuple[Offer, ...] | None = None
 
 
 class Name(NamedTuple):
@@ -68,6 +86,7 @@ def request_of(
             subscribed_topic_regex=wants.regex,
             server_assignor=wants.server_assignor,
             topic_partitions=owned,
+            client_assignors=_on_the_wire(wants.offers),
         )
     timeout_ms = wants.rebalance_timeout_ms
     return ConsumerGroupHeartbeatRequest(
@@ -81,6 +100,7 @@ def request_of(
             None if wants.server_assignor == knew.server_assignor else wants.server_assignor
         ),
         topic_partitions=owned,
+        client_assignors=None if wants.offers == knew.offers else _on_the_wire(wants.offers),
     )
 
 
@@ -104,6 +124,22 @@ def assignment_in(answer: ConsumerGroupHeartbeatResponse) -> frozenset[TopicIdPa
         for index in one.partitions
         if index >= 0
     )
+
+
+def _on_the_wire(offers: tuple[Offer, ...] | None) -> list[ClientAssignor] | None:
+    if offers is None:
+        return None
+    return [
+        ClientAssignor(
+            name=one.name,
+            minimum_version=one.minimum_version,
+            maximum_version=one.maximum_version,
+            reason=one.reason,
+            metadata_version=one.metadata_version,
+            metadata_bytes=one.metadata,
+        )
+        for one in offers
+    ]
 
 
 def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[TopicPartitions]:

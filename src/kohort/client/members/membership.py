@@ -39,6 +39,8 @@ from typing import NamedTuple
 from kohort.client.members.any_membership import AnyMembership
 from kohort.client.members.asking import AT_ONCE, ELSEWHERE, Asked
 from kohort.client.members.events import (
+    Attached,
+    ComputeWanted,
     CoordinatorWanted,
     Event,
     Failed,
@@ -220,7 +222,8 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if asked is None:
             return []
         error = None
-        if answer.error_code:
+        asked_to_compute = answer.error_code == ErrorCode.COMPUTE_ASSIGNMENT
+        if answer.error_code and not asked_to_compute:  # that one is filled in as for success
             error = api_error(answer.error_code, answer.error_message)
         if self.stage is Stage.LEAVING:
             if self._saying is not None:  # the last heartbeat before the good-bye
@@ -231,7 +234,10 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if answer.member_epoch <= JOIN:  # no epoch of a member: to take it over would be to leave
             self._failed(now)
             return []
-        return self._taken_in(asked, answer)
+        events = self._taken_in(asked, answer)
+        if asked_to_compute and self.stage is Stage.MEMBER:
+            events.append(ComputeWanted())
+        return events
 
     # What an answer means
 
@@ -251,7 +257,17 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         until = self._patience(asked.at)
         # Who parts gives up all that it has, so it takes nothing.
         revoked = self._holding.revoke(self.owned - self._assigned, until)
-        return [*revoked, *self._holding.take(self._assigned)]
+        return [*revoked, *self._holding.take(self._assigned), *self._attached(answer)]
+
+    def _attached(self, answer: ConsumerGroupHeartbeatResponse) -> Events:
+        added = None if answer.assignment is None else answer.assignment.attachment
+        if added is None:
+            return []
+        return [
+            Attached(
+                in_order(self._assigned), added.metadata_version, added.metadata_bytes, added.error
+            )
+        ]
 
     def _refused(self, error: ApiError, now: Millis) -> Events:
         code = error.code

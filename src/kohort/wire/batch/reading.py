@@ -42,7 +42,7 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
     unfold.
     """
     header = header_at(data, position)
-    body, at, end = _body(data, position, header, limit)
+    body, at, end = plain_records(data, position, header, limit)
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.is_append_time else None
@@ -56,7 +56,7 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
             if byte < 0x80:
                 size = (byte >> 1) ^ -(byte & 1)
             else:
-                size, at = _varint(body, at - 1)
+                size, at = read_varint(body, at - 1)
             record_end = at + size
             if record_end > end or size < 0:
                 raise WireError(f"record of {size} bytes at {at}, {end - at} are left in its batch")
@@ -65,14 +65,14 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
             if byte < 0x80:
                 delta = (byte >> 1) ^ -(byte & 1)
             else:
-                delta, at = _varint(body, at - 1)
+                delta, at = read_varint(body, at - 1)
             timestamp = base_timestamp + delta if append_time is None else append_time
             byte = body[at]
             at += 1
             if byte < 0x80:
                 delta = (byte >> 1) ^ -(byte & 1)
             else:
-                delta, at = _varint(body, at - 1)
+                delta, at = read_varint(body, at - 1)
             if delta <= last_delta:
                 raise WireError(f"record at {at} has offset delta {delta} after {last_delta}")
             last_delta = delta
@@ -81,7 +81,7 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
             if byte < 0x80:
                 size = (byte >> 1) ^ -(byte & 1)
             else:
-                size, at = _varint(body, at - 1)
+                size, at = read_varint(body, at - 1)
             key: bytes | None = None
             if size >= 0:
                 key = body[at : at + size]
@@ -91,7 +91,7 @@ def entries(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> list[E
             if byte < 0x80:
                 size = (byte >> 1) ^ -(byte & 1)
             else:
-                size, at = _varint(body, at - 1)
+                size, at = read_varint(body, at - 1)
             value: bytes | None = None
             if size >= 0:
                 value = body[at : at + size]
@@ -116,15 +116,15 @@ def times(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterator
     matters in a batch that unfolds to a hundred megabytes.
     """
     header = header_at(data, position)
-    body, at, end = _body(data, position, header, limit, unpacked)
+    body, at, end = plain_records(data, position, header, limit, unpacked)
     for _ in range(header.count):
         try:
-            size, at = _varint(body, at)
+            size, at = read_varint(body, at)
             record_end = at + size
             if size < 0 or record_end > end:
                 raise WireError(f"record of {size} bytes at {at}, {end - at} are left in its batch")
-            time_delta, at = _varint(body, at + 1)
-            offset_delta, at = _varint(body, at)
+            time_delta, at = read_varint(body, at + 1)
+            offset_delta, at = read_varint(body, at)
         except IndexError:
             raise WireError(f"a record is cut at the end of its batch of {end} bytes") from None
         time = header.max_timestamp if header.is_append_time else header.base_timestamp + time_delta
@@ -135,7 +135,7 @@ def times(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterator
 def records(data: bytes, position: int = 0, limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
     """Every record with its headers. Raises WireError at the first damaged one."""
     header = header_at(data, position)
-    body, at, end = _body(data, position, header, limit)
+    body, at, end = plain_records(data, position, header, limit)
     last = header.base_offset - 1
     for _ in range(header.count):
         record, at = read_record(body, at, end, header)
@@ -168,7 +168,7 @@ def marker_coordinator_epoch(value: bytes | None) -> int:
     return epoch
 
 
-def _body(
+def plain_records(
     data: bytes,
     position: int,
     header: BatchHeader,
@@ -186,7 +186,7 @@ def _body(
     return data, position + HEADER_SIZE, end
 
 
-def _varint(body: bytes, at: int) -> tuple[int, int]:
+def read_varint(body: bytes, at: int) -> tuple[int, int]:
     """A zigzag varint of up to ten bytes, and where it ends. IndexError at the end of the bytes."""
     value = shift = 0
     while True:
@@ -204,15 +204,15 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 def read_record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Record, int]:
     """The record at a place among the plain ones of a batch, and its end. Raises WireError."""
     try:
-        size, at = _varint(body, at)
+        size, at = read_varint(body, at)
         record_end = at + size
         if size < 0 or record_end > end:
             raise WireError(f"record of {size} bytes at {at}, {end - at} are left in its batch")
-        timestamp_delta, at = _varint(body, at + 1)
-        offset_delta, at = _varint(body, at)
+        timestamp_delta, at = read_varint(body, at + 1)
+        offset_delta, at = read_varint(body, at)
         key, at = _nullable(body, at, record_end)
         value, at = _nullable(body, at, record_end)
-        headers, at = _headers(body, at, record_end)
+        headers, at = read_headers(body, at, record_end)
     except IndexError:
         raise WireError(f"a record is cut at the end of its batch of {end} bytes") from None
     if at != record_end:
@@ -226,7 +226,7 @@ def read_record(body: bytes, at: int, end: int, header: BatchHeader) -> tuple[Re
 def headers_of_record(tail: bytes) -> Headers:
     """The headers of a record whose bytes behind its value these are. Raises WireError."""
     try:
-        headers, at = _headers(tail, 0, len(tail))
+        headers, at = read_headers(tail, 0, len(tail))
     except IndexError:
         raise WireError(f"headers are cut at the end of their {len(tail)} bytes") from None
     if at != len(tail):
@@ -234,8 +234,11 @@ def headers_of_record(tail: bytes) -> Headers:
     return headers
 
 
-def _headers(body: bytes, at: int, end: int) -> tuple[Headers, int]:
-    count, at = _varint(body, at)
+def read_headers(body: bytes, at: int, end: int) -> tuple[Headers, int]:
+    """The headers of a record, from their count on, and where they end. Raises WireError, and
+    IndexError at the end of the bytes.
+    """
+    count, at = read_varint(body, at)
     if not 0 <= count <= end - at:
         raise WireError(f"record has {count} headers in {end - at} bytes")
     headers = []
@@ -250,7 +253,7 @@ def _headers(body: bytes, at: int, end: int) -> tuple[Headers, int]:
 
 
 def _nullable(body: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    size, at = _varint(body, at)
+    size, at = read_varint(body, at)
     if size < 0:
         return None, at
     if size > end - at:

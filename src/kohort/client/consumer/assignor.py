@@ -1,0 +1,141 @@
+"""What an application writes that computes the assignments of its group itself.
+
+This needs a broker with client-side assignors (docs/client-assignors.md). Everything here is plain
+values, so that an assignor can be tested without a broker.
+"""
+
+from collections.abc import Awaitable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kohort.terms import TopicPartition
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """A member as its group sees it. `partitions` is what it was last meant to have.
+
+    `metadata` is what its assignor says to the one that computes, and `reason` why it wants another
+    assignment: 0 for no reason of its own. A `metadata_version` of -1 is a classic member's.
+    """
+
+    member_id: str
+    topics: frozenset[str]
+    partitions: frozenset[TopicPartition] = frozenset()
+    metadata: bytes = b""
+    metadata_version: int = 0
+    reason: int = 0
+    instance_id: str | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True)
+class GroupToAssign:
+    """All that an assignor needs: the members by id, and how many partitions each topic has.
+
+    `version` is the highest version of metadata that every member reads.
+    """
+
+    members: Mapping[str, GroupMember]
+    topics: Mapping[str, int]
+    version: int = 0
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        """All partitions of a topic, ascending."""
+        return [TopicPartition(topic, index) for index in range(self.topics[topic])]
+
+    def readers_of(self, topic: str) -> list[GroupMember]:
+        """The members that want a topic, by id."""
+        return [one for _, one in sorted(self.members.items()) if topic in one.topics]
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Who was last meant to have each partition that still exists."""
+        return {
+            partition: member_id
+            for member_id, member in self.members.items()
+            for partition in member.partitions
+            if partition.partition < self.topics.get(partition.topic, 0)
+        }
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one member gets, and what its assignor is told with it."""
+
+    partitions: Collection[TopicPartition]
+    metadata: bytes = b""
+
+
+Shares = Mapping[str, Share | Iterable[TopicPartition]]
+"""By member id. Who is not named gets nothing."""
+
+
+@dataclass(frozen=True)
+class AssignmentTold:
+    """An assignment as a member hears of it. `error` is not 0 where the assignor has failed, and
+    the assignment is the one before.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    metadata: bytes = b""
+    metadata_version: int = 0
+    error: int = 0
+
+
+class Assignor:
+    """Give it a `name`, and write `assign`. The rest has defaults.
+
+    All members of a group have to offer an assignor of this name. One of them is asked to compute.
+    `minimum_version` and `maximum_version` say which versions of metadata this code reads.
+    """
+
+    name = ""
+    minimum_version = 0
+    maximum_version = 0
+
+    def metadata(self) -> bytes:
+        """What this member tells the one that computes. Asked for when the consumer joins, and at
+        `Consumer.ask_for_assignment`.
+        """
+        return b""
+
+    def assign(self, group: GroupToAssign) -> Shares | Awaitable[Shares]:
+        """Who gets what. Each partition goes to one member at most, that wants its topic.
+
+        A plain function runs in a thread of its own. When it raises, or takes longer than the
+        consumer's `assignor_timeout_ms`, the group keeps the assignment that it has.
+        """
+        raise NotImplementedError
+
+    def on_assignment(self, told: AssignmentTold) -> None:
+        """This member has heard of an assignment, computed by an assignor of this name."""
+
+
+def shares_of(given: Shares) -> dict[str, Share]:
+    """What each member gets, in one form."""
+    return {
+        member_id: one
+        if isinstance(one, Share)
+        else Share(tuple(TopicPartition(*place) for place in one))
+        for member_id, one in given.items()
+    }
+
+
+def faults(group: GroupToAssign, shares: Mapping[str, Share]) -> list[str]:
+    """What is wrong with an assignment, a sentence each; nothing for a good one."""
+    found: list[str] = []
+    owner: dict[TopicPartition, str] = {}
+    for member_id, share in shares.items():
+        member = group.members.get(member_id)
+        if member is None:
+            found.append(f"{member_id} is no member of the group")
+            continue
+        for partition in share.partitions:
+            if partition.topic not in member.topics:
+                found.append(f"{member_id} gets {partition}, and does not want this topic")
+            elif not 0 <= partition.partition < group.topics.get(partition.topic, 0):
+                found.append(f"{member_id} gets {partition}, which does not exist")
+            elif partition in owner:
+                found.append(f"{member_id} and {owner[partition]} both get {partition}")
+            else:
+                owner[partition] = member_id
+    return found

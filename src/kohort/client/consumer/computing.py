@@ -1,0 +1,282 @@
+"""The member that is asked computes the assignment: prepare, run the assignor, install (KIP-848).
+
+The assignor is the application's code. It may be slow, raise or never end: heartbeats go on, and
+the group goes on with the assignment that it has.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kohort.client.cluster import Cluster, Node
+from kohort.client.consumer.assignor import (
+    AssignmentTold,
+    Assignor,
+    GroupMember,
+    GroupToAssign,
+    Share,
+    faults,
+    shares_of,
+)
+from kohort.client.consumer.coordinator import Coordinator
+from kohort.client.consumer.group_offsets import Identity
+from kohort.client.members.heartbeat import Offer
+from kohort.errors import ApiError, ErrorCode, KohortError, api_error
+from kohort.terms import TopicId, TopicPartition
+from kohort.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
+)
+from kohort.wire.messages.consumer_group_install_assignment import Member as Installed
+from kohort.wire.messages.consumer_group_install_assignment import TopicPartition as Partitions
+from kohort.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+FAILED = 1  # the error of an assignor that has failed
+INVALID = 2  # of one that gave what cannot be
+CLASSIC = -1  # the version of metadata of classic members
+
+
+class Computing:
+    """`assignors` are the member's own, the preferred one first.
+
+    `identity` says who the member is, at the moment of each request.
+    """
+
+    def __init__(
+        self,
+        assignors: Sequence[Assignor],
+        cluster: Cluster,
+        group_id: str,
+        identity: Callable[[], Identity | None],
+        *,
+        timeout_s: float,
+    ) -> None:
+        self.reason = 0
+        self._assignors = {one.name: one for one in assignors}
+        self._cluster = cluster
+        self._coordinator = Coordinator(cluster, group_id)
+        self._group_id = group_id
+        self._identity = identity
+        self._timeout_s = timeout_s
+        self._task: asyncio.Task[None] | None = None
+        self._last: Assignor | None = assignors[0] if assignors else None
+
+    def offers(self) -> tuple[Offer, ...] | None:
+        """What the member says of its assignors. Raises what their `metadata` raises."""
+        if not self._assignors:
+            return None
+        return tuple(
+            Offer(
+                name=name,
+                minimum_version=one.minimum_version,
+                maximum_version=one.maximum_version,
+                reason=self.reason,
+                metadata_version=one.maximum_version,
+                metadata=one.metadata(),
+            )
+            for name, one in self._assignors.items()
+        )
+
+    def asked(self) -> None:
+        """The coordinator asks for an assignment; it repeats that while one is computed."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._compute())
+
+    def told(self, assignment: AssignmentTold) -> None:
+        """Tell the assignor what its group has got. What it raises is logged."""
+        if self._last is not None:
+            try:
+                self._last.on_assignment(assignment)
+            except Exception:
+                logger.exception("group %s: on_assignment", self._group_id)
+
+    async def close(self) -> None:
+        """Stop. A thread that computes is left alone, and nobody waits for what comes of it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # One assignment
+
+    async def _compute(self) -> None:
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        try:
+            prepared = await self._prepare(deadline)
+            group, ids = _group(prepared)
+            shares, error = await self._run(prepared.assignor_name, group, deadline)
+            members = [
+                _installed(group.members[member_id], share, group.version, ids)
+                for member_id, share in shares.items()
+            ]
+            await self._install(prepared.group_epoch, members, error)
+        except KohortError as lost:  # it is another's turn by now, or it will be asked for again
+            logger.info("group %s: no assignment came of ours: %s", self._group_id, lost)
+        except Exception:
+            logger.exception("group %s: no assignment came of ours", self._group_id)
+
+    async def _run(
+        self, name: str, group: GroupToAssign, deadline: float
+    ) -> tuple[dict[str, Share], int]:
+        """What the assignor gives, or why it gives nothing."""
+        assignor = self._assignors.get(name)
+        if assignor is None:
+            logger.warning(
+                "group %s: asked for assignor %s, which is not ours", self._group_id, name
+            )
+            return {}, FAILED
+        self._last = assignor
+        try:
+            async with asyncio.timeout_at(deadline):
+                if inspect.iscoroutinefunction(assignor.assign):
+                    given = await assignor.assign(group)
+                else:
+                    given = await _in_thread(assignor.assign, group)
+            shares = shares_of(given)
+        except TimeoutError:
+            logger.warning(
+                "group %s: assignor %s was not done after %g s",
+                self._group_id,
+                name,
+                self._timeout_s,
+            )
+            return {}, FAILED
+        except Exception:
+            logger.exception("group %s: assignor %s", self._group_id, name)
+            return {}, FAILED
+        wrong = faults(group, shares)
+        if wrong:
+            logger.error("group %s: assignor %s: %s", self._group_id, name, "; ".join(wrong[:20]))
+            return {}, INVALID
+        return shares, 0
+
+    async def _prepare(self, deadline: float) -> ConsumerGroupPrepareAssignmentResponse:
+        async def attempt(node: Node) -> ConsumerGroupPrepareAssignmentResponse:
+            who = self._who()
+            request = ConsumerGroupPrepareAssignmentRequest(
+                group_id=self._group_id, member_id=who.member_id, member_epoch=who.epoch
+            )
+            answer: ConsumerGroupPrepareAssignmentResponse = await self._cluster.ask(
+                node, request, deadline=deadline
+            )
+            if answer.error_code:
+                raise api_error(answer.error_code, answer.error_message)
+            return answer
+
+        return await self._coordinator.settle(attempt, deadline)
+
+    async def _install(self, group_epoch: int, members: list[Installed], error: int) -> None:
+        """The time of the assignor is over perhaps; the way of what it gave has its own."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+
+        async def attempt(node: Node) -> ConsumerGroupInstallAssignmentResponse:
+            who = self._who()
+            request = ConsumerGroupInstallAssignmentRequest(
+                group_id=self._group_id,
+                member_id=who.member_id,
+                member_epoch=who.epoch,
+                group_epoch=group_epoch,
+                error=error,
+                members=members,
+            )
+            answer: ConsumerGroupInstallAssignmentResponse = await self._cluster.ask(
+                node, request, deadline=deadline
+            )
+            if answer.error_code:
+                raise api_error(answer.error_code, answer.error_message)
+            return answer
+
+        try:
+            # An epoch that has passed is no reason to wait: it has to be prepared anew.
+            await self._coordinator.settle(attempt, deadline, passing=frozenset())
+        except ApiError as refusal:
+            if refusal.code is not ErrorCode.INVALID_ASSIGNMENT or error:
+                raise
+            logger.warning("group %s: %s", self._group_id, refusal)
+            await self._install(group_epoch, [], INVALID)
+
+    def _who(self) -> Identity:
+        who = self._identity()
+        if who is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, "the consumer is no member at the moment")
+        return who
+
+
+async def _in_thread(
+    assign: Callable[[GroupToAssign], Any], group: GroupToAssign
+) -> Mapping[str, Any]:
+    """Run it in a thread that nobody has to wait for: it may never end."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[Any] = loop.create_future()
+
+    def settle(done: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: None if outcome.done() else done())
+
+    def run() -> None:
+        try:
+            given = assign(group)
+        except BaseException as error:  # noqa: BLE001  (an application's code, on its own thread)
+            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            settle(lambda: outcome.set_exception(failure))
+        else:
+            settle(lambda: outcome.set_result(given))
+
+    threading.Thread(target=run, name="assignor", daemon=True).start()
+    given: Mapping[str, Any] = await outcome
+    return given
+
+
+def _group(
+    prepared: ConsumerGroupPrepareAssignmentResponse,
+) -> tuple[GroupToAssign, dict[str, TopicId]]:
+    """The group by names of topics, and the ids of these."""
+    names = {TopicId(one.topic_id): one.topic_name for one in prepared.topics}
+    members = {
+        one.member_id: GroupMember(
+            member_id=one.member_id,
+            topics=frozenset(
+                names[TopicId(topic)] for topic in one.subscribed_topic_ids if topic in names
+            ),
+            partitions=frozenset(
+                TopicPartition(names[TopicId(topic.topic_id)], index)
+                for topic in one.topic_partitions
+                if topic.topic_id in names
+                for index in topic.partitions
+            ),
+            metadata=one.assignor.metadata_bytes,
+            metadata_version=one.assignor.metadata_version,
+            reason=one.assignor.reason,
+            instance_id=one.instance_id,
+            rack=one.rack_id,
+        )
+        for one in prepared.members
+    }
+    topics = {one.topic_name: one.num_partitions for one in prepared.topics}
+    group = GroupToAssign(members, topics, prepared.metadata_version)
+    return group, {name: topic_id for topic_id, name in names.items()}
+
+
+def _installed(
+    member: GroupMember, share: Share, version: int, ids: Mapping[str, TopicId]
+) -> Installed:
+    """One member's part. What a classic member is told has the version -1."""
+    topics: dict[TopicId, list[int]] = {}
+    for partition in sorted(share.partitions):
+        topics.setdefault(ids[partition.topic], []).append(partition.partition)
+    return Installed(
+        member_id=member.member_id,
+        partitions=[
+            Partitions(topic_id=topic_id, partitions=ones) for topic_id, ones in topics.items()
+        ],
+        metadata_version=CLASSIC if member.metadata_version == CLASSIC else version,
+        metadata_bytes=share.metadata,
+    )

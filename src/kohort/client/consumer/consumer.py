@@ -1,0 +1,460 @@
+"""Consumer: the records of topics, alone or as a member of a group, for asyncio programs."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+
+from kohort import expressions
+from kohort.client.admin.topics import When, list_offsets
+from kohort.client.admin.views import CommittedOffset, FoundOffset
+from kohort.client.cluster import Cluster
+from kohort.client.consumer.assignor import Assignor
+from kohort.client.consumer.computing import Computing
+from kohort.client.consumer.group import Group
+from kohort.client.consumer.group_offsets import GroupOffsets, Identity
+from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.ownership import Ownership, RebalanceListener
+from kohort.client.consumer.protocols import Subscribed
+from kohort.client.consumer.reading import Reading
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.fetching import ConsumerRecord, Fetcher, Place
+from kohort.client.metadata import Metadata
+from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
+from kohort.terms import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_TICK_S = 0.25
+_CLOSE_S = 30.0
+
+Offsets = Mapping[TopicPartition, int | CommittedOffset]
+Partition = tuple[str, int]
+"""topic, index: a TopicPartition is one"""
+
+
+class GroupMetadata(NamedTuple):
+    """Who commits, as a transaction of a producer has to tell it (KIP-447)."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+
+
+class Consumer:
+    """Reads topics of any Kafka-compatible cluster.
+
+        async with Consumer("orders", group_id="billing") as consumer:
+            async for record in consumer:
+                await bill(record.value)
+
+    With a group it shares the partitions with the other members (KIP-848 where the broker has it,
+    else the classic protocol), begins at the committed offsets, and commits what was processed.
+    Asking for the next record, or for the next batch, says that what came before is processed: so
+    each record is processed at least once, whatever happens. A partition that is taken away is
+    given up when the application has come back from its records, or has stayed away for too long.
+
+    One task asks for records, and others may call everything else. Offsets are those of the next
+    record. Waiting calls raise ApiError (REQUEST_TIMED_OUT and others) where the cluster refuses.
+
+    Args:
+        topics: their names. There are none with `pattern` and for `assign`.
+        bootstrap_servers: as for AdminClient; a dict of settings under upstream's names will do.
+        pattern: subscribe to the topics whose whole names this expression (RE2) matches.
+        listener: is told of rebalances.
+        assignors: compute the assignments of the group in its members, the preferred one first;
+            for brokers that have this (docs/client-assignors.md).
+        settings: those of `ConsumerSettings`: upstream's names, with underscores for the dots.
+
+    Raises:
+        ValueError: a setting is unknown or out of bounds, or settings contradict each other.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
+        pattern: str | None = None,
+        listener: RebalanceListener | None = None,
+        assignors: Iterable[Assignor] = (),
+        **settings: Any,
+    ) -> None:
+        given = dict(bootstrap_servers) if isinstance(bootstrap_servers, Mapping) else {}
+        servers = given.pop("bootstrap.servers", DEFAULT_SERVER) if given else bootstrap_servers
+        self.settings = settings_of(ConsumerSettings, given, settings)
+        self.settings.check()
+        self._addresses = addresses_of(servers)
+        self._cluster = self._new_cluster()
+        self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
+        self._fetcher = Fetcher(self._new_cluster(), self._metadata, self.settings)
+        self._handing = Handing()
+        self._offsets: GroupOffsets | None = None
+        if self.settings.group_id is not None:
+            self._offsets = GroupOffsets(self._cluster, self.settings.group_id, self._identity)
+        self._ownership = Ownership(self._fetcher, self._handing, self.settings, self._offsets)
+        computing = Computing(
+            list(assignors),
+            self._cluster,
+            self.settings.group_id or "",
+            self._identity,
+            timeout_s=self.settings.assignor_timeout_ms / 1000,
+        )
+        self._group = Group(
+            self.settings, self._new_cluster, self._metadata, self._ownership, computing
+        )
+        self._reading = Reading(
+            *(self._fetcher, self._handing, self._ownership),
+            self.settings.max_poll_records,
+            self._group.asked,
+        )
+        if listener is not None:
+            self._ownership.listener = listener
+        self._chosen = False  # partitions are chosen by `assign`
+        self._ticking: asyncio.Task[None] | None = None
+        self._closed = False
+        if topics or pattern is not None:
+            self._wish(topics, pattern)
+
+    # Beginning and end
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close(processed=kind is None)
+
+    async def start(self) -> None:
+        """Reach the cluster, and ask to be taken into the group. Raises ApiError."""
+        self._check_open()
+        try:
+            await self._cluster.any_connection(self._deadline())
+        except BaseException:
+            await self.close()
+            raise
+        self._begin()
+        if self._group.wanted is not None:
+            self._group.enter()
+
+    async def close(self, *, processed: bool = True, for_good: bool = False) -> None:
+        """Commit what was processed (with auto-commit), leave the group, close all connections.
+
+        `processed` says that what was handed out last counts as processed. A static member keeps
+        its place until its session ends, unless it leaves `for_good`.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if processed:
+            self._handing.came_back()
+        self._ownership.hurry = True
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                if self._chosen and self._ownership.owned:
+                    await self._ownership.revoked(self._ownership.owned, lambda: True)
+                await self._group.leave(for_good=for_good)
+        except TimeoutError:
+            logger.warning("group %s was not left in time", self.settings.group_id)
+        finally:
+            if self._ticking is not None:
+                self._ticking.cancel()
+                await asyncio.gather(self._ticking, return_exceptions=True)
+            await self._group.close()
+            await self._fetcher.close()
+            await self._cluster.close()
+
+    # What to read
+
+    def subscribe(
+        self,
+        *topics: str,
+        pattern: str | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Share these topics with the group from now on, in place of those before.
+
+        Raises ValueError without a group, without a topic, and after `assign`.
+        """
+        self._check_open()
+        self._wish(topics, pattern)
+        if listener is not None:
+            self._ownership.listener = listener
+        if self._ticking is not None:
+            self._group.enter()
+
+    async def unsubscribe(self) -> None:
+        """Commit what was processed (with auto-commit), and leave the group or let go of what was
+        assigned. `subscribe` or `assign` may follow.
+        """
+        await self._reading.back()
+        if self._chosen and self._ownership.owned:
+            await self._ownership.revoked(self._ownership.owned, lambda: True)
+        await self._group.leave(for_good=False)
+        self._group.wanted = None
+        self._chosen = False
+
+    async def assign(self, partitions: Iterable[Partition]) -> None:
+        """Read these partitions and no others, whatever members of the group have. With a group
+        they begin at its committed offsets.
+
+        Raises ValueError after `subscribe`, and ApiError where the offsets cannot be read.
+        """
+        self._check_open()
+        if self._group.wanted is not None:
+            raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
+        self._chosen = True
+        self._begin()
+        await self._reading.back()
+        wanted = frozenset(TopicPartition(*one) for one in partitions)
+        gone = self._ownership.owned - wanted
+        if gone:
+            await self._ownership.revoked(gone, lambda: True)
+        new = wanted - self._ownership.owned
+        if new:
+            await self._ownership.assigned(new)
+
+    def ask_for_assignment(self, reason: int = 1) -> None:
+        """Ask for another assignment by an assignor of the members, which is given `reason` (1 to
+        127; another one than last time) and the metadata of now. Raises ValueError.
+        """
+        if not 0 < reason < 128:
+            raise ValueError(f"reason is {reason}, expected 1 to 127")
+        self._group.ask_for_assignment(reason)
+
+    def subscription(self) -> Subscribed | None:
+        """What was subscribed to."""
+        return self._group.wanted
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that the consumer has now."""
+        return self._ownership.owned
+
+    # Records
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        if asyncio.get_running_loop().time() < self._reading.turn_at:
+            record = self._handing.take()
+            if record is not None:
+                return record
+        return await self._reading.one()
+
+    async def getone(self) -> ConsumerRecord:
+        """The next record of any partition; waits for it."""
+        return await self.__anext__()
+
+    async def getmany(
+        self, *, timeout_ms: int = 0, max_records: int | None = None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """The next records of some partitions, in the order of each: at most `max_records`, else
+        `max_poll_records`. Waits up to `timeout_ms` for the first; empty when there are none.
+        """
+        if max_records is not None and max_records < 1:
+            raise ValueError(f"max_records is {max_records}, expected 1 or more")
+        return await self._reading.many(max_records, timeout_ms / 1000)
+
+    # Places
+
+    async def position(self, partition: Partition) -> int:
+        """The offset of the next record that is handed out. Waits until it is known.
+
+        Raises ValueError for a partition that is not assigned.
+        """
+        deadline = self._deadline()
+        place = TopicPartition(*partition)
+        while True:
+            found = self._ownership.position(place)
+            if found is not None:
+                return found.offset
+            if not await self._cluster.pause(0, deadline):
+                raise self._late(f"the position of {place}")
+
+    def seek(self, partition: Partition, offset: int | Literal["earliest", "latest"]) -> None:
+        """Go on from this offset, or from the first or behind the last record there is.
+
+        Raises ValueError for a partition that is not assigned, and for an offset below 0.
+        """
+        place = TopicPartition(*partition)
+        self._ownership.check([place])
+        if isinstance(offset, int) and offset < 0:
+            raise ValueError(f"offset {offset} of {place}, expected 0 or more")
+        self._handing.drop([place])
+        self._fetcher.seek(place, offset if isinstance(offset, str) else Place(offset))
+
+    async def seek_to_time(
+        self, times: Mapping[Partition, When]
+    ) -> dict[TopicPartition, FoundOffset]:
+        """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
+        the end of a partition that has none. Raises ValueError and ApiError.
+        """
+        self._ownership.check([TopicPartition(*one) for one in times])
+        found = await self.offsets_for_times(times)
+        for place, one in found.items():
+            self.seek(place, "latest" if one.offset is None else one.offset)
+        return found
+
+    def pause(self, *partitions: Partition) -> None:
+        """Hand out nothing of these. Raises ValueError for one that is not assigned."""
+        self._ownership.pause([TopicPartition(*one) for one in partitions])
+
+    def resume(self, *partitions: Partition) -> None:
+        """Hand these out again. Raises ValueError for one that is not assigned."""
+        self._ownership.resume([TopicPartition(*one) for one in partitions])
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """What was paused and is still assigned."""
+        return self._ownership.paused
+
+    def lag(self, partition: Partition) -> int | None:
+        """How many offsets the next record is behind the end, as last fetched; None while unknown.
+
+        With `read_committed` the end is the last stable offset.
+        """
+        place = TopicPartition(*partition)
+        position = self._ownership.position(place)
+        end = self._fetcher.end(place)
+        return None if position is None or end is None else max(0, end - position.offset)
+
+    async def offsets_for_times(
+        self, times: Mapping[Partition, When]
+    ) -> dict[TopicPartition, FoundOffset]:
+        """For each partition the first record that is not older; "earliest" and "latest" will do
+        as times. Raises ApiError.
+        """
+        found = await list_offsets(
+            self._cluster,
+            times,
+            read_committed=self.settings.isolation_level == "read_committed",
+            deadline=self._deadline(),
+        )
+        return found.all()
+
+    # Committing
+
+    async def commit(self, offsets: Offsets | None = None) -> None:
+        """Commit these, or all that was handed out. The call is over when they are committed.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION say that
+        others have the partitions now and will see the records again.
+        """
+        await self._commit(self._to_commit(offsets))
+
+    def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
+        """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
+        looks at is logged. Commits reach the broker in the order of these calls.
+        """
+        task = asyncio.create_task(self._commit(self._to_commit(offsets)))
+        task.add_done_callback(_log_failure)
+        return task
+
+    async def committed(
+        self, *partitions: Partition
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """The committed offset of each, None where there is none. Raises ApiError."""
+        places = [TopicPartition(*one) for one in partitions]
+        return await self._group_offsets().fetch(places, self._deadline())
+
+    def group_metadata(self) -> GroupMetadata:
+        """For `Producer.send_offsets_to_transaction`. Raises ValueError without a group."""
+        self._group_offsets()
+        who = self._group.identity()
+        group_id = self.settings.group_id or ""
+        if who is None:
+            return GroupMetadata(group_id, -1, "", self.settings.group_instance_id)
+        return GroupMetadata(group_id, who.epoch, who.member_id, who.instance_id)
+
+    # Inside
+
+    def _identity(self) -> Identity | None:
+        return self._group.identity()
+
+    def _new_cluster(self) -> Cluster:
+        return Cluster(self._addresses, client_id=self.settings.client_id)
+
+    def _deadline(self) -> float:
+        timeout_s = self.settings.default_api_timeout_ms / 1000
+        return asyncio.get_running_loop().time() + timeout_s
+
+    def _to_commit(self, offsets: Offsets | None) -> dict[TopicPartition, CommittedOffset]:
+        self._group_offsets()
+        ownership = self._ownership
+        given = ownership.processed(ownership.owned, handed=True) if offsets is None else offsets
+        whole = {
+            TopicPartition(*partition): CommittedOffset(one) if isinstance(one, int) else one
+            for partition, one in given.items()
+        }
+        for partition, one in whole.items():
+            if one.offset < 0:
+                raise ValueError(f"offset {one.offset} of {partition}, expected 0 or more")
+        return whole
+
+    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        await self._group_offsets().commit(lambda: offsets, self._deadline())
+        self._ownership.note(offsets)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the consumer is closed")
+
+    def _group_offsets(self) -> GroupOffsets:
+        if self._offsets is None:
+            raise ValueError("the consumer has no group: give it a group_id")
+        return self._offsets
+
+    def _wish(self, topics: Iterable[str], pattern: str | None) -> None:
+        names = tuple(sorted(set(topics)))
+        if self.settings.group_id is None:
+            raise ValueError("to subscribe needs a group_id; `assign` does without")
+        if self._chosen:
+            raise ValueError("partitions are assigned by `assign`: unsubscribe first")
+        if not names and not pattern:
+            raise ValueError("nothing to subscribe to, expected a topic or a pattern")
+        if pattern and expressions.unavailable_or_none() is None:
+            expressions.check(pattern)
+        self._group.wanted = Subscribed(names, pattern or "")
+
+    def _begin(self) -> None:
+        if self._ticking is None:
+            self._reading.start(asyncio.get_running_loop().time())
+            self._ticking = asyncio.create_task(self._tick())
+
+    async def _tick(self) -> None:
+        """What has to be done from time to time."""
+        loop = asyncio.get_running_loop()
+        settings = self.settings
+        commit_at = loop.time() + settings.auto_commit_interval_ms / 1000
+        look_at = loop.time() + settings.metadata_max_age_ms / 1000
+        while True:
+            await asyncio.sleep(_TICK_S)
+            now = loop.time()
+            away_s = self._reading.away_s(now)
+            if away_s * 1000 > settings.max_poll_interval_ms:
+                self._group.too_late(away_s)
+            if settings.enable_auto_commit and now >= commit_at:
+                commit_at = now + settings.auto_commit_interval_ms / 1000
+                if self._group.identity() is not None:
+                    limit_s = settings.request_timeout_ms / 1000
+                    await self._ownership.commit_processed(self._ownership.owned, limit_s)
+            if now >= look_at:
+                look_at = now + settings.metadata_max_age_ms / 1000
+                await self._group.look_again()
+
+    def _late(self, what: str) -> TimeoutError:
+        return TimeoutError(f"{what} is not known after {self.settings.default_api_timeout_ms} ms")
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        error = task.exception()
+        if error is not None:
+            logger.warning("not committed: %s", error)

@@ -1,0 +1,168 @@
+"""A consumer's way through its group: in by the protocol that the broker has, out, and in again."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import randrange
+
+from kohort.client.cluster import Cluster
+from kohort.client.consumer.computing import Computing
+from kohort.client.consumer.group_offsets import NOBODY, Identity
+from kohort.client.consumer.member import Member
+from kohort.client.consumer.ownership import Ownership
+from kohort.client.consumer.protocols import (
+    ClassicProtocol,
+    GroupProtocol,
+    ModernProtocol,
+    Subscribed,
+)
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.members.pauses import Pauses
+from kohort.client.metadata import Metadata
+from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
+
+logger = logging.getLogger(__name__)
+
+
+class Group:
+    """`wanted` is what the consumer subscribes to, None for nothing."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        new_cluster: Callable[[], Cluster],
+        metadata: Metadata,
+        ownership: Ownership,
+        computing: Computing,
+    ) -> None:
+        self.wanted: Subscribed | None = None
+        self._settings = settings
+        self._new_cluster = new_cluster
+        self._metadata = metadata
+        self._ownership = ownership
+        self._computing = computing
+        self._member: Member | None = None
+        self._is_modern = settings.group_protocol != "classic"
+        self._late = False  # left because the application stayed away
+        self._pauses = Pauses(jitter_permille=randrange(-200, 201))  # noqa: S311  (no secret)
+        self._changing: asyncio.Task[None] | None = None
+
+    # Who we are
+
+    def identity(self) -> Identity | None:
+        """Who commits: nobody in particular where partitions are chosen by the application."""
+        if self._member is None:
+            return NOBODY if self.wanted is None else None
+        return self._member.protocol.identity()
+
+    # In and out
+
+    def enter(self) -> None:
+        """Ask to be taken in, or tell the group of another subscription."""
+        if self._member is None:
+            self._begin()
+        elif self.wanted is not None:
+            self._member.protocol.wanted = self.wanted
+            if self._member.outside.is_set():
+                self._member.join()
+            else:
+                self._member.want()
+
+    async def leave(self, *, for_good: bool) -> None:
+        """Give everything back and leave."""
+        if self._member is not None:
+            if not self._member.outside.is_set():
+                self._member.leave(for_good=for_good)
+                await self._member.outside.wait()
+            await self.close()
+
+    async def close(self) -> None:
+        """End without a word."""
+        if self._changing is not None:
+            self._changing.cancel()
+        member, self._member = self._member, None
+        await self._computing.close()
+        if member is not None:
+            await member.close()
+
+    def too_late(self, away_s: float) -> None:
+        """The application has stayed away for so long that others should have its partitions."""
+        member = self._member
+        if member is None or self._late or member.outside.is_set():
+            return
+        logger.warning(
+            "group %s: records were not asked for since %d s, which is more than "
+            "max_poll_interval_ms (%d): leaving, until they are",
+            *(self._settings.group_id, away_s, self._settings.max_poll_interval_ms),
+        )
+        self._late = self._ownership.hurry = True
+        member.leave()
+
+    def asked(self) -> None:
+        """The application asks for records: it is back."""
+        if self._late and self._member is not None and self._member.outside.is_set():
+            self._late = self._ownership.hurry = False
+            self._member.join()
+
+    def ask_for_assignment(self, reason: int) -> None:
+        """Have the group computed anew, with metadata of now. Raises ValueError outside a group
+        that could do it.
+        """
+        if self._member is None or self._computing.offers() is None:
+            raise ValueError("the consumer is in no group with assignors of its own")
+        self._computing.reason = reason
+        self._member.want()
+
+    async def look_again(self) -> None:
+        """Look for topics that have come, gone or grown."""
+        if self._member is not None:
+            try:
+                await self._member.look_again()
+            except KohortError as error:
+                logger.info("group %s: %s", self._settings.group_id, error)
+
+    # The protocol
+
+    def _begin(self) -> None:
+        assert self.wanted is not None
+        settings = self._settings
+        common = (settings, self._metadata, self.wanted, self._pauses)
+        protocol: GroupProtocol
+        if self._is_modern:
+            protocol = ModernProtocol(*common, self._computing.offers)
+        else:
+            protocol = ClassicProtocol(*common)
+        self._member = Member(
+            settings.group_id or "",
+            protocol,
+            self._new_cluster(),
+            self._ownership,
+            self._computing,
+            on_refusal=self._refused,
+            timeout_s=settings.request_timeout_ms / 1000,
+        )
+        self._member.start()
+        self._member.join()
+        if not self._is_modern:
+            self._changing = asyncio.create_task(self.look_again())
+
+    def _refused(self, error: KohortError, for_good: bool) -> None:  # noqa: FBT001
+        """Go on by the classic protocol where the broker has no KIP-848, else tell."""
+        too_old = isinstance(error, UnsupportedVersionError) or (
+            isinstance(error, ApiError) and error.code is ErrorCode.UNSUPPORTED_VERSION
+        )
+        if for_good and too_old and self._is_modern and self._settings.group_protocol == "auto":
+            self._is_modern = False
+            logger.info("group %s: by the classic protocol: %s", self._settings.group_id, error)
+            self._changing = asyncio.create_task(self._change())
+        elif for_good and too_old and self._is_modern:
+            text = f"group_protocol is consumer, which the broker does not have: {error}"
+            self._ownership.fail(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
+        else:
+            self._ownership.refused(error, for_good=for_good)
+
+    async def _change(self) -> None:
+        former, self._member = self._member, None
+        if former is not None:
+            await former.close()
+        self._begin()

@@ -1,0 +1,239 @@
+"""Committed offsets, as a member of the group asks for them and commits them.
+
+The coordinator refuses whoever is not the member that it claims to be (KIP-848, KIP-345). One
+commit is under way at a time, so that an older one never overtakes a newer one.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+
+from kohort.client.admin.views import CommittedOffset
+from kohort.client.cluster import Cluster, Node, unanswered
+from kohort.client.connection import Need
+from kohort.client.consumer.coordinator import Coordinator
+from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.terms import TopicPartition
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kohort.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+COMMIT_BY_NAME = 9
+FETCH_BY_NAME = 9
+BATCHED = 8  # OffsetFetch takes groups from this version on
+STABLE = 7  # and waits for transactions from this one on
+OF_MEMBERS = Need(9, "a commit by a member of a KIP-848 group", "KIP-848, Apache Kafka 3.7")
+
+Committed = Mapping[TopicPartition, CommittedOffset]
+
+
+class Identity:
+    """Who commits. `epoch` is the member epoch or, in a classic group, the generation."""
+
+    __slots__ = ("epoch", "instance_id", "is_modern", "member_id")
+
+    def __init__(
+        self,
+        member_id: str = "",
+        epoch: int = -1,
+        instance_id: str | None = None,
+        *,
+        is_modern: bool = False,
+    ) -> None:
+        self.member_id = member_id
+        self.epoch = epoch
+        self.instance_id = instance_id
+        self.is_modern = is_modern
+
+
+NOBODY = Identity()  # a consumer that chose its partitions by itself
+
+
+class GroupOffsets:
+    """`identity` says who asks, at the moment of each request; None for nobody while the consumer
+    is to be a member and is none.
+    """
+
+    def __init__(
+        self, cluster: Cluster, group_id: str, identity: Callable[[], Identity | None]
+    ) -> None:
+        self._cluster = cluster
+        self._group_id = group_id
+        self._identity = identity
+        self._coordinator = Coordinator(cluster, group_id)
+        self._turn = asyncio.Lock()
+
+    @property
+    def has_identity(self) -> bool:
+        """Whether anything can be asked at the moment."""
+        return self._identity() is not None
+
+    async def fetch(
+        self, partitions: Collection[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """The committed offset of each partition, None where there is none. Raises ApiError.
+
+        Waits while an open transaction may still change an offset (KIP-447).
+        """
+        if not partitions:
+            return {}
+        return await self._coordinator.settle(
+            lambda node: self._fetch(node, partitions, deadline), deadline
+        )
+
+    async def commit(self, offsets: Callable[[], Committed], deadline: float) -> None:
+        """Commit all of these, or raise the ApiError of the first that was refused for good.
+
+        They are asked for when their turn has come. Those beside a refused one may be committed.
+        After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown whether they are.
+        """
+        left: dict[TopicPartition, CommittedOffset] = {}
+
+        async def attempt(node: Node) -> None:
+            outcomes = await self._commit(node, left, deadline)
+            for partition, error in outcomes.items():
+                if error is None:
+                    left.pop(partition, None)
+            for partition, error in outcomes.items():
+                if error is not None:
+                    raise ApiError(error.code, f"{partition}: {error.message or error.code.name}")
+
+        async with self._turn:
+            left.update(offsets())
+            if left:
+                await self._coordinator.settle(attempt, deadline)
+
+    async def finished(self) -> None:
+        """No commit is under way: what is given away now is not overtaken by one of ours."""
+        async with self._turn:
+            return
+
+    # One attempt
+
+    async def _fetch(
+        self, node: Node, partitions: Collection[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        who = self._who()
+        connection = await self._cluster.connection(node.address, deadline)
+        version = connection.version(OffsetFetchRequest, FETCH_BY_NAME)
+        topics = _by_topic(partitions)
+        if version >= BATCHED:
+            group = OffsetFetchRequestGroup(
+                group_id=self._group_id,
+                topics=[
+                    OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
+                    for name, indexes in topics.items()
+                ],
+            )
+            if who.is_modern:
+                group.member_id, group.member_epoch = who.member_id, who.epoch
+            request = OffsetFetchRequest(groups=[group], require_stable=True)
+        else:
+            request = OffsetFetchRequest(
+                group_id=self._group_id,
+                topics=[
+                    OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
+                    for name, indexes in topics.items()
+                ],
+                require_stable=version >= STABLE,
+            )
+        answer: OffsetFetchResponse = await connection.ask(
+            request, deadline=deadline, at_most=FETCH_BY_NAME
+        )
+        code, told = answer.error_code, [*answer.topics]
+        if version >= BATCHED:
+            group_told = answer.groups[0] if answer.groups else None
+            if group_told is None:
+                raise unanswered("group", self._group_id)
+            code, told = group_told.error_code, [*group_told.topics]  # type: ignore[list-item]
+        if code:
+            raise api_error(code)
+        found: dict[TopicPartition, CommittedOffset | None] = {}
+        for topic in told:
+            for one in topic.partitions:
+                place = TopicPartition(topic.name, one.partition_index)
+                if one.error_code:
+                    raise _at(place, one.error_code)
+                found[place] = None
+                if one.committed_offset >= 0:
+                    epoch = one.committed_leader_epoch
+                    found[place] = CommittedOffset(
+                        one.committed_offset, epoch if epoch >= 0 else None, one.metadata or ""
+                    )
+        for place in partitions:
+            if place not in found:
+                raise unanswered("partition", place)
+        return found
+
+    async def _commit(
+        self, node: Node, offsets: Mapping[TopicPartition, CommittedOffset], deadline: float
+    ) -> dict[TopicPartition, ApiError | None]:
+        who = self._who()
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for place, offset in offsets.items():
+            topics.setdefault(place.topic, []).append(
+                OffsetCommitRequestPartition(
+                    partition_index=place.partition,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=-1
+                    if offset.leader_epoch is None
+                    else offset.leader_epoch,
+                    committed_metadata=offset.metadata,
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=self._group_id,
+            generation_id_or_member_epoch=who.epoch,
+            member_id=who.member_id,
+            group_instance_id=who.instance_id,
+            topics=[
+                OffsetCommitRequestTopic(name=name, partitions=ones)
+                for name, ones in topics.items()
+            ],
+        )
+        answer: OffsetCommitResponse = await self._cluster.ask(
+            node,
+            request,
+            deadline=deadline,
+            need=OF_MEMBERS if who.is_modern else None,
+            at_most=COMMIT_BY_NAME,
+        )
+        outcomes: dict[TopicPartition, ApiError | None] = {
+            place: unanswered("partition", place) for place in offsets
+        }
+        for topic in answer.topics:
+            for one in topic.partitions:
+                place = TopicPartition(topic.name, one.partition_index)
+                outcomes[place] = api_error(one.error_code) if one.error_code else None
+        return outcomes
+
+    def _who(self) -> Identity:
+        who = self._identity()
+        if who is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"the consumer is no member of group {self._group_id} at the moment: others may "
+                "have its partitions",
+            )
+        return who
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for place in sorted(partitions):
+        topics.setdefault(place.topic, []).append(place.partition)
+    return topics
+
+
+def _at(place: TopicPartition, code: int) -> ApiError:
+    error = api_error(code)
+    return ApiError(error.code, f"{place}: {error.message or error.code.name}")

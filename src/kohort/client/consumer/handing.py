@@ -1,0 +1,129 @@
+"""What the application was handed and has not come back from: nobody may commit beyond that.
+
+Asking for more says that what came before was processed. Until then the application is inside: the
+records that it works on count as not processed, and partitions that are taken away wait for it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from kohort.client.fetching import ConsumerRecord, Place
+from kohort.terms import TopicPartition
+
+Runs = Mapping[TopicPartition, Sequence[ConsumerRecord]]
+"""Records of partitions, none of them empty, each ascending."""
+
+
+class Handing:
+    """Hands records out one by one, a run of one partition after the other, or notes a batch.
+
+    `last` is the record that the application works on, when it is handed one by one.
+    """
+
+    def __init__(self) -> None:
+        self.last: ConsumerRecord | None = None
+        self._run: Iterator[ConsumerRecord] = iter(())
+        self._of: TopicPartition | None = None  # whose run it is
+        self._next: Place | None = None  # the first record of the run, until `last` says more
+        self._waiting: dict[TopicPartition, Sequence[ConsumerRecord]] = {}  # runs to come
+        self._began: dict[TopicPartition, Place] = {}  # of a batch
+
+    # Handing out
+
+    def line_up(self, runs: Runs) -> None:
+        """The next records to hand out one by one."""
+        self._waiting.update(runs)
+
+    def take(self) -> ConsumerRecord | None:
+        """The next record, None when there is none. What came before is processed."""
+        record = next(self._run, None)
+        if record is None:
+            record = self._next_run()
+        self.last = record
+        return record
+
+    def note(self, batch: Runs) -> None:
+        """The application gets these, all at once."""
+        self._began = {partition: _place(some[0]) for partition, some in batch.items()}
+
+    def _next_run(self) -> ConsumerRecord | None:
+        self._of = self._next = None
+        if not self._waiting:
+            return None
+        self._of = next(iter(self._waiting))
+        records = self._waiting.pop(self._of)
+        self._next = _place(records[0])
+        self._run = iter(records)
+        return next(self._run)
+
+    # The application's way
+
+    def works_on(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the application works on a record of any of these."""
+        if self.last is not None and _of(self.last) in partitions:
+            return True
+        return any(partition in self._began for partition in partitions)
+
+    def came_back(self) -> None:
+        """The application is done with what it was handed. What it was not handed yet stays."""
+        if self.last is not None and self._next is not None:
+            self._next = _after(self.last)
+        self.last = None
+        self._began.clear()
+
+    def put_back(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Place]:
+        """Hand out no more of these: where each has to be read again."""
+        found = {
+            partition: _place(self._waiting.pop(partition)[0])
+            for partition in list(self._waiting)
+            if partition in partitions
+        }
+        if self._of is not None and self._of in partitions:
+            place = self._here()
+            if place is not None:
+                found[self._of] = place
+            self._run = iter(())
+            self._of = self._next = None
+        return found
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget these, and that the application works on them."""
+        self.put_back(partitions)
+        if self.last is not None and _of(self.last) in partitions:
+            self.last = None
+        for partition in partitions:
+            self._began.pop(partition, None)
+
+    # Positions
+
+    def position(self, partition: TopicPartition, fetched: Place) -> Place:
+        """The next record of a partition to hand out; `fetched` is where its runs end."""
+        if partition in self._waiting:
+            return _place(self._waiting[partition][0])
+        here = self._here() if partition == self._of else None
+        return fetched if here is None else here
+
+    def processed(self, partition: TopicPartition, fetched: Place) -> Place:
+        """The first record of a partition that the application has not done with."""
+        if partition in self._began:
+            return self._began[partition]
+        if self.last is not None and _of(self.last) == partition:
+            return _place(self.last)
+        return self.position(partition, fetched)
+
+    def _here(self) -> Place | None:
+        """The next record of the run that is being handed out."""
+        if self.last is not None and _of(self.last) == self._of:
+            return _after(self.last)
+        return self._next
+
+
+def _of(record: ConsumerRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _place(record: ConsumerRecord) -> Place:
+    return Place(record.offset, record.leader_epoch)
+
+
+def _after(record: ConsumerRecord) -> Place:
+    return Place(record.offset + 1, record.leader_epoch)

@@ -1,0 +1,309 @@
+"""A member of a group with a clock and sockets: it carries what its machine says and is told.
+
+Two tasks: one talks to the coordinator, so that heartbeats never wait for the application; the
+other does what follows from the answers, one event after the other, in their order.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+from kohort.client.cluster import Cluster, Node
+from kohort.client.consumer.assignor import AssignmentTold
+from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
+from kohort.client.members.events import (
+    Assigned,
+    Attached,
+    ComputeWanted,
+    CoordinatorWanted,
+    Failed,
+    HangUp,
+    Left,
+    Lost,
+    Refused,
+    Revoked,
+    TopicsWanted,
+)
+from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
+from kohort.terms import Millis, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_FOR_GOOD = frozenset(
+    {
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+
+
+class Owner(Protocol):
+    """Whose partitions they are. No call raises; each is over before the next event."""
+
+    async def assigned(self, partitions: Collection[TopicPartition]) -> None: ...
+
+    async def revoked(
+        self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
+    ) -> None: ...
+
+    async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None: ...
+
+
+class Computer(Protocol):
+    """What computes assignments, where the coordinator asks this member to."""
+
+    def asked(self) -> None: ...
+
+    def told(self, assignment: AssignmentTold) -> None: ...
+
+
+class Member:
+    """`join` begins, and `close` ends it. `outside` is set while it is in no group.
+
+    `cluster` is for this member alone: the answer to a join holds back what follows on its
+    connection. `on_refusal` is told what the coordinator refuses, and whether it is for good.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        protocol: GroupProtocol,
+        cluster: Cluster,
+        owner: Owner,
+        computer: Computer,
+        *,
+        on_refusal: Callable[[KohortError, bool], None],
+        timeout_s: float,
+    ) -> None:
+        self.protocol = protocol
+        self.outside = asyncio.Event()
+        self.outside.set()
+        self._group_id = group_id
+        self._cluster = cluster
+        self._owner = owner
+        self._computer = computer
+        self._on_refusal = on_refusal
+        self._timeout_s = timeout_s
+        self._node: Node | None = None
+        self._news = asyncio.Event()
+        self._events: asyncio.Queue[Any] = asyncio.Queue()
+        self._named: dict[Any, TopicPartition] = {}  # what the consumer was given
+        self._request: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to talk; nothing is said before `join`."""
+        self._spawn(self._talk())
+        self._spawn(self._act())
+
+    # What the consumer wants
+
+    def join(self) -> None:
+        """Ask to be taken in."""
+        self.outside.clear()
+        self._take(self.protocol.machine.join())
+
+    def leave(self, *, for_good: bool = False) -> None:
+        """Give everything back and leave; `outside` is set at the end."""
+        self._take(self.protocol.machine.leave(self._now(), for_good=for_good))
+
+    def want(self) -> None:
+        """The subscription has changed."""
+        self._take(self.protocol.want(self._now()))
+
+    async def look_again(self) -> None:
+        """Look for topics that have come, gone or grown. Raises ApiError."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        self._take(await self.protocol.look_again(self._now(), deadline))
+
+    async def close(self) -> None:
+        """End all tasks and connections. Who has not left is put out after its session."""
+        tasks = [*self._tasks, *([self._request] if self._request else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._cluster.close()
+
+    # Talking
+
+    def _now(self) -> Millis:
+        return Millis(int(asyncio.get_running_loop().time() * 1000))
+
+    def _take(self, events: Events) -> None:
+        """Do at once what concerns the connection, and the rest one after the other."""
+        for event in events:
+            match event:
+                case CoordinatorWanted():
+                    self._spawn(self._find())
+                case TopicsWanted(topics):
+                    self._spawn(self._count(topics))
+                case ComputeWanted():
+                    self._computer.asked()
+                case HangUp():
+                    self._spawn(self._hang_up(self._request))
+                case Failed() | Left():
+                    self._events.put_nowait(event)
+                    self.outside.set()
+                case _:
+                    self._events.put_nowait(event)
+        self._news.set()
+
+    async def _talk(self) -> None:
+        """Send whatever is due, until the task is ended."""
+        machine = self.protocol.machine
+        while True:
+            self._news.clear()
+            asked = machine.next(self._now())
+            if asked is not None:
+                self._request = asyncio.create_task(self._ask(asked.number, asked.request))
+            wake_at = machine.wake_at()
+            pause_s = None if wake_at is None else max(0, wake_at - self._now()) / 1000
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+
+    async def _ask(self, number: int, request: Any) -> None:
+        machine = self.protocol.machine
+        loop = asyncio.get_running_loop()
+        patience_ms = self.protocol.patience_ms(request)
+        deadline = loop.time() + (patience_ms / 1000 if patience_ms else self._timeout_s)
+        node = self._node
+        assert node is not None  # the machine says nothing before its coordinator is found
+        try:
+            answer = await self._cluster.ask(
+                node,
+                request,
+                deadline=deadline,
+                need=self.protocol.need(request),
+                at_most=self.protocol.at_most(request),
+            )
+        except UnsupportedVersionError as error:
+            self._on_refusal(error, True)
+            self.outside.set()
+        except (ApiError, WireError) as error:
+            logger.info("group %s: %s", self._group_id, error)
+            self._take(machine.connection_lost(self._now()))
+        except Exception:  # a fault of ours must not leave the member without heartbeats
+            logger.exception("group %s: no answer to %s", self._group_id, request.name)
+            self._take(machine.connection_lost(self._now()))
+        else:
+            self._take(machine.received(number, answer, self._now()))
+
+    async def _find(self) -> None:
+        """Look the coordinator up, until it is found."""
+        loop = asyncio.get_running_loop()
+        tried = 0
+        while True:
+            found: Node | KohortError
+            try:
+                by_group = await self._cluster.coordinators(
+                    [self._group_id], loop.time() + self._timeout_s
+                )
+                found = by_group[self._group_id]
+            except (ApiError, WireError, UnsupportedVersionError) as error:
+                found = error
+            if isinstance(found, Node):
+                self._node = found
+                self.protocol.machine.coordinator_found()
+                self._news.set()
+                return
+            if isinstance(found, ApiError) and found.code in _FOR_GOOD:
+                self._on_refusal(found, True)
+                self.outside.set()
+                return
+            if tried == 0:
+                logger.info("no coordinator of group %s yet: %s", self._group_id, found)
+            await self._cluster.pause(min(tried, 16), loop.time() + 3600)
+            tried += 1
+
+    async def _hang_up(self, request: asyncio.Task[None] | None) -> None:
+        if request is not None:
+            request.cancel()
+        await self._cluster.close()
+        self._news.set()
+
+    # Acting
+
+    async def _act(self) -> None:
+        """What follows from the answers, in their order."""
+        while True:
+            event = await self._events.get()
+            try:
+                await self._follow(event)
+            except Exception:
+                logger.exception("group %s: nothing came of %s", self._group_id, event)
+
+    async def _follow(self, event: Any) -> None:
+        match event:
+            case Assigned(raw):
+                await self._assigned(raw)
+            case Revoked(raw):
+                names = self._names_of(raw)
+                await self._owner.revoked(names, lambda: self.protocol.identity() is not None)
+                self._release(raw)
+            case Lost(raw, error):
+                await self._owner.lost(self._names_of(raw), error)
+                self._release(raw)
+            case Attached(raw, version, metadata, failure):
+                told = AssignmentTold(tuple(self._names_of(raw)), metadata, version, failure)
+                self._computer.told(told)
+            case Refused(error):
+                self._on_refusal(error, False)
+            case Failed(error):
+                self._on_refusal(error, True)
+            case Left():
+                pass
+
+    async def _assigned(self, raw: Collection[Any]) -> None:
+        """Hand over what has a name, as soon as it has one: a new topic may not be seen at once."""
+        tried = 0
+        left = set(raw)
+        while left:
+            left &= self.protocol.machine.consumable  # the rest was taken away meanwhile
+            deadline = asyncio.get_running_loop().time() + self._timeout_s
+            try:
+                named = await self.protocol.named(left, deadline)
+            except (ApiError, WireError) as error:
+                logger.info("group %s: names of topics: %s", self._group_id, error)
+                named = {}
+            named = {one: name for one, name in named.items() if one in self.protocol.machine.owned}
+            if named:
+                self._named.update(named)
+                await self._owner.assigned(sorted(named.values()))
+                left -= named.keys()
+            elif left:
+                await self._cluster.pause(min(tried, 16), deadline + 3600)
+                tried += 1
+
+    async def _count(self, topics: Collection[str]) -> None:
+        """The leader of a classic group must know how many partitions there are."""
+        assert isinstance(self.protocol, ClassicProtocol)
+        tried = 0
+        while not self.outside.is_set():
+            deadline = asyncio.get_running_loop().time() + self._timeout_s
+            try:
+                counted = await self.protocol.count(topics, deadline)
+            except (ApiError, WireError) as error:
+                logger.info("group %s: partitions of topics: %s", self._group_id, error)
+                await self._cluster.pause(min(tried, 16), deadline)
+                tried += 1
+            else:
+                self._take(self.protocol.machine.topics_known(counted))
+                return
+
+    def _names_of(self, raw: Collection[Any]) -> list[TopicPartition]:
+        return sorted(self._named[one] for one in raw if one in self._named)
+
+    def _release(self, raw: Collection[Any]) -> None:
+        for one in raw:
+            self._named.pop(one, None)
+        self._take(self.protocol.released(raw, self._now()))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,264 @@
+"""The partitions of a consumer: what begins and ends with each of them.
+
+A partition begins at its committed offset, and its records are handed out once the listener knows
+of it. It ends when the application has come back from its records: then what was processed is
+committed, and only then is it given away.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from kohort.client.admin.views import CommittedOffset
+from kohort.client.consumer.group_offsets import GroupOffsets
+from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.fetching import Fetcher, Place
+from kohort.errors import ApiError, KohortError
+from kohort.terms import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 0.2  # whether the coordinator is still waiting for what the application works on
+_OFFSETS_S = 5.0  # for one attempt to read committed offsets
+
+
+class RebalanceListener:
+    """Override what you need; each may be a plain function or a coroutine.
+
+    The consumer waits for each before it goes on, while its heartbeats continue. An exception is
+    raised by the next call for records.
+    """
+
+    def on_assigned(self, partitions: Collection[TopicPartition]) -> Awaitable[None] | None:
+        """These are ours from now on. Their records come after this call; `seek` is possible."""
+
+    def on_revoked(self, partitions: Collection[TopicPartition]) -> Awaitable[None] | None:
+        """These are to be given up. All that was handed out of them is done with, unless the
+        application was too slow; they are given away after this call, and `commit` is possible.
+        """
+
+    def on_lost(self, partitions: Collection[TopicPartition]) -> Awaitable[None] | None:
+        """These belong to others already, perhaps; nothing can be committed."""
+        return self.on_revoked(partitions)
+
+
+class Ownership:
+    """`owned` is what the consumer has, `paused` what the application has paused of it.
+
+    `trouble` is what the next call for records raises. `hurry` means that nobody waits for the
+    application any more: it is too slow, or the consumer closes.
+    """
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        handing: Handing,
+        settings: ConsumerSettings,
+        offsets: GroupOffsets | None,
+    ) -> None:
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.paused: frozenset[TopicPartition] = frozenset()
+        self.trouble: BaseException | None = None
+        self.listener = RebalanceListener()
+        self.hurry = False
+        self._fetcher = fetcher
+        self._handing = handing
+        self._settings = settings
+        self._offsets = offsets
+        self._committed: dict[TopicPartition, int] = {}
+        self._back = asyncio.Event()
+
+    # The application
+
+    def came_back(self) -> None:
+        """The application asks for more, so it has processed what it was handed."""
+        self._back.set()
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Hand out nothing of these. Raises ValueError for one that is not assigned."""
+        self.check(partitions)
+        self.paused |= frozenset(partitions)
+        self.put_back(partitions)
+        self._fetcher.pause(partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Hand these out again. Raises ValueError for one that is not assigned."""
+        self.check(partitions)
+        self.paused -= frozenset(partitions)
+        self._fetcher.resume(partitions)
+
+    def put_back(self, partitions: Collection[TopicPartition]) -> None:
+        """What is lined up of these is read again later."""
+        for partition, place in self._handing.put_back(partitions).items():
+            self._fetcher.seek(partition, place)
+
+    def position(self, partition: TopicPartition) -> Place | None:
+        """The next record that the application gets; None while it is looked up.
+
+        Raises ValueError for a partition that is not assigned.
+        """
+        self.check([partition])
+        fetched = self._fetcher.position(partition)
+        return None if fetched is None else self._handing.position(partition, fetched)
+
+    def check(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            if partition not in self.owned:
+                raise ValueError(
+                    f"partition {partition} is not assigned to this consumer, which has "
+                    f"{', '.join(map(str, sorted(self.owned))) or 'none'}"
+                )
+
+    # What the group says
+
+    async def assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Begin with these, each at its committed offset."""
+        places = await self._begin(partitions)
+        if places is None:
+            return  # lost meanwhile
+        self._fetcher.add(places)
+        self._fetcher.pause(places)  # until the listener knows of them
+        self.owned |= frozenset(places)
+        await self._tell(self.listener.on_assigned, partitions)
+        self._fetcher.resume([one for one in places if one in self.owned - self.paused])
+
+    async def revoked(
+        self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
+    ) -> None:
+        """Stop with these. The application has until the coordinator loses its patience."""
+        self._fetcher.pause(self.owned.intersection(partitions))
+        self.put_back(partitions)
+        while self._handing.works_on(partitions) and still_ours() and not self.hurry:
+            self._back.clear()
+            try:
+                async with asyncio.timeout(_LOOK_AGAIN_S):
+                    await self._back.wait()
+            except TimeoutError:
+                continue
+        if still_ours():
+            if self._settings.enable_auto_commit:
+                await self.commit_processed(partitions, self._settings.request_timeout_ms / 1000)
+            elif self._offsets is not None:
+                await self._offsets.finished()
+            await self._tell(self.listener.on_revoked, partitions)
+        else:
+            await self._tell(self.listener.on_lost, partitions)
+        self._forget(partitions)
+
+    async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None:
+        """Drop these: others may have them."""
+        logger.warning("lost %s: %s", ", ".join(map(str, partitions)), error)
+        self._forget(partitions)
+        await self._tell(self.listener.on_lost, partitions)
+
+    def refused(self, error: KohortError, *, for_good: bool) -> None:
+        """The coordinator says no."""
+        if for_good:
+            self.fail(error)
+        else:
+            logger.warning("refused, and asking again: %s", error)
+
+    def fail(self, error: BaseException) -> None:
+        """The next call for records raises this."""
+        self.trouble = error
+        self._fetcher.nudge()
+
+    # Offsets
+
+    def processed(
+        self, partitions: Collection[TopicPartition], *, handed: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What may be committed of these: as far as they are processed, or handed out."""
+        found = {}
+        for partition in partitions:
+            fetched = self._fetcher.position(partition)
+            if fetched is None:
+                continue
+            told = self._handing.position if handed else self._handing.processed
+            place = told(partition, fetched)
+            epoch = place.leader_epoch if place.leader_epoch >= 0 else None
+            found[partition] = CommittedOffset(place.offset, epoch, "")
+        return found
+
+    async def commit_processed(
+        self, partitions: Collection[TopicPartition], timeout_s: float
+    ) -> None:
+        """Commit as far as is processed. What is not committed is processed again by somebody."""
+        if self._offsets is None:
+            return
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        news: dict[TopicPartition, CommittedOffset] = {}
+
+        def what_is_new() -> dict[TopicPartition, CommittedOffset]:
+            mine = self.owned.intersection(partitions)
+            handed = self.processed(mine, handed=True)
+            for partition, offset in self.processed(mine).items():
+                committed = self._committed.get(partition, -1)
+                # The application may have committed what it still works on: that stands.
+                if not offset.offset <= committed <= handed[partition].offset:
+                    news[partition] = offset
+            return news
+
+        try:
+            await self._offsets.commit(what_is_new, deadline)
+        except KohortError as error:
+            shown = ", ".join(f"{partition} at {one.offset}" for partition, one in news.items())
+            logger.warning("not committed: %s: %s", shown or "what was processed", error)
+        else:
+            self.note(news)
+
+    def note(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """These are committed."""
+        for partition, offset in committed.items():
+            if partition in self.owned:
+                self._committed[partition] = offset.offset
+
+    async def _begin(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Place | None] | None:
+        """Where each begins; None when they are lost before that is known."""
+        places: dict[TopicPartition, Place | None] = dict.fromkeys(partitions)
+        offsets = self._offsets
+        while offsets is not None:
+            deadline = asyncio.get_running_loop().time() + _OFFSETS_S
+            try:
+                committed = await offsets.fetch(partitions, deadline)
+            except KohortError as error:
+                if not offsets.has_identity:
+                    return None
+                logger.warning("committed offsets are not known yet: %s", error)
+                if isinstance(error, ApiError) and not error.code.retriable:
+                    self.fail(error)
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            else:
+                for partition, one in committed.items():
+                    if one is not None:
+                        epoch = -1 if one.leader_epoch is None else one.leader_epoch
+                        places[partition] = Place(one.offset, epoch)
+                        self._committed[partition] = one.offset
+                break
+        return places
+
+    def _forget(self, partitions: Collection[TopicPartition]) -> None:
+        gone = frozenset(partitions)
+        self._handing.drop(gone)
+        self._fetcher.remove(self.owned & gone)
+        self.owned -= gone
+        self.paused -= gone
+        for partition in gone:
+            self._committed.pop(partition, None)
+
+    async def _tell(
+        self,
+        call: Callable[[Collection[TopicPartition]], Awaitable[None] | None],
+        partitions: Collection[TopicPartition],
+    ) -> None:
+        """What a listener raises is raised by the next call for records."""
+        try:
+            answer = call(tuple(sorted(partitions)))
+            if inspect.isawaitable(answer):
+                await answer
+        except Exception as error:  # noqa: BLE001  (the application's own)
+            self.fail(error)

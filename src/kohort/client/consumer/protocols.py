@@ -1,0 +1,229 @@
+"""The two protocols of groups behind one face: a machine each, and what it needs from the cluster.
+
+Partitions are `raw` as the machine names them, by topic id in KIP-848 and by name in the classic
+protocol; the consumer names them by topic name.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
+
+from kohort import expressions
+from kohort.client.connection import Need
+from kohort.client.consumer.group_offsets import Identity
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.members.classic_membership import (
+    VERSIONS,
+    ClassicMembership,
+    ClassicProfile,
+    ClassicStage,
+)
+from kohort.client.members.events import Event
+from kohort.client.members.heartbeat import Offer, Profile
+from kohort.client.members.membership import Membership
+from kohort.client.members.pauses import Pauses
+from kohort.client.metadata import Metadata
+from kohort.errors import ApiError
+from kohort.terms import GroupId, MemberId, Millis, TopicPartition
+from kohort.wire.messages.join_group import JoinGroupRequest
+
+HEARTBEAT = Need(1, "a member with an id of its own", "KIP-1082, Apache Kafka 4.0")
+_GRACE_MS = 5000  # the answer to a join may take a rebalance, and its way
+
+Events = list[Event[Any]]
+
+
+class Subscribed(NamedTuple):
+    """Topics by name, ascending, and an expression that names of topics match as a whole.
+
+    In a KIP-848 group the broker matches (RE2, both together); in a classic group the client does.
+    """
+
+    names: tuple[str, ...] = ()
+    pattern: str = ""
+
+    def __str__(self) -> str:
+        parts = [*self.names, *([f"/{self.pattern}/"] if self.pattern else [])]
+        return ", ".join(parts)
+
+
+class GroupProtocol(Protocol):
+    """A membership, and how to tell it things of the consumer."""
+
+    machine: Any
+    wanted: Subscribed
+
+    def want(self, now: Millis) -> Events:
+        """What is subscribed to has changed."""
+
+    def released(self, raw: Collection[Any], now: Millis) -> Events:
+        """The consumer has let go of these."""
+
+    async def named(self, raw: Collection[Any], deadline: float) -> dict[Any, TopicPartition]:
+        """Those that have a name already. Raises ApiError."""
+
+    async def look_again(self, now: Millis, deadline: float) -> Events:
+        """Topics may have come, grown or gone. Raises ApiError."""
+
+    def identity(self) -> Identity | None:
+        """Who commits now; None while a commit would be refused."""
+
+    def need(self, request: Any) -> Need | None:
+        """The oldest version that a request may have."""
+
+    def at_most(self, request: Any) -> int:
+        """The newest version that a request is written for."""
+
+    def patience_ms(self, request: Any) -> int:
+        """How long its answer may take; 0 for as long as any other."""
+
+
+class ModernProtocol:
+    """KIP-848. The member id is drawn here, for good."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        metadata: Metadata,
+        wanted: Subscribed,
+        pauses: Pauses,
+        offers: Callable[[], tuple[Offer, ...] | None],
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self._offers = offers
+        self.wanted = wanted
+        self.machine = Membership(
+            GroupId(settings.group_id or ""),
+            MemberId(str(uuid4())),
+            self._profile(),
+            pauses,
+            instance_id=settings.group_instance_id,
+        )
+
+    def _profile(self) -> Profile:
+        return Profile(
+            names=self.wanted.names,
+            regex=self.wanted.pattern,
+            rebalance_timeout_ms=self._settings.max_poll_interval_ms,
+            server_assignor=self._settings.group_remote_assignor,
+            rack=self._settings.client_rack,
+            offers=self._offers(),
+        )
+
+    def want(self, _now: Millis) -> Events:
+        self.machine.want(self._profile())
+        return []
+
+    def released(self, raw: Collection[Any], _now: Millis) -> Events:
+        return self.machine.released(frozenset(raw))
+
+    async def named(self, raw: Collection[Any], deadline: float) -> dict[Any, TopicPartition]:
+        topics = await self._metadata.by_ids({one.topic_id for one in raw}, deadline)
+        found = {}
+        for one in raw:
+            topic = topics[one.topic_id]
+            if not isinstance(topic, ApiError):
+                found[one] = TopicPartition(topic.name, one.partition)
+        return found
+
+    async def look_again(self, _now: Millis, _deadline: float) -> Events:
+        return []  # the broker does
+
+    def identity(self) -> Identity | None:
+        who = self.machine.commits_as
+        if who is None:
+            return None
+        return Identity(*who, self._settings.group_instance_id, is_modern=True)
+
+    def need(self, _request: Any) -> Need | None:
+        return HEARTBEAT
+
+    def at_most(self, _request: Any) -> int:
+        return HEARTBEAT.version
+
+    def patience_ms(self, _request: Any) -> int:
+        return 0
+
+
+class ClassicProtocol:
+    """JoinGroup and SyncGroup. An expression is matched here, and a leader watches its topics."""
+
+    def __init__(
+        self, settings: ConsumerSettings, metadata: Metadata, wanted: Subscribed, pauses: Pauses
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self.wanted = wanted
+        self._matched: tuple[str, ...] = ()
+        self._counted: dict[str, int] = {}  # as the leader last knew
+        self.machine = ClassicMembership(
+            GroupId(settings.group_id or ""),
+            self._profile(),
+            pauses,
+            instance_id=settings.group_instance_id,
+        )
+
+    def _profile(self) -> ClassicProfile:
+        settings = self._settings
+        return ClassicProfile(
+            topics=tuple(sorted({*self.wanted.names, *self._matched})),
+            protocols=settings.partition_assignment_strategy,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            rack=settings.client_rack,
+        )
+
+    def want(self, now: Millis) -> Events:
+        return self.machine.want(self._profile(), now)
+
+    def released(self, raw: Collection[Any], now: Millis) -> Events:
+        return self.machine.released(frozenset(raw), now)
+
+    async def named(self, raw: Collection[Any], _deadline: float) -> dict[Any, TopicPartition]:
+        return {one: one for one in raw}
+
+    async def look_again(self, now: Millis, deadline: float) -> Events:
+        events: Events = []
+        if self.wanted.pattern:
+            topics = await self._metadata.all_topics(deadline)
+            self._matched = tuple(
+                sorted(
+                    name
+                    for name, topic in topics.items()
+                    if not topic.is_internal and expressions.matches(self.wanted.pattern, name)
+                )
+            )
+            events += self.want(now)
+        if self.machine.leads and self.machine.stage is ClassicStage.MEMBER:
+            before = self._counted
+            for name in before:
+                self._metadata.outdated(name)
+            if before != await self.count(tuple(before), deadline):
+                events += self.machine.join_again(now)
+        return events
+
+    async def count(self, topics: Collection[str], deadline: float) -> dict[str, int]:
+        """How many partitions each topic has, for the leader: 0 for one that does not exist."""
+        found = await self._metadata.topics(topics, deadline)
+        self._counted = {
+            name: 0 if isinstance(topic, ApiError) else len(topic.partitions)
+            for name, topic in found.items()
+        }
+        return self._counted
+
+    def identity(self) -> Identity | None:
+        who = self.machine.commits_as
+        return None if who is None else Identity(*who, self._settings.group_instance_id)
+
+    def need(self, _request: Any) -> Need | None:
+        return None
+
+    def at_most(self, request: Any) -> int:
+        return VERSIONS[type(request)]
+
+    def patience_ms(self, request: Any) -> int:
+        if isinstance(request, JoinGroupRequest):
+            return self._settings.max_poll_interval_ms + _GRACE_MS
+        return 0

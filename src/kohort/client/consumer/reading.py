@@ -1,0 +1,94 @@
+"""The application asks for records: how long it waits, and how long it stays away."""
+
+import asyncio
+from collections.abc import Callable
+
+from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.ownership import Ownership
+from kohort.client.fetching import ConsumerRecord, Fetcher
+from kohort.terms import TopicPartition
+
+_TURN_S = 0.02  # how long records are handed out before others on the loop have a turn
+_FOR_EVER_S = 3600.0
+
+
+class Reading:
+    """`turn_at` is when others on the event loop have to have a turn: heartbeats are among them,
+    and an application that never waits for anything would keep them out.
+
+    `on_ask` is called whenever the application asks and nothing is ready at hand.
+    """
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        handing: Handing,
+        ownership: Ownership,
+        max_poll_records: int,
+        on_ask: Callable[[], None],
+    ) -> None:
+        self.turn_at = 0.0
+        self._fetcher = fetcher
+        self._handing = handing
+        self._ownership = ownership
+        self._most = max_poll_records
+        self._on_ask = on_ask
+        self._asked_at: float | None = None  # None before the first time
+        self._waits = False
+
+    def away_s(self, now: float) -> float:
+        """For how long the application has not asked for records, 0 while it waits for some."""
+        return 0.0 if self._waits or self._asked_at is None else now - self._asked_at
+
+    def start(self, now: float) -> None:
+        """The application could ask from now on."""
+        self._asked_at = now
+
+    async def one(self) -> ConsumerRecord:
+        """The next record; waits for it."""
+        await self.back()
+        record = self._handing.take()
+        while record is None:
+            self._handing.line_up(await self._wait(self._most, _FOR_EVER_S))
+            record = self._handing.take()
+        return record
+
+    async def many(
+        self, most: int | None, timeout_s: float
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Some records, or none after this time."""
+        await self.back()
+        # What was lined up to be handed out one by one comes first, by being read once more.
+        self._ownership.put_back(self._ownership.owned)
+        records = await self._wait(self._most if most is None else most, timeout_s)
+        self._handing.note(records)
+        return records
+
+    async def back(self) -> None:
+        """The application is back from what it was handed. Others have a turn."""
+        now = asyncio.get_running_loop().time()
+        self._handing.came_back()
+        self._ownership.came_back()
+        self._on_ask()
+        self._asked_at = now
+        self.turn_at = now + _TURN_S
+        await asyncio.sleep(0)
+
+    async def _wait(
+        self, most: int, timeout_s: float
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        self._waits = True
+        try:
+            while True:
+                trouble, self._ownership.trouble = self._ownership.trouble, None
+                if trouble is not None:
+                    raise trouble
+                records = self._fetcher.take(most)
+                if records or not await self._fetcher.wait(deadline):
+                    return records
+        finally:
+            self._waits = False
+            self._asked_at = loop.time()
+            self.turn_at = self._asked_at + _TURN_S

@@ -1,0 +1,59 @@
+"""The settings of a consumer, under upstream's names with underscores for dots."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kohort.client.fetching import FetchSettings
+from kohort.client.members.classic_assigning import PROTOCOLS
+from kohort.client.settings import checked, choice, flag, plain_text, text, whole
+
+GROUP_PROTOCOLS = ("auto", "consumer", "classic")
+DEFAULT_STRATEGY = ("range", "cooperative-sticky")
+
+
+def _strategy(name: str, value: Any) -> tuple[str, ...]:
+    names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+    names = tuple(one.strip() for one in names)
+    if not names or len(set(names)) < len(names) or not set(names) <= set(PROTOCOLS):
+        raise ValueError(f"{name} is {value!r}, expected some of {', '.join(PROTOCOLS)}, each once")
+    return names
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerSettings(FetchSettings):
+    """Those of fetching are inherited. Times are milliseconds.
+
+    `group_protocol` is `consumer` (KIP-848), `classic`, or `auto`: KIP-848 where the broker has it.
+    `group_remote_assignor` names an assignor of the broker for KIP-848, and
+    `partition_assignment_strategy` those that a leader of a classic group may run.
+    `assignor_timeout_ms` is the time that an assignor of this member has, a name of our own.
+    `session_timeout_ms` and `heartbeat_interval_ms` are for the classic protocol; with KIP-848 the
+    broker decides.
+    """
+
+    client_id: str = text("kohort-consumer")
+    group_id: str | None = text()
+    group_instance_id: str | None = text()
+    group_protocol: str = choice("auto", GROUP_PROTOCOLS)
+    group_remote_assignor: str | None = text()
+    partition_assignment_strategy: tuple[str, ...] = checked(DEFAULT_STRATEGY, _strategy)
+    session_timeout_ms: int = whole(45_000, 1)
+    heartbeat_interval_ms: int = whole(3000, 1)
+    max_poll_interval_ms: int = whole(300_000, 1)
+    assignor_timeout_ms: int = whole(30_000, 1)
+    max_poll_records: int = whole(500, 1)
+    enable_auto_commit: bool = flag(default=True)
+    auto_commit_interval_ms: int = whole(5000, 1)
+    default_api_timeout_ms: int = whole(60_000, 1)
+    metadata_max_age_ms: int = whole(300_000, 1)
+    security_protocol: str = plain_text()
+
+    def check(self) -> None:
+        """Raises ValueError for settings that contradict each other."""
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms is {self.heartbeat_interval_ms}, expected less than "
+                f"session_timeout_ms, which is {self.session_timeout_ms}"
+            )
+        if self.group_instance_id is not None and self.group_id is None:
+            raise ValueError("group_instance_id needs a group_id")

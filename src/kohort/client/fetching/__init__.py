@@ -1,0 +1,13 @@
+"""Fetching: from partitions and places to records, ahead of whoever takes them.
+
+`fetcher` asks the brokers, each by a `session`, and `finding` finds out whom to ask and from where
+on. A `track` is what is known of a partition, its `buffer` what waits to be handed out, and
+`decoding` makes records of it.
+"""
+
+from kohort.client.fetching.decoding import RecordError
+from kohort.client.fetching.fetcher import Fetcher
+from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.settings import FetchSettings
+
+__all__ = ["ConsumerRecord", "FetchSettings", "Fetcher", "Place", "RecordError"]

@@ -1,0 +1,214 @@
+"""From the bytes of a Fetch answer to records, a batch at a time.
+
+The cost of a consumer is here: the loop is written out, and nothing is decoded before somebody
+wants it.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+from kohort.client.fetching.record import ConsumerRecord
+from kohort.errors import KohortError, WireError
+from kohort.terms import TopicPartition
+from kohort.wire.batch import (
+    PREFIX_SIZE,
+    BatchHeader,
+    marker_commits,
+    peek,
+    plain_records,
+    read_headers,
+    read_varint,
+    records,
+)
+from kohort.wire.compression import OUTPUT_LIMIT
+from kohort.wire.messages.fetch import AbortedTransaction
+
+CREATE, APPEND = "create", "append"
+
+
+class RecordError(KohortError):
+    """A record that cannot be handed out: its bytes are damaged, or a deserializer raises.
+
+    The position of the partition stays at it: `seek` beyond `offset` to go on.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, why: str) -> None:
+        super().__init__(f"{partition} at offset {offset}: {why}")
+        self.partition = partition
+        self.offset = offset
+
+
+def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch. A broker may cut the last one off anywhere.
+
+    It sends the first one whole, however long, so that a reader gets on. Raises WireError.
+    """
+    position = 0
+    while len(data) - position > PREFIX_SIZE:
+        try:
+            header = peek(data, position)
+        except WireError:
+            if position:
+                return
+            raise
+        if header.length > len(data) - position:
+            if position:
+                return
+            raise WireError(f"a batch of {header.length} bytes, of which {len(data)} were sent")
+        yield position, header
+        position += header.length
+
+
+class Aborted:
+    """Which batches of an answer belong to transactions that were aborted.
+
+    The broker names producers and first offsets; each holds until its producer's abort marker.
+    """
+
+    def __init__(self, told: Collection[AbortedTransaction] | None) -> None:
+        self._to_come = sorted(
+            ((one.first_offset, one.producer_id) for one in told or ()), reverse=True
+        )
+        self._open: set[int] = set()
+
+    def drops(self, data: bytes, position: int, header: BatchHeader) -> bool:
+        """Whether nobody may see this batch; batches have to come in their order."""
+        while self._to_come and self._to_come[-1][0] <= header.last_offset:
+            self._open.add(self._to_come.pop()[1])
+        if header.is_control:
+            for marker in records(data, position):
+                if not marker_commits(marker.key):
+                    self._open.discard(header.producer_id)
+            return True
+        return header.is_transactional and header.producer_id in self._open
+
+
+def records_of(
+    partition: TopicPartition,
+    data: bytes,
+    position: int,
+    header: BatchHeader,
+    first: int,
+) -> list[ConsumerRecord]:
+    """The records of a whole batch from offset `first` on. Raises WireError and nothing else."""
+    body, at, end = plain_records(data, position, header, OUTPUT_LIMIT)
+    new, make = tuple.__new__, ConsumerRecord
+    topic, index = partition
+    kind = APPEND if header.is_append_time else CREATE
+    append_time = header.max_timestamp if header.is_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    epoch = header.partition_leader_epoch
+    skip = first - base_offset  # records below this delta were handed out before
+    found: list[ConsumerRecord] = []
+    last_delta = -1
+    try:
+        for _ in range(header.count):
+            # One byte is the common length of every varint here, so it is tested inline.
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+            else:
+                size, at = read_varint(body, at - 1)
+            record_end = at + size
+            if size < 0 or record_end > end:
+                raise WireError(f"record of {size} bytes at {at}, {end - at} are left in its batch")
+            byte = body[at + 1]  # after the attributes, which have no meaning yet
+            at += 2
+            if byte < 0x80:
+                delta = (byte >> 1) ^ -(byte & 1)
+            else:
+                delta, at = read_varint(body, at - 1)
+            timestamp = base_timestamp + delta if append_time is None else append_time
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                delta = (byte >> 1) ^ -(byte & 1)
+            else:
+                delta, at = read_varint(body, at - 1)
+            if delta <= last_delta:
+                raise WireError(f"record at {at} has offset delta {delta} after {last_delta}")
+            last_delta = delta
+            if delta < skip:
+                at = record_end
+                continue
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+            else:
+                size, at = read_varint(body, at - 1)
+            key: bytes | None = None
+            if size >= 0:
+                key = body[at : at + size]
+                at += size
+            byte = body[at]
+            at += 1
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+            else:
+                size, at = read_varint(body, at - 1)
+            value: bytes | None = None
+            if size >= 0:
+                value = body[at : at + size]
+                at += size
+            if at >= record_end:  # the count of headers has a byte of its own
+                raise WireError(f"key and value reach to {at}, their record ends at {record_end}")
+            headers: tuple[Any, ...] = ()
+            if body[at]:
+                some, at = read_headers(body, at, record_end)
+                headers = tuple(some)
+            else:
+                at += 1
+            if at != record_end:
+                raise WireError(f"record reads up to {at}, its length says {record_end}")
+            found.append(
+                new(
+                    make,
+                    (
+                        topic,
+                        index,
+                        base_offset + delta,
+                        timestamp,
+                        kind,
+                        key,
+                        value,
+                        headers,
+                        epoch,
+                    ),
+                )
+            )
+    except IndexError:
+        raise WireError(f"a record is cut at the end of its batch of {end} bytes") from None
+    if at != end:
+        raise WireError(f"{end - at} bytes follow the {header.count} records of the batch")
+    if last_delta > header.last_offset_delta:
+        raise WireError(
+            f"last record has offset delta {last_delta}, its batch {header.last_offset_delta}"
+        )
+    return found
+
+
+def deserialized(
+    some: Sequence[ConsumerRecord],
+    key: Callable[[bytes], Any] | None,
+    value: Callable[[bytes], Any] | None,
+) -> tuple[list[ConsumerRecord], RecordError | None]:
+    """The records up to the first that a deserializer does not take, and why it does not."""
+    found: list[ConsumerRecord] = []
+    for one in some:
+        try:
+            if key is not None and one.key is not None:
+                one = one._replace(key=key(one.key))  # noqa: PLW2901
+            if value is not None and one.value is not None:
+                one = one._replace(value=value(one.value))  # noqa: PLW2901
+        except Exception as error:  # noqa: BLE001  (the application's own)
+            failure = RecordError(
+                TopicPartition(one.topic, one.partition),
+                one.offset,
+                f"it cannot be deserialized: {error!r}",
+            )
+            failure.__cause__ = error
+            return found, failure
+        found.append(one)
+    return found, None

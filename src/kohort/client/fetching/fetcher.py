@@ -1,0 +1,353 @@
+"""Fetching: a task for each broker keeps records ready, and one finds out what is missing.
+
+Every broker is asked for all of its partitions at once, with a request that waits for records.
+These connections are the fetcher's own, so that nothing else waits behind such a request.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any
+
+from kohort.client.cluster import Cluster, Node
+from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range
+from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.session import BROKEN, Session, Wanted
+from kohort.client.fetching.settings import FetchSettings
+from kohort.client.fetching.track import Reset, Track
+from kohort.client.metadata import Metadata
+from kohort.errors import ApiError, ErrorCode, KohortError, api_error
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
+from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
+
+logger = logging.getLogger(__name__)
+
+BY_NAME = 12  # the last version that names topics
+_REPLICA_S = 300.0  # how long a replica is read from before the leader is asked again
+
+
+class Fetcher:
+    """Keeps records of partitions ready, each from its place on, within a bound of bytes.
+
+    `cluster` is for fetches alone; look-ups go to that of `metadata`. Every method but `wait` and
+    `close` is over at once. Positions are those of the next record that `take` hands out.
+    """
+
+    def __init__(self, cluster: Cluster, metadata: Metadata, settings: FetchSettings) -> None:
+        self._cluster = cluster
+        self._metadata = metadata
+        self._settings = settings
+        self._finding = Finding(metadata, settings)
+        self._tracks: dict[TopicPartition, Track] = {}  # in the order of their turns
+        self._ready = asyncio.Event()
+        self._missing = asyncio.Event()  # something has to be found out
+        self._work: dict[int, asyncio.Event] = {}  # by node: there may be something to ask for
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._finder: asyncio.Task[None] | None = None
+
+    # What to read
+
+    def add(self, places: Mapping[TopicPartition, Place | None]) -> None:
+        """Read these as well: from a place on, or from where `auto_offset_reset` says."""
+        for partition, place in places.items():
+            track = Track(partition, self._settings)
+            track.go_to(place)
+            self._tracks[partition] = track
+        self._look()
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        """Read these no more, and forget what is ready."""
+        for partition in partitions:
+            self._tracks.pop(partition, None)
+        self._go_on()
+
+    def seek(self, partition: TopicPartition, where: Place | Reset) -> None:
+        """Go on from there. Raises KeyError for a partition that was not added."""
+        self._tracks[partition].go_to(where)
+        self._look()
+        self._go_on()
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Hand out nothing of these. What is ready stays."""
+        for partition in partitions:
+            self._tracks[partition].paused = True
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Hand these out again."""
+        for partition in partitions:
+            self._tracks[partition].paused = False
+        self._look()
+        self._go_on()
+        self.nudge()
+
+    # What is known
+
+    def position(self, partition: TopicPartition) -> Place | None:
+        """The next record that `take` hands out; None while it is looked up, or not added."""
+        track = self._tracks.get(partition)
+        return None if track is None else track.position
+
+    def end(self, partition: TopicPartition) -> int | None:
+        """Where a reader of these settings reaches the end, as last fetched: the last stable offset
+        or the high watermark. None before the first answer.
+        """
+        track = self._tracks.get(partition)
+        if track is None:
+            return None
+        return track.last_stable if self._settings.reads_committed else track.high_watermark
+
+    # Records
+
+    def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Up to so many records, partition by partition in turn. Never waits.
+
+        Raises the error of a partition (ApiError, or RecordError for one record) when no other has
+        anything to hand out, each time, until somebody seeks: its position stays.
+        """
+        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        served = []
+        for partition, track in self._tracks.items():
+            if most <= 0:
+                break
+            if not track.is_ready:
+                continue
+            records = track.take(most)
+            if records:
+                found[partition] = records
+                most -= len(records)
+            served.append(partition)
+        for partition in served:  # whoever had its turn is the last the next time
+            self._tracks[partition] = self._tracks.pop(partition)
+        if served:
+            self._go_on()
+        if not found:
+            for track in self._tracks.values():
+                if track.trouble is not None and not track.paused:
+                    raise track.trouble
+        return found
+
+    async def wait(self, deadline: float) -> bool:
+        """Until `take` may have something or somebody calls `nudge`; False at the deadline."""
+        if any(track.is_ready for track in self._tracks.values()):
+            return True
+        self._ready.clear()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._ready.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def nudge(self) -> None:
+        """Whoever waits looks again."""
+        self._ready.set()
+
+    async def close(self) -> None:
+        """End all tasks and connections."""
+        tasks = [*self._tasks, *([self._finder] if self._finder else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._cluster.close()
+
+    # Finding out what is missing
+
+    def _look(self) -> None:
+        self._missing.set()
+        if self._finder is None and self._tracks:
+            self._finder = asyncio.create_task(self._find())
+
+    async def _find(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._missing.clear()
+            now = loop.time()
+            due = [track for track in self._tracks.values() if _misses(track)]
+            try:
+                await self._finding.look([one for one in due if one.not_before <= now])
+            except KohortError as error:
+                logger.info("partitions are not known yet: %s", error)
+                await asyncio.sleep(PAUSE_S)
+            except Exception:
+                logger.exception("partitions are not known yet")
+                await asyncio.sleep(PAUSE_S)
+            self._serve_all()
+            if any(track.error is not None for track in due):
+                self.nudge()
+            waits = any(_misses(track) for track in self._tracks.values())
+            try:
+                async with asyncio.timeout(PAUSE_S if waits else None):
+                    await self._missing.wait()
+            except TimeoutError:
+                continue
+
+    def _serve_all(self) -> None:
+        """A task for each broker that has something of ours."""
+        for track in self._tracks.values():
+            node = track.node
+            if node is not None and node.id not in self._work:
+                self._work[node.id] = asyncio.Event()
+                self._spawn(self._serve(node.id))
+        self._go_on()
+
+    # Asking a broker
+
+    def _go_on(self) -> None:
+        for work in self._work.values():
+            work.set()
+
+    async def _serve(self, node_id: int) -> None:
+        """Ask one broker for whatever is wanted of it, one request after the other."""
+        session = Session()
+        work = self._work[node_id]
+        while True:
+            work.clear()
+            node, wanted = self._wanted(node_id)
+            if node is None:
+                await self._idle(work)
+                continue
+            try:
+                await self._ask(node, wanted, session)
+            except KohortError as error:
+                logger.info("fetch from %s: %s", node, error)
+                session.broke()
+                self._look_up(wanted)
+                await asyncio.sleep(PAUSE_S)
+            except Exception:
+                logger.exception("fetch from %s", node)
+                session.broke()
+                await asyncio.sleep(PAUSE_S)
+
+    async def _idle(self, work: asyncio.Event) -> None:
+        """Until there may be something to ask for; a partition that rests is looked at again."""
+        now = asyncio.get_running_loop().time()
+        rests = any(track.not_before > now for track in self._tracks.values())
+        try:
+            async with asyncio.timeout(PAUSE_S if rests else None):
+                await work.wait()
+        except TimeoutError:
+            return
+
+    def _wanted(self, node_id: int) -> tuple[Node | None, dict[TopicPartition, Wanted]]:
+        """What to ask this broker for now, and where it is; nobody where there is nothing."""
+        now = asyncio.get_running_loop().time()
+        every = self._tracks.values()
+        if sum(one.buffer.bytes for one in every if one.buffer) >= self._settings.queued_max_bytes:
+            return None, {}
+        asked: Node | None = None
+        found = {}
+        for track in every:
+            if track.replica is not None and now > track.replica_until:
+                track.replica = None
+            node = track.node
+            if node is None or node.id != node_id:
+                continue
+            wanted = track.wanted(now)
+            if wanted is not None:
+                asked = node
+                found[track.partition] = wanted
+        return asked, found
+
+    async def _ask(
+        self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session
+    ) -> None:
+        settings = self._settings
+        part = session.ask(wanted)
+        request = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            isolation_level=int(settings.reads_committed),
+            session_id=part.session_id,
+            session_epoch=part.session_epoch,
+            topics=part.topics,
+            forgotten_topics_data=part.forgotten,
+            rack_id=settings.client_rack or "",
+        )
+        by_id = all(one.topic_id != NO_TOPIC_ID for one in wanted.values())
+        limit_s = (settings.request_timeout_ms + settings.fetch_max_wait_ms) / 1000
+        answer: FetchResponse = await self._cluster.ask(
+            node,
+            request,
+            deadline=asyncio.get_running_loop().time() + limit_s,
+            at_most=32767 if by_id else BY_NAME,
+        )
+        if answer.error_code:
+            error = api_error(answer.error_code)
+            session.broke()
+            if error.code not in BROKEN:
+                raise error
+            logger.info("fetch from %s: %s: with a new session", node, error)
+            self._look_up(wanted, error.code)
+            await asyncio.sleep(0)
+            return
+        session.answered(answer.session_id)
+        names = {one.topic_id: partition.topic for partition, one in wanted.items()}
+        for topic in answer.responses:
+            name = topic.topic or names.get(TopicId(topic.topic_id), "")
+            for one in topic.partitions:
+                partition = TopicPartition(name, one.partition_index)
+                if partition in wanted:
+                    self._take_in(partition, wanted[partition], one)
+        await asyncio.sleep(0)  # whoever waits for records is first
+
+    # What came of it
+
+    def _take_in(self, partition: TopicPartition, wanted: Wanted, data: PartitionData) -> None:
+        track = self._tracks.get(partition)
+        if track is None or track.buffer is None:
+            return
+        if track.buffer.fetch_from.offset != wanted.offset:
+            return  # somebody has sought meanwhile
+        if data.error_code:
+            self._refused(track, data)
+            return
+        track.log_start = data.log_start_offset
+        track.high_watermark = data.high_watermark
+        track.last_stable = data.last_stable_offset
+        if data.preferred_read_replica >= 0:
+            track.replica = self._metadata.node(data.preferred_read_replica)
+            track.replica_until = asyncio.get_running_loop().time() + _REPLICA_S
+            if track.replica is None:
+                track.look_up(asyncio.get_running_loop().time() + PAUSE_S)
+            self._look()
+        track.buffer.add(data)
+        if track.is_ready:
+            self.nudge()
+
+    def _refused(self, track: Track, data: PartitionData) -> None:
+        error = api_error(data.error_code)
+        later = asyncio.get_running_loop().time() + PAUSE_S
+        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and track.replica is None:
+            out_of_range(track, self._settings.auto_offset_reset, data.log_start_offset)
+        elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE or error.code.retriable:
+            logger.info("%s: %s", track.partition, error)
+            track.look_up(later)
+        else:
+            track.error = ApiError(error.code, f"{track.partition}: {error.message or 'refused'}")
+        if track.error is not None:
+            self.nudge()
+        self._look()
+
+    def _look_up(self, wanted: Collection[TopicPartition], code: ErrorCode | None = None) -> None:
+        """The broker does not answer, or knows other topics: ask who leads these now."""
+        if code in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
+            return
+        later = asyncio.get_running_loop().time() + PAUSE_S
+        for partition in wanted:
+            track = self._tracks.get(partition)
+            if track is not None:
+                track.look_up(later)
+        self._look()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _misses(track: Track) -> bool:
+    """Whether something has to be found out before it can be fetched."""
+    if track.error is not None:
+        return False
+    return track.leader is None or track.reset is not None or track.has_to_be_checked

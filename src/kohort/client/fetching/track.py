@@ -1,0 +1,110 @@
+"""All that a fetcher knows of one partition: whom to ask, from where on, and what came of it."""
+
+from kohort.client.cluster import Node
+from kohort.client.fetching.buffer import Buffer
+from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.session import Wanted
+from kohort.client.fetching.settings import FetchSettings
+from kohort.errors import KohortError
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
+
+NOBODY = -1
+Reset = str  # "earliest", "latest", or a value of auto_offset_reset
+
+
+class Track:
+    """`buffer` is None while it is not known where to begin: then `reset` says how to find out, or
+    `error` why nobody can.
+
+    `leader` is None while it has to be looked up, and `replica` the broker to read from in place of
+    the leader (KIP-392). `checked_epoch` is the newest epoch of leaders whose log is known to have
+    what was read (KIP-320).
+    """
+
+    def __init__(self, partition: TopicPartition, settings: FetchSettings) -> None:
+        self.partition = partition
+        self.buffer: Buffer | None = None
+        self.reset: Reset | None = None
+        self.error: KohortError | None = None
+        self.paused = False
+        self.leader: Node | None = None
+        self.leader_epoch = NOBODY
+        self.topic_id: TopicId = NO_TOPIC_ID
+        self.replica: Node | None = None
+        self.replica_until = 0.0
+        self.checked_epoch = NOBODY
+        self.not_before = 0.0
+        self.log_start: int | None = None
+        self.high_watermark: int | None = None
+        self.last_stable: int | None = None
+        self._settings = settings
+
+    # Places
+
+    def go_to(self, where: Place | Reset | None) -> None:
+        """Begin there; what is buffered is dropped. None is where the settings say."""
+        self.error = None
+        if isinstance(where, Place):
+            self.buffer = Buffer(self.partition, where, self._settings)
+            self.reset = None
+            self.checked_epoch = NOBODY
+        else:
+            self.buffer = None
+            self.reset = self._settings.auto_offset_reset if where is None else where
+
+    @property
+    def position(self) -> Place | None:
+        """The next record to hand out; None while it is looked up."""
+        return None if self.buffer is None else self.buffer.take_from
+
+    # Records
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there may be something to hand out."""
+        if self.paused:
+            return False
+        return self.error is not None or (self.buffer is not None and self.buffer.has_something)
+
+    @property
+    def trouble(self) -> KohortError | None:
+        """Why there will be nothing to hand out before somebody seeks."""
+        if self.error is not None or self.buffer is None:
+            return self.error
+        return self.buffer.error
+
+    def take(self, most: int) -> list[ConsumerRecord]:
+        """Up to so many records."""
+        return [] if self.paused or self.buffer is None else self.buffer.take(most)
+
+    # Asking
+
+    @property
+    def node(self) -> Node | None:
+        """Whom to ask for records."""
+        return self.leader if self.replica is None else self.replica
+
+    @property
+    def has_to_be_checked(self) -> bool:
+        """Whether the leader is a new one, and may not have the record before the next one."""
+        return (
+            self.buffer is not None
+            and self.buffer.fetch_from.leader_epoch >= 0
+            and self.leader_epoch > self.checked_epoch
+        )
+
+    def wanted(self, now: float) -> Wanted | None:
+        """What to ask for now, if anything: not more than a share is kept ready."""
+        buffer = self.buffer
+        share = self._settings.max_partition_fetch_bytes
+        if buffer is None or self.paused or self.trouble is not None or self.node is None:
+            return None
+        if now < self.not_before or self.has_to_be_checked or buffer.bytes >= share:
+            return None
+        place = buffer.fetch_from
+        return Wanted(place.offset, self.leader_epoch, place.leader_epoch, share, self.topic_id)
+
+    def look_up(self, not_before: float) -> None:
+        """Its leader is another one, or cannot be reached."""
+        self.leader = self.replica = None
+        self.not_before = not_before

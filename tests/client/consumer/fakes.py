@@ -1,0 +1,64 @@
+"""What stands in for the network at the edge of the consumer's own parts."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kohort.client.fetching import ConsumerRecord, Place
+from kohort.terms import TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def record(partition: TopicPartition, offset: int, epoch: int = 3) -> ConsumerRecord:
+    return ConsumerRecord(
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=offset,
+        timestamp_ms=0,
+        timestamp_type="create",
+        key=None,
+        value=b"",
+        headers=(),
+        leader_epoch=epoch,
+    )
+
+
+class FakeFetcher:
+    """Has what a test puts into `ready`, and writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.places: dict[TopicPartition, Place | None] = {}
+        self.ready: dict[TopicPartition, list[ConsumerRecord]] = {}
+        self.told: list[tuple[Any, ...]] = []
+        self.paused: set[TopicPartition] = set()
+
+    def add(self, places: Mapping[TopicPartition, Place | None]) -> None:
+        self.places.update(places)
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            del self.places[partition]
+            self.paused.discard(partition)
+
+    def seek(self, partition: TopicPartition, where: Any) -> None:
+        self.told.append(("seek", partition, where))
+        self.places[partition] = where
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        self.paused |= set(partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        self.paused -= set(partitions)
+
+    def position(self, partition: TopicPartition) -> Place | None:
+        return self.places.get(partition)
+
+    def nudge(self) -> None:
+        self.told.append(("nudge",))
+
+    def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        found, self.ready = self.ready, {}
+        return {partition: some[:most] for partition, some in found.items()}
+
+    async def wait(self, _deadline: float) -> bool:
+        return bool(self.ready)

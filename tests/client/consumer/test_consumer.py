@@ -1,0 +1,525 @@
+"""The consumer against a broker, by both protocols: nothing is lost, whatever the group does."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.client.consumer.running import PROTOCOLS, Told, Worker, consumer, until, within
+from tests.client.scripted import asynchronous
+
+from kohort.client.admin import CommittedOffset
+from kohort.client.cluster import Cluster
+from kohort.client.connection import Address
+from kohort.client.fetching import ConsumerRecord
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import TopicPartition
+from kohort.testing import Broker
+from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+both = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker({"group.consumer.heartbeat.interval.ms": 100}) as broker:
+        yield broker
+
+
+def fill(broker: Broker, count: int, *, partitions: int = 2, first: int = 0) -> list[str]:
+    if "t" not in broker.topics:
+        broker.create_topic("t", partitions)
+    values = [f"v{number}" for number in range(first, first + count)]
+    for index in range(partitions):
+        broker.produce("t", *values[index::partitions], partition=index)
+    return values
+
+
+def committed(broker: Broker) -> dict[int, int]:
+    return {place.partition: one for place, one in broker.groups["g"].committed().items()}
+
+
+async def grow(broker: Broker, topic: str, count: int) -> None:
+    loop = asyncio.get_running_loop()
+    cluster = Cluster([Address.of(broker.bootstrap)], client_id="test")
+    more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    request = CreatePartitionsRequest(topics=[more], timeout_ms=5000, validate_only=False)
+    node = await cluster.controller(loop.time() + 5)
+    answer = await cluster.ask(node, request, deadline=loop.time() + 5)
+    assert not answer.results[0].error_code
+    await cluster.close()
+
+
+@both
+@asynchronous
+async def test_all_records_are_read_and_committed(broker: Broker, protocol: str) -> None:
+    values = fill(broker, 100)
+    async with within(), Worker(consumer(broker, "t", group_protocol=protocol)) as worker:
+        await until(lambda: len(worker.seen) == 100)
+        assert sorted(worker.seen) == sorted(values)
+        one = worker.records[0]
+        assert (one.topic, one.offset, one.key) == ("t", 0, None)
+        assert worker.consumer.assignment() == {T0, T1}
+        assert [worker.consumer.lag(place) for place in (T0, T1)] == [0, 0]
+    assert committed(broker) == {0: 50, 1: 50}
+    assert broker.groups["g"].state == "Empty"
+    assert broker.groups["g"].describe().type == protocol  # type: ignore[union-attr]
+
+
+@both
+@asynchronous
+async def test_who_comes_after_goes_on_where_the_one_before_was(
+    broker: Broker, protocol: str
+) -> None:
+    fill(broker, 10)
+    async with within():
+        async with Worker(consumer(broker, "t", group_protocol=protocol)) as first:
+            await until(lambda: len(first.seen) == 10)
+        more = fill(broker, 6, first=10)
+        async with Worker(consumer(broker, "t", group_protocol=protocol)) as second:
+            await until(lambda: len(second.seen) >= 6)
+            assert sorted(second.seen) == sorted(more)
+
+
+@both
+@asynchronous
+async def test_a_group_grows_and_shrinks_and_every_record_is_seen_once(
+    broker: Broker, protocol: str
+) -> None:
+    values = fill(broker, 200, partitions=4)
+    seen: list[str] = []
+
+    async def work(record: ConsumerRecord) -> None:
+        await asyncio.sleep(0.001)
+        seen.append((record.value or b"").decode())
+
+    def new() -> Worker:
+        strategy = ["cooperative-sticky"]
+        settings: Any = {"group_protocol": protocol, "partition_assignment_strategy": strategy}
+        return Worker(consumer(broker, "t", **settings), work)
+
+    async with within(), new() as first:
+        await until(lambda: len(seen) > 20)
+        async with new() as second, new() as third:
+            await until(lambda: second.consumer.assignment() and third.consumer.assignment())
+            values += fill(broker, 200, partitions=4, first=200)
+            await until(lambda: len(seen) > 250)
+        values += fill(broker, 40, partitions=4, first=400)
+        await until(lambda: len(first.consumer.assignment()) == 4)
+        await until(lambda: len(seen) >= len(values))
+    assert sorted(seen) == sorted(values)
+    assert sum(committed(broker).values()) == len(values)
+
+
+@both
+@asynchronous
+async def test_a_partition_is_given_up_when_its_record_is_processed(
+    broker: Broker, protocol: str
+) -> None:
+    """Nobody else gets a record while somebody works on it."""
+    fill(broker, 2, partitions=2)
+    hold = asyncio.Event()
+    at_work: set[str] = set()
+    finished: list[str] = []
+
+    async def slow(record: ConsumerRecord) -> None:
+        value = (record.value or b"").decode()
+        assert value not in at_work
+        at_work.add(value)
+        await hold.wait()
+        finished.append(value)
+
+    async with within(), Worker(consumer(broker, "t", group_protocol=protocol), slow) as first:
+        await until(lambda: at_work)
+        async with Worker(consumer(broker, "t", group_protocol=protocol), slow) as second:
+            await asyncio.sleep(0.5)
+            assert len(at_work) <= 2
+            hold.set()
+            await until(lambda: len(finished) == 2)
+            await until(
+                lambda: len(first.consumer.assignment()) == len(second.consumer.assignment()) == 1
+            )
+    assert sorted(finished) == ["v0", "v1"]
+
+
+@asynchronous
+async def test_what_was_in_work_when_the_block_broke_is_not_committed(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+
+    async def breaks() -> None:
+        async with within(), consumer(broker, "t") as reader:
+            async for record in reader:
+                if record.value == b"v3":
+                    raise RuntimeError("at v3")
+
+    with pytest.raises(RuntimeError, match="at v3"):
+        await breaks()
+    assert committed(broker) == {0: 3}
+
+
+@asynchronous
+async def test_leaving_the_loop_says_that_the_last_record_is_processed(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+    async with within(), consumer(broker, "t") as reader:
+        async for record in reader:
+            if record.value == b"v3":
+                break
+    assert committed(broker) == {0: 4}
+
+
+@asynchronous
+async def test_batches_are_processed_as_a_whole(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+    async with within(), consumer(broker, "t", max_poll_records=4) as reader:
+        batch = await reader.getmany(timeout_ms=20_000)
+        assert [one.offset for one in batch[T0]] == [0, 1, 2, 3]
+        assert await reader.position(T0) == 4
+        batch = await reader.getmany(timeout_ms=20_000, max_records=2)
+        assert [one.offset for one in batch[T0]] == [4, 5]
+        await reader.close(processed=False)
+    assert committed(broker) == {0: 4}
+
+
+@asynchronous
+async def test_one_by_one_and_in_batches_by_turns(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+    async with within(), consumer(broker, "t") as reader:
+        assert (await reader.getone()).offset == 0
+        batch = await reader.getmany(timeout_ms=20_000, max_records=3)
+        assert [one.offset for one in batch[T0]] == [1, 2, 3]
+        assert (await reader.getone()).offset == 4
+        assert await reader.position(T0) == 5
+        await reader.commit()
+        assert committed(broker) == {0: 5}
+
+
+@asynchronous
+async def test_nothing_to_read_is_an_empty_batch(broker: Broker) -> None:
+    broker.create_topic("t", 1)
+    async with within(), consumer(broker, "t") as reader:
+        assert await reader.getmany() == {}
+        assert await reader.getmany(timeout_ms=50) == {}
+
+
+@asynchronous
+async def test_commits_of_ones_own(broker: Broker) -> None:
+    fill(broker, 10, partitions=2)
+    async with within(), consumer(broker, "t", enable_auto_commit=False) as reader:
+        for _ in range(4):
+            await reader.getone()
+        await reader.commit({T0: 1})
+        await reader.commit({("t", 1): CommittedOffset(2, None, "why")})
+        assert committed(broker) == {0: 1, 1: 2}
+        found = await reader.committed(T0, T1, ("t", 7))
+        assert found[T0] == CommittedOffset(1)
+        assert found[T1] == CommittedOffset(2, None, "why")
+        assert found[TopicPartition("t", 7)] is None
+        await asyncio.gather(*(reader.commit_nowait({T0: offset}) for offset in (2, 4, 3)))
+        assert committed(broker)[0] == 3
+        with pytest.raises(ValueError, match="offset -1 of t:0"):
+            await reader.commit({T0: -1})
+    assert committed(broker) == {0: 3, 1: 2}
+
+
+@asynchronous
+async def test_auto_commit_goes_on_beside(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+    async with within(), consumer(broker, "t", auto_commit_interval_ms=100) as reader:
+        for _ in range(5):
+            await reader.getone()
+        await until(lambda: committed(broker) == {0: 4})  # the fifth is in work
+        await reader.commit()
+        await asyncio.sleep(0.5)
+        assert committed(broker) == {0: 5}  # what the application says stands
+
+
+@both
+@asynchronous
+async def test_the_listener_hears_of_everything_in_order(broker: Broker, protocol: str) -> None:
+    fill(broker, 4, partitions=2)
+    told = Told()
+    settings: Any = {"partition_assignment_strategy": "cooperative-sticky"}
+    first = consumer(broker, "t", group_protocol=protocol, listener=told, **settings)
+    async with within(), Worker(first):
+        await until(lambda: told.events == [("assigned", [0, 1])])
+        async with Worker(consumer(broker, "t", group_protocol=protocol, **settings)) as second:
+            await until(lambda: len(second.consumer.assignment()) == 1)
+            (other,) = second.consumer.assignment()
+            assert told.events[1:] == [("revoked", [other.partition])]
+        await until(lambda: told.events[2:] == [("assigned", [other.partition])])
+    assert told.events[3:] == [("revoked", [0, 1])]
+
+
+@asynchronous
+async def test_a_listener_may_seek_before_the_first_record(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+
+    class Seeks(Told):
+        async def on_assigned(self, partitions: Any) -> None:
+            reader.seek(T0, 7)
+
+    reader = consumer(broker, "t", listener=Seeks())
+    async with within(), reader:
+        assert (await reader.getone()).offset == 7
+
+
+@asynchronous
+async def test_what_a_listener_raises_is_heard(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+
+    class Fails(Told):
+        def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
+            raise RuntimeError("no room")
+
+    async with within(), consumer(broker, "t", listener=Fails()) as reader:
+        with pytest.raises(RuntimeError, match="no room"):
+            await reader.getone()
+        assert (await reader.getone()).offset == 0  # said once, and the partition is ours
+
+
+@asynchronous
+async def test_seeking_pausing_and_places(broker: Broker) -> None:
+    fill(broker, 20, partitions=2)
+    async with within(), consumer(broker, "t") as reader:
+        await until(lambda: len(reader.assignment()) == 2)
+        reader.pause(T1)
+        assert reader.paused() == {T1}
+        first = [await reader.getone() for _ in range(10)]
+        assert {one.partition for one in first} == {0}
+        reader.seek(T0, 3)
+        assert await reader.position(T0) == 3
+        assert (await reader.getone()).offset == 3
+        reader.seek(T0, "earliest")
+        assert (await reader.getone()).offset == 0
+        reader.seek(T0, "latest")
+        assert await reader.position(T0) == 10
+        reader.resume(T1)
+        second = [await reader.getone() for _ in range(10)]
+        assert {one.partition for one in second} == {1}
+        found = await reader.seek_to_time({T1: 1})
+        assert found[T1].offset == 0
+        assert (await reader.getone()).offset == 0
+        for wrong in (lambda: reader.pause(("u", 0)), lambda: reader.seek(("t", 5), 0)):
+            with pytest.raises(ValueError, match="is not assigned to this consumer"):
+                wrong()
+        with pytest.raises(ValueError, match="offset -4 of t:0, expected 0 or more"):
+            reader.seek(T0, -4)
+
+
+@asynchronous
+async def test_pausing_in_the_middle_of_a_run_loses_nothing(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+    async with within(), consumer(broker, "t") as reader:
+        assert (await reader.getone()).offset == 0
+        reader.pause(T0)
+        assert await reader.getmany(timeout_ms=100) == {}
+        reader.resume(T0)
+        assert [(await reader.getone()).offset for _ in range(9)] == list(range(1, 10))
+
+
+@asynchronous
+async def test_partitions_of_ones_own_choice_without_a_group(broker: Broker) -> None:
+    fill(broker, 20, partitions=2)
+    async with within(), consumer(broker, alone=True) as reader:
+        await reader.assign([T1])
+        assert [(await reader.getone()).partition for _ in range(10)] == [1] * 10
+        await reader.assign([T0])
+        assert reader.assignment() == {T0}
+        assert (await reader.getone()).partition == 0
+        for refused in (reader.commit, reader.committed):
+            with pytest.raises(ValueError, match="the consumer has no group"):
+                await refused()
+    assert list(broker.groups) == []
+
+
+@asynchronous
+async def test_partitions_of_ones_own_choice_with_a_group(broker: Broker) -> None:
+    fill(broker, 20, partitions=2)
+    for expected in (0, 3, 6):
+        async with within(), consumer(broker) as reader:
+            await reader.assign([T1])
+            assert (await reader.getone()).offset == expected
+            assert len([await reader.getone() for _ in range(2)]) == 2
+            with pytest.raises(ValueError, match="partitions are assigned by `assign`"):
+                reader.subscribe("t")
+    assert committed(broker) == {1: 9}
+
+
+@both
+@asynchronous
+async def test_another_subscription(broker: Broker, protocol: str) -> None:
+    fill(broker, 1, partitions=1)
+    broker.create_topic("u", 1)
+    broker.produce("u", "of u")
+    async with within(), consumer(broker, "t", group_protocol=protocol) as reader:
+        assert (await reader.getone()).topic == "t"
+        reader.subscribe("u")
+        record = await reader.getone()
+        assert (record.topic, record.value) == ("u", b"of u")
+        assert reader.assignment() == {("u", 0)}
+        await reader.unsubscribe()
+        assert reader.assignment() == frozenset()
+        assert broker.groups["g"].state == "Empty"
+        reader.subscribe("t")
+        await until(lambda: reader.assignment() == {("t", 0)})
+
+
+@both
+@asynchronous
+async def test_topics_by_pattern_and_one_that_comes_later(broker: Broker, protocol: str) -> None:
+    broker.create_topic("p-1", 1)
+    broker.produce("p-1", "early")
+    broker.create_topic("other", 1)
+    settings: Any = {"group_protocol": protocol, "metadata_max_age_ms": 300}
+    async with within(), consumer(broker, pattern="p-.*", **settings) as reader:
+        assert (await reader.getone()).value == b"early"
+        broker.create_topic("p-2", 1)
+        broker.produce("p-2", "late")
+        assert (await reader.getone()).value == b"late"
+        assert reader.assignment() == {("p-1", 0), ("p-2", 0)}
+
+
+@both
+@asynchronous
+async def test_a_topic_that_grows(broker: Broker, protocol: str) -> None:
+
+    fill(broker, 1, partitions=1)
+    settings: Any = {"group_protocol": protocol, "metadata_max_age_ms": 300}
+    async with within(), Worker(consumer(broker, "t", **settings)) as worker:
+        await until(lambda: worker.seen == ["v0"])
+        await grow(broker, "t", 3)
+        await until(lambda: len(worker.consumer.assignment()) == 3)
+        broker.produce("t", "new", partition=2)
+        await until(lambda: worker.seen == ["v0", "new"])
+
+
+@both
+@asynchronous
+async def test_a_static_member_comes_back_to_its_partitions(broker: Broker, protocol: str) -> None:
+    fill(broker, 4, partitions=2)
+    told = Told()
+    static: Any = {"group_protocol": protocol, "group_instance_id": "i1"}
+    async with within(), Worker(consumer(broker, "t", group_protocol=protocol, listener=told)):
+        async with Worker(consumer(broker, "t", **static)) as first:
+            await until(lambda: len(first.consumer.assignment()) == 1)
+            mine = first.consumer.assignment()
+        before = list(told.events)
+        async with Worker(consumer(broker, "t", **static)) as again:
+            await until(lambda: again.consumer.assignment() == mine)
+        assert told.events == before
+        async with consumer(broker, "t", **static) as third:
+            await until(lambda: third.assignment() == mine)
+            await third.close(for_good=True)
+        await until(lambda: len(told.events) > len(before))
+
+
+@both
+@asynchronous
+async def test_who_stays_away_too_long_leaves_and_comes_back(broker: Broker, protocol: str) -> None:
+    fill(broker, 4, partitions=1)
+    settings: Any = {"group_protocol": protocol, "max_poll_interval_ms": 1000}
+    async with within(), consumer(broker, "t", **settings) as slow:
+        assert (await slow.getone()).offset == 0
+        async with Worker(consumer(broker, "t", group_protocol=protocol)) as other:
+            await until(lambda: other.consumer.assignment() == {T0})
+            await until(lambda: other.seen == ["v0", "v1", "v2", "v3"])  # the first was in work
+            assert slow.assignment() == frozenset()
+        fill(broker, 1, partitions=1, first=4)
+        assert (await slow.getone()).offset == 4
+
+
+@both
+@asynchronous
+async def test_the_broker_starts_anew(broker: Broker, protocol: str) -> None:
+    fill(broker, 10, partitions=2)
+    async with within(60), Worker(consumer(broker, "t", group_protocol=protocol)) as worker:
+        await until(lambda: len(worker.seen) == 10)
+        await worker.consumer.commit()
+        broker.restart()
+        fill(broker, 10, partitions=2, first=10)
+        await until(lambda: len(set(worker.seen)) == 20)
+    assert sum(committed(broker).values()) == 20
+
+
+@both
+@asynchronous
+async def test_the_coordinator_moves(protocol: str) -> None:
+    settings = {"group.consumer.heartbeat.interval.ms": 100}
+    with Broker(settings, nodes=2) as broker:
+        fill(broker, 10, partitions=2)
+        async with within(60), Worker(consumer(broker, "t", group_protocol=protocol)) as worker:
+            await until(lambda: len(worker.seen) == 10)
+            broker.groups["g"].move()
+            broker.move_leader("t", 0)
+            fill(broker, 10, partitions=2, first=10)
+            await until(lambda: len(worker.seen) == 20)
+        assert sum(committed(broker).values()) == 20
+
+
+@both
+@asynchronous
+async def test_a_member_that_was_thrown_out_comes_back(broker: Broker, protocol: str) -> None:
+    fill(broker, 4, partitions=1)
+    told = Told()
+    reader = consumer(broker, "t", group_protocol=protocol, listener=told)
+    async with within(), Worker(reader) as worker:
+        await until(lambda: len(worker.seen) == 4)
+        await reader.commit()
+        broker.groups["g"].remove_members()
+        await until(lambda: ("lost", [0]) in told.events)
+        fill(broker, 4, partitions=1, first=4)
+        await until(lambda: len(worker.seen) == 8)
+
+
+@asynchronous
+async def test_without_kip_848_the_classic_protocol_is_spoken() -> None:
+    with Broker({"group.coordinator.rebalance.protocols": "classic"}) as broker:
+        fill(broker, 4)
+        async with within(), Worker(consumer(broker, "t")) as worker:
+            await until(lambda: len(worker.seen) == 4)
+            assert broker.groups["g"].describe().type == "classic"  # type: ignore[union-attr]
+        async with within(), consumer(broker, "t", group_protocol="consumer") as reader:
+            with pytest.raises(
+                Exception, match="group_protocol is consumer, which the broker does"
+            ):
+                await reader.getone()
+
+
+@asynchronous
+async def test_who_is_refused_for_good_says_why(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+    settings: Any = {"group_protocol": "consumer", "group_remote_assignor": "best"}
+    async with within(), consumer(broker, "t", **settings) as reader:
+        with pytest.raises(ApiError, match="best") as caught:
+            await reader.getone()
+    assert caught.value.code is ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+@asynchronous
+async def test_a_cluster_that_is_not_there() -> None:
+    with Broker() as broker:
+        reader = consumer(broker, "t", default_api_timeout_ms=500)
+    with pytest.raises(ApiError, match="refused"):
+        await reader.start()
+    with pytest.raises(ValueError, match="the consumer is closed"):
+        await reader.start()
+
+
+@pytest.mark.parametrize(
+    ("topics", "settings", "refusal"),
+    [
+        (("t",), {"group_id": None}, "to subscribe needs a group_id"),
+        ((), {"pattern": "("}, "missing closing"),
+        (("t",), {"group_idd": "g"}, "unknown setting 'group_idd', did you mean 'group_id'"),
+        (("t",), {"heartbeat_interval_ms": 45_000}, "expected less than session_timeout_ms"),
+        (("t",), {"partition_assignment_strategy": "best"}, "expected some of range, roundrobin"),
+        ((), {"group_id": None, "group_instance_id": "i"}, "group_instance_id needs a group_id"),
+        (("t",), {"group_protocol": "new"}, "expected one of auto, consumer, classic"),
+    ],
+)
+def test_settings_that_make_no_sense(topics: Any, settings: Any, refusal: str) -> None:
+    from kohort import Consumer
+
+    with pytest.raises(Exception, match=refusal):
+        Consumer(*topics, **{"group_id": "g", **settings})

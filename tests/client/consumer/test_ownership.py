@@ -1,0 +1,261 @@
+"""Partitions begin at their committed offsets, and end when the application has come back."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+import pytest
+from tests.client.consumer.fakes import T0, T1, FakeFetcher, record
+from tests.client.scripted import asynchronous
+
+from kohort.client.admin import CommittedOffset
+from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.ownership import Ownership, RebalanceListener
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.fetching import Place
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import TopicPartition
+
+LOST = ApiError(ErrorCode.FENCED_MEMBER_EPOCH)
+
+
+class FakeOffsets:
+    """What is committed, and what a commit is refused with."""
+
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, CommittedOffset] = {}
+        self.refusals: list[ApiError] = []
+        self.has_identity = True
+
+    async def fetch(
+        self, partitions: Collection[TopicPartition], _deadline: float
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        await asyncio.sleep(0)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return {one: self.committed.get(one) for one in partitions}
+
+    async def commit(self, offsets: Any, _deadline: float) -> None:
+        await asyncio.sleep(0)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.committed.update(cast("Mapping[TopicPartition, CommittedOffset]", offsets()))
+
+    async def finished(self) -> None:
+        await asyncio.sleep(0)
+
+
+class Heard(RebalanceListener):
+    """Plain functions; what is lost is told as revoked, unless somebody cares."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, Any]] = []
+
+    def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        self.events.append(("assigned", partitions))
+
+    def on_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self.events.append(("revoked", partitions))
+
+
+class World:
+    def __init__(self, *, auto_commit: bool = True, grouped: bool = True) -> None:
+        self.fetcher = FakeFetcher()
+        self.handing = Handing()
+        self.offsets = FakeOffsets()
+        self.heard = Heard()
+        settings = ConsumerSettings(enable_auto_commit=auto_commit)
+        offsets: Any = self.offsets if grouped else None
+        self.ownership = Ownership(cast("Any", self.fetcher), self.handing, settings, offsets)
+        self.ownership.listener = self.heard
+
+
+@asynchronous
+async def test_a_partition_begins_where_the_group_was() -> None:
+    world = World()
+    world.offsets.committed[T0] = CommittedOffset(7, 2)
+    await world.ownership.assigned([T0, T1])
+    assert world.fetcher.places == {T0: Place(7, 2), T1: None}
+    assert world.ownership.owned == {T0, T1}
+    assert world.fetcher.paused == set()
+    assert world.heard.events == [("assigned", (T0, T1))]
+
+
+@asynchronous
+async def test_without_a_group_it_begins_where_the_settings_say() -> None:
+    world = World(grouped=False)
+    await world.ownership.assigned([T0])
+    assert world.fetcher.places == {T0: None}
+
+
+@asynchronous
+async def test_nothing_is_handed_out_before_the_listener_knows() -> None:
+    world = World()
+    may_go_on = asyncio.Event()
+
+    class Slow(Heard):
+        async def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
+            await may_go_on.wait()
+
+    world.ownership.listener = Slow()
+    task = asyncio.create_task(world.ownership.assigned([T0]))
+    while not world.ownership.owned:
+        await asyncio.sleep(0)
+    assert world.fetcher.paused == {T0}
+    world.ownership.pause([T0])
+    may_go_on.set()
+    await task
+    assert world.fetcher.paused == {T0}  # for the application has paused it meanwhile
+    world.ownership.resume([T0])
+    assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_offsets_that_cannot_be_read_are_asked_for_again() -> None:
+    world = World()
+    world.offsets.refusals = [ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
+    await world.ownership.assigned([T0])
+    assert world.ownership.owned == {T0}
+    assert world.ownership.trouble is None
+
+
+@asynchronous
+async def test_offsets_that_nobody_may_read_are_told_of() -> None:
+    world = World()
+    world.offsets.refusals = [ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)]
+    await world.ownership.assigned([T0])
+    assert isinstance(world.ownership.trouble, ApiError)
+    assert world.fetcher.told == [("nudge",)]
+
+
+@asynchronous
+async def test_who_is_put_out_before_its_offsets_are_known_gets_nothing() -> None:
+    world = World()
+    world.offsets.refusals = [LOST]
+    world.offsets.has_identity = False
+    await world.ownership.assigned([T0])
+    assert world.ownership.owned == frozenset()
+    assert world.heard.events == []
+
+
+@asynchronous
+async def test_a_partition_waits_for_the_application_and_is_committed() -> None:
+    world = World()
+    await world.ownership.assigned([T0])
+    world.fetcher.places[T0] = Place(3)
+    world.handing.line_up({T0: [record(T0, 0), record(T0, 1), record(T0, 2)]})
+    world.handing.take()
+    task = asyncio.create_task(world.ownership.revoked([T0], lambda: True))
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    assert world.fetcher.told == [("seek", T0, Place(1, 3))]
+    assert world.handing.take() is None  # nothing more of it; the application is back
+    world.ownership.came_back()
+    await task
+    assert world.offsets.committed == {T0: CommittedOffset(1, 3)}
+    assert world.heard.events[1:] == [("revoked", (T0,))]
+    assert world.fetcher.places == {}
+    assert world.ownership.owned == frozenset()
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+@asynchronous
+async def test_nobody_waits_for_ever(hurried: bool) -> None:  # noqa: FBT001
+    """What is in work is not committed; where the coordinator has lost its patience, nothing is."""
+    world = World()
+    await world.ownership.assigned([T0])
+    world.fetcher.places[T0] = Place(2)
+    world.handing.line_up({T0: [record(T0, 0), record(T0, 1)]})
+    world.handing.take()
+    world.handing.take()
+    world.ownership.hurry = hurried
+    await world.ownership.revoked([T0], lambda: hurried)
+    assert world.offsets.committed == ({T0: CommittedOffset(1, 3)} if hurried else {})
+    assert world.ownership.owned == frozenset()
+
+
+@asynchronous
+async def test_what_is_lost_is_not_committed() -> None:
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.fetcher.places.update({T0: Place(9), T1: Place(9)})
+    world.ownership.pause([T0])
+    await world.ownership.lost([T0], LOST)
+    assert world.offsets.committed == {}
+    assert world.ownership.owned == {T1}
+    assert world.ownership.paused == frozenset()
+    assert world.heard.events[1:] == [("revoked", (T0,))]  # as nobody has overridden on_lost
+
+
+@asynchronous
+async def test_without_auto_commit_only_the_application_commits() -> None:
+    world = World(auto_commit=False)
+    await world.ownership.assigned([T0])
+    world.fetcher.places[T0] = Place(9)
+    await world.ownership.revoked([T0], lambda: True)
+    assert world.offsets.committed == {}
+
+
+@asynchronous
+async def test_only_what_is_new_is_committed() -> None:
+    world = World()
+    world.offsets.committed[T0] = CommittedOffset(5)
+    await world.ownership.assigned([T0, T1])
+    world.fetcher.places.update({T0: Place(5), T1: None})
+    world.offsets.committed.clear()
+    await world.ownership.commit_processed([T0, T1], 1.0)
+    assert world.offsets.committed == {}
+    world.fetcher.places[T1] = Place(0)  # looked up: the group goes on from here, come what may
+    await world.ownership.commit_processed([T0, T1], 1.0)
+    assert world.offsets.committed == {T1: CommittedOffset(0)}
+
+
+@asynchronous
+async def test_what_the_application_has_committed_of_its_work_stands() -> None:
+    world = World()
+    await world.ownership.assigned([T0])
+    world.fetcher.places[T0] = Place(4)
+    world.handing.note({T0: [record(T0, 0), record(T0, 3)]})
+    world.ownership.note({T0: CommittedOffset(4)})
+    await world.ownership.commit_processed([T0], 1.0)
+    assert world.offsets.committed == {}
+    world.ownership.note({T0: CommittedOffset(9)})  # and then it went back
+    await world.ownership.commit_processed([T0], 1.0)
+    assert world.offsets.committed == {T0: CommittedOffset(0, 3)}
+
+
+@asynchronous
+async def test_a_commit_that_fails_is_tried_again_the_next_time() -> None:
+    world = World()
+    await world.ownership.assigned([T0])
+    world.fetcher.places[T0] = Place(4)
+    world.offsets.refusals = [LOST]
+    await world.ownership.commit_processed([T0], 1.0)
+    assert world.offsets.committed == {}
+    await world.ownership.commit_processed([T0], 1.0)
+    assert world.offsets.committed == {T0: CommittedOffset(4)}
+
+
+@asynchronous
+async def test_positions_and_whose_they_are() -> None:
+    world = World()
+    await world.ownership.assigned([T0])
+    assert world.ownership.position(T0) is None
+    world.fetcher.places[T0] = Place(4)
+    assert world.ownership.position(T0) == Place(4)
+    world.handing.line_up({T0: [record(T0, 2), record(T0, 3)]})
+    assert world.ownership.position(T0) == Place(2, 3)
+    with pytest.raises(ValueError, match="t:1 is not assigned to this consumer, which has t:0"):
+        world.ownership.position(T1)
+    await world.ownership.lost([T0], LOST)
+    with pytest.raises(ValueError, match="which has none"):
+        world.ownership.pause([T0])
+
+
+@asynchronous
+async def test_a_refusal_that_passes_is_only_logged() -> None:
+    world = World()
+    world.ownership.refused(LOST, for_good=False)
+    assert world.ownership.trouble is None
+    world.ownership.refused(LOST, for_good=True)
+    assert world.ownership.trouble is LOST

@@ -1,0 +1,47 @@
+"""The settings of a consumer: what contradicts itself is refused."""
+
+from typing import Any
+
+import pytest
+
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.settings import settings_of
+
+
+def of(**settings: Any) -> ConsumerSettings:
+    found = settings_of(ConsumerSettings, {}, settings)
+    found.check()
+    return found
+
+
+def test_defaults_are_upstreams() -> None:
+    found = of()
+    assert (found.session_timeout_ms, found.max_poll_records) == (45_000, 500)
+    assert (found.auto_offset_reset, found.enable_auto_commit) == ("latest", True)
+    assert found.partition_assignment_strategy == ("range", "cooperative-sticky")
+
+
+@pytest.mark.parametrize(
+    "given", ["roundrobin,range", " roundrobin , range", ["roundrobin", "range"]]
+)
+def test_strategies_are_a_list_in_any_form(given: Any) -> None:
+    assert of(partition_assignment_strategy=given).partition_assignment_strategy == (
+        "roundrobin",
+        "range",
+    )
+
+
+@pytest.mark.parametrize("given", ["", "range,range", "sticky", ["range", "x"]])
+def test_a_strategy_has_to_be_known_and_said_once(given: Any) -> None:
+    with pytest.raises(ValueError, match="expected some of range, roundrobin, cooperative-sticky"):
+        of(partition_assignment_strategy=given)
+
+
+def test_heartbeats_come_within_a_session() -> None:
+    with pytest.raises(ValueError, match="heartbeat_interval_ms is 900, expected less than"):
+        of(heartbeat_interval_ms=900, session_timeout_ms=900)
+
+
+def test_an_instance_is_one_of_a_group() -> None:
+    with pytest.raises(ValueError, match="group_instance_id needs a group_id"):
+        of(group_instance_id="i")
