@@ -261,6 +261,33 @@ def test_what_a_cooperative_member_goes_on_reading_is_not_given_away():
     together(desk, first, new)
 
 
+def test_what_a_cooperative_member_is_about_to_give_up_is_not_given_away():
+    """KIP-429 and K848-118: it reads on until it has let go, and joins again to say so. The group
+    at rest does not show that; what it said when it joined does.
+    """
+    desk = Desk(**QUICK)
+    first, _ = newcomer(desk, protocols={"range": subscribed()})
+    sync(desk, first, 1, {first: assigned(ALL)})
+    second, _ = newcomer(desk, protocols={"range": subscribed()})
+    join(desk, first, protocols={"range": subscribed(owned=ALL)})
+    group = desk.shard.groups.classic("g")
+    mine = {"orders": [0, 1]}
+    sync(desk, group.leader, 2, {first: assigned(mine), second: b""})
+    sync(desk, second if group.leader == first else first, 2)
+    assert group.state is GroupState.STABLE
+    answer = beat(desk, "new", 0)
+    assert given(answer) == {}
+    upgraded_group = desk.shard.groups.consumer("g")
+    member = upgraded_group.members[first]
+    assert list(member.revoking.values()) == [dict.fromkeys([2, 3], 2)]
+    assert given(beat(desk, "new", answer.member_epoch)) is None
+    assert heartbeat(desk, first, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    join(desk, first, protocols={"range": subscribed(owned=mine)})
+    got = given(beat(desk, "new", answer.member_epoch))
+    assert set(got["orders"]) <= {2, 3}
+    assert got["orders"]
+
+
 def test_a_group_in_its_initial_delay_is_upgraded_to_the_first_epoch():
     desk = Desk()
     member, parked = newcomer(desk, protocols={"range": subscribed()})

@@ -5,16 +5,21 @@ to it last; where a rebalance has voided that, with what it says that it owns. S
 heartbeats of the generation go on. Members whose calls were parked are told to join again. A group
 that was rebalancing gets a new epoch, also where its members read what they read before: upstream
 leaves what has no owner then without one.
+
+A cooperative member may be about to give up what its generation has taken from it (KIP-429): it
+had that when it joined, and says so no more when it joins again. Until then nobody else may have
+it. Upstream gives it away at once, while the member may still read it.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import embedded, metadata, timers
 from kohort.coordinator.consumer.client_side.offers import CLASSIC_VERSION, ClientAssignor
 from kohort.coordinator.consumer.group import FIRST_EPOCH, ConsumerGroup
-from kohort.coordinator.consumer.member import Held, Member, in_order
+from kohort.coordinator.consumer.member import Held, Member, MemberState, in_order
 from kohort.coordinator.consumer.records import (
     current_record,
     epoch_record,
@@ -68,6 +73,8 @@ def to_consumer(
         )
         if member.attachment is not None:
             group.made_by = _made_by(classic)
+    for one in classic.members.values():
+        _keep_what_is_given_up(state, group, one)
     group.metadata_hash = metadata.hash_of(group.topic_names((), ()), state.topics)
     if classic.state is not GroupState.STABLE:  # what nobody has now still waits for an owner
         group.metadata_hash = ~group.metadata_hash
@@ -163,6 +170,21 @@ def _converted(
         assigned=held,
         attachment=attachment,
     )
+
+
+def _keep_what_is_given_up(state: State, group: ConsumerGroup, one: ClassicMember) -> None:
+    """What the member had when it joined, and nobody was given since, is its own until it says
+    that it is not.
+    """
+    member = group.members[one.id]
+    owned = embedded.partitions(embedded.subscription(one.protocols).owned_partitions, state.topics)
+    revoking: Held = {}
+    for topic, indices in owned.items():
+        free = _free(group, topic, indices)
+        if free:
+            revoking[topic] = dict.fromkeys(free, group.group_epoch)
+    if revoking:
+        group.put(replace(member, state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking))
 
 
 def _free(group: ConsumerGroup, topic: TopicId, indices: tuple[int, ...]) -> list[int]:
