@@ -83,7 +83,7 @@ async def test_topics_live_and_die(bootstrap):
         )
         assert created["short"].partitions == 2
         assert created.failed["bad name"].code is ErrorCode.INVALID_TOPIC_EXCEPTION
-        while "short" not in [one.name for one in await admin.list_topics()]:
+        while "short" not in [one.name for one in await admin.list_topics()]:  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # a broker of Kafka's may hear of it a little later
         described = await admin.describe_topics(["short", "missing"])
         assert [one.partition for one in described["short"].partitions] == [0, 1]
