@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         RebalanceListener,
         Share,
     )
-    from kohort.client.fetching import ConsumerRecord
+    from kohort.client.fetching import ConsumerRecord, RecordError
     from kohort.config import BrokerConfig
     from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
     from kohort.server.broker import Broker
@@ -82,6 +82,7 @@ __all__ = [
     "Outcomes",
     "PartitionDescription",
     "RebalanceListener",
+    "RecordError",
     "Share",
     "TopicDescription",
     "TopicListing",
@@ -101,7 +102,7 @@ _HOMES = {
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",
     "BrokerConfig": "kohort.config",
-    "ConsumerRecord": "kohort.client.fetching",
+    **dict.fromkeys(("ConsumerRecord", "RecordError"), "kohort.client.fetching"),
     "ErrorCode": "kohort.errors",
     "GroupState": "kohort.terms",
     "GroupType": "kohort.terms",
