@@ -48,7 +48,8 @@ CLASSIC = -1  # the version of metadata of classic members
 class Computing:
     """`assignors` are the member's own, the preferred one first.
 
-    `identity` says who the member is, at the moment of each request.
+    `identity` says who the member is, at the moment of each request. Raises ValueError for
+    assignors that the coordinator could not tell apart.
     """
 
     def __init__(
@@ -62,12 +63,16 @@ class Computing:
     ) -> None:
         self.reason = 0
         self._assignors = {one.name: one for one in assignors}
+        if "" in self._assignors or len(self._assignors) < len(assignors):
+            shown = ", ".join(repr(one.name) for one in assignors)
+            raise ValueError(f"assignors have the names {shown}, expected one of its own for each")
         self._cluster = cluster
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
         self._identity = identity
         self._timeout_s = timeout_s
         self._task: asyncio.Task[None] | None = None
+        self._checked: asyncio.Task[None] | None = None
         self._last: Assignor | None = assignors[0] if assignors else None
 
     def offers(self) -> tuple[Offer, ...] | None:
@@ -91,6 +96,11 @@ class Computing:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._compute())
 
+    def reached(self, coordinator: Node) -> None:
+        """Say once whether this coordinator lets members compute at all."""
+        if self._assignors and self._checked is None:
+            self._checked = asyncio.create_task(self._check(coordinator))
+
     def told(self, assignment: AssignmentTold) -> None:
         """Tell the assignor what its group has got. What it raises is logged."""
         if self._last is not None:
@@ -101,9 +111,24 @@ class Computing:
 
     async def close(self) -> None:
         """Stop. A thread that computes is left alone, and nobody waits for what comes of it."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in (self._task, self._checked):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _check(self, coordinator: Node) -> None:
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        try:
+            connection = await self._cluster.connection(coordinator.address, deadline)
+        except KohortError:
+            self._checked = None  # the next coordinator may tell
+            return
+        if not connection.offers(ConsumerGroupPrepareAssignmentRequest):
+            logger.warning(
+                "group %s: %s has no client-side assignors: %s will not be asked, and the "
+                "assignors of the broker count",
+                *(self._group_id, coordinator, ", ".join(self._assignors)),
+            )
 
     # One assignment
 

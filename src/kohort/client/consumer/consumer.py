@@ -95,8 +95,11 @@ class Consumer:
         if self.settings.group_id is not None:
             self._offsets = GroupOffsets(self._cluster, self.settings.group_id, self._identity)
         self._ownership = Ownership(self._fetcher, self._handing, self.settings, self._offsets)
+        own = list(assignors)
+        if own and self.settings.group_protocol == "classic":
+            raise ValueError("assignors of members need KIP-848, and group_protocol is classic")
         computing = Computing(
-            list(assignors),
+            own,
             self._cluster,
             self.settings.group_id or "",
             self._identity,

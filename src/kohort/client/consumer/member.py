@@ -54,6 +54,8 @@ class Owner(Protocol):
 class Computer(Protocol):
     """What computes assignments, where the coordinator asks this member to."""
 
+    def reached(self, coordinator: Node) -> None: ...
+
     def asked(self) -> None: ...
 
     def told(self, assignment: AssignmentTold) -> None: ...
@@ -208,6 +210,7 @@ class Member:
                 found = error
             if isinstance(found, Node):
                 self._node = found
+                self._computer.reached(found)
                 self.protocol.machine.coordinator_found()
                 self._news.set()
                 return

@@ -302,6 +302,8 @@ class Fetcher:
         if data.error_code:
             self._refused(track, data)
             return
+        # What it sends it has, also where the partition began at a place without an epoch.
+        track.checked_epoch = max(track.checked_epoch, wanted.leader_epoch)
         track.log_start = data.log_start_offset
         track.high_watermark = data.high_watermark
         track.last_stable = data.last_stable_offset
