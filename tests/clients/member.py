@@ -4,8 +4,9 @@ python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL [INSTANCE].
 Kinds: confluent-classic, confluent-cooperative, confluent-consumer, kafka-python, aiokafka,
 kohort-classic, kohort-consumer and kohort-weighed (which may be asked to compute for all). It
 reads, commits about four times a second, and writes what happens into the journal, a JSON object
-a line: `owns` (all its partitions), `read` (partition, offset, number), `committed` (partition, offset), `failed`. With an
-instance id it is a static member, whose session is long enough for a restart.
+a line: `owns` (all its partitions), `read` (partition, offset, number), `committed` (partition,
+offset), `failed`. With an instance id it is a static member, whose session is long enough for a
+restart.
 """
 
 import asyncio
