@@ -14,6 +14,7 @@ from typing import Any
 
 from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import (
+    MOST_METADATA,
     AssignmentTold,
     Assignor,
     GroupMember,
@@ -76,20 +77,23 @@ class Computing:
         self._last: Assignor | None = assignors[0] if assignors else None
 
     def offers(self) -> tuple[Offer, ...] | None:
-        """What the member says of its assignors. Raises what their `metadata` raises."""
+        """What the member says of its assignors. Raises what their `metadata` raises, and
+        ValueError for more than a broker would read.
+        """
         if not self._assignors:
             return None
-        return tuple(
-            Offer(
-                name=name,
-                minimum_version=one.minimum_version,
-                maximum_version=one.maximum_version,
-                reason=self.reason,
-                metadata_version=one.maximum_version,
-                metadata=one.metadata(),
-            )
-            for name, one in self._assignors.items()
-        )
+        found = []
+        for name, one in self._assignors.items():
+            metadata = one.metadata()
+            if len(metadata) > MOST_METADATA:
+                raise ValueError(
+                    f"the metadata of assignor {name} have {len(metadata)} bytes, expected "
+                    f"{MOST_METADATA} at most"
+                )
+            version = one.maximum_version
+            offer = Offer(name, one.minimum_version, version, self.reason, version, metadata)
+            found.append(offer)
+        return tuple(found)
 
     def asked(self) -> None:
         """The coordinator asks for an assignment; it repeats that while one is computed."""

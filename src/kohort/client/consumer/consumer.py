@@ -136,16 +136,18 @@ class Consumer:
         await self.close(processed=kind is None)
 
     async def start(self) -> None:
-        """Reach the cluster, and ask to be taken into the group. Raises ApiError."""
+        """Reach the cluster, and ask to be taken into the group. Raises ApiError, and what an
+        assignor raises when it is asked for metadata. The consumer is closed then.
+        """
         self._check_open()
         try:
             await self._cluster.any_connection(self._deadline())
+            self._begin()
+            if self._group.wanted is not None:
+                self._group.enter()
         except BaseException:
             await self.close()
             raise
-        self._begin()
-        if self._group.wanted is not None:
-            self._group.enter()
 
     async def close(self, *, processed: bool = True, for_good: bool = False) -> None:
         """Commit what was processed (with auto-commit), leave the group, close all connections.
