@@ -81,7 +81,9 @@ def sizes(*workers: Worker) -> list[int]:
 
 @asynchronous
 async def test_members_hear_what_the_one_that_computes_tells_them(quick: Broker) -> None:
-    """K848-177: metadata goes from each member to the assignor, and back with its partitions."""
+    """K848-177, K848-010, K848-181: metadata goes from each member to the assignor, which sees
+    nothing else, and back with the partitions; a reason asks for another assignment.
+    """
     quick.create_topic("t", PARTITIONS)
     a, b = Dealer(b"a"), Dealer(b"b")
     async with within(), working(quick, a) as first:
@@ -206,6 +208,20 @@ async def test_whoever_gives_up_its_place_while_it_computes_is_followed_by_anoth
             await until(lambda: sizes(first) == [6])
     finally:
         STOP.set()
+
+
+@asynchronous
+async def test_a_broker_that_lets_nobody_compute_does_it_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """K848-079: the consumer says so once, and takes what the broker gives."""
+    with Broker({"group.consumer.client.assignors.enable": "false"}) as broker:
+        broker.create_topic("t", PARTITIONS)
+        async with within(), working(broker, Dealer()) as only:
+            await until(lambda: sizes(only) == [6])
+    said = [one for one in caplog.messages if "has no client-side assignors" in one]
+    assert len(said) == 1
+    assert "dealer will not be asked" in said[0]
 
 
 @asynchronous

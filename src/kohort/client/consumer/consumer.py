@@ -424,8 +424,15 @@ class Consumer:
             raise ValueError("partitions are assigned by `assign`: unsubscribe first")
         if not names and not pattern:
             raise ValueError("nothing to subscribe to, expected a topic or a pattern")
+        if pattern is not None and not isinstance(pattern, str):
+            raise TypeError(
+                f"pattern is {pattern!r}, expected its text: brokers read expressions of RE2"
+            )
         if pattern and expressions.unavailable_or_none() is None:
-            expressions.check(pattern)
+            try:
+                expressions.check(pattern)
+            except expressions.InvalidExpression as error:
+                raise ValueError(f"pattern {pattern!r} is none of RE2: {error}") from None
         self._group.wanted = Subscribed(names, pattern or "")
 
     def _begin(self) -> None:
