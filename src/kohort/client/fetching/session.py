@@ -82,15 +82,15 @@ class Session:
 
 
 def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
-    topics: dict[str, FetchTopic] = {}
-    for partition, one in wanted.items():
-        topic = topics.get(partition.topic)
+    topics: dict[tuple[str, TopicId], FetchTopic] = {}
+    for (name, index), one in wanted.items():
+        topic = topics.get((name, one.topic_id))
         if topic is None:
-            topic = FetchTopic(topic=partition.topic, topic_id=one.topic_id, partitions=[])
-            topics[partition.topic] = topic
+            topic = FetchTopic(topic=name, topic_id=one.topic_id, partitions=[])
+            topics[name, one.topic_id] = topic
         topic.partitions.append(
             FetchPartition(
-                partition=partition.partition,
+                partition=index,
                 current_leader_epoch=one.current_epoch,
                 fetch_offset=one.offset,
                 last_fetched_epoch=-1,
@@ -101,11 +101,11 @@ def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
 
 
 def _forgotten(said: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
-    topics: dict[str, ForgottenTopic] = {}
-    for partition, one in said.items():
-        topic = topics.get(partition.topic)
+    topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
+    for (name, index), one in said.items():
+        topic = topics.get((name, one.topic_id))
         if topic is None:
-            topic = ForgottenTopic(topic=partition.topic, topic_id=one.topic_id, partitions=[])
-            topics[partition.topic] = topic
-        topic.partitions.append(partition.partition)
+            topic = ForgottenTopic(topic=name, topic_id=one.topic_id, partitions=[])
+            topics[name, one.topic_id] = topic
+        topic.partitions.append(index)
     return list(topics.values())
