@@ -6,7 +6,7 @@ These connections are the fetcher's own, so that nothing else waits behind such 
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from kohort.client.cluster import Cluster, Node
@@ -16,7 +16,7 @@ from kohort.client.fetching.session import BROKEN, Session, Wanted
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.fetching.track import Reset, Track
 from kohort.client.metadata import Metadata
-from kohort.errors import ApiError, ErrorCode, KohortError, api_error
+from kohort.errors import ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
@@ -158,28 +158,53 @@ class Fetcher:
             self._finder = asyncio.create_task(self._find())
 
     async def _find(self) -> None:
+        """Ask who leads partitions, and have each leader asked for itself: none waits for another
+        one that is slow.
+        """
         loop = asyncio.get_running_loop()
         while True:
             self._missing.clear()
             now = loop.time()
-            due = [track for track in self._tracks.values() if _misses(track)]
+            due = [one for one in self._tracks.values() if _misses(one) and one.not_before <= now]
             try:
-                await self._finding.look([one for one in due if one.not_before <= now])
+                await self._finding.leaders([one for one in due if one.leader is None])
             except KohortError as error:
-                logger.info("partitions are not known yet: %s", error)
+                logger.info("leaders are not known yet: %s", error)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
-                logger.exception("partitions are not known yet")
+                logger.exception("leaders are not known yet")
                 await asyncio.sleep(PAUSE_S)
-            self._serve_all()
-            if any(track.error is not None for track in due):
-                self.nudge()
-            waits = any(_misses(track) for track in self._tracks.values())
+            by_leader: dict[Node, list[Track]] = {}
+            for track in due:
+                if track.leader is not None and _misses(track):
+                    track.is_sought = True
+                    by_leader.setdefault(track.leader, []).append(track)
+            for leader, some in by_leader.items():
+                self._spawn(self._ask_leader(leader, some))
+            self._found(due)
+            waits = any(map(_misses, self._tracks.values()))
             try:
                 async with asyncio.timeout(PAUSE_S if waits else None):
                     await self._missing.wait()
             except TimeoutError:
                 continue
+
+    async def _ask_leader(self, leader: Node, tracks: Collection[Track]) -> None:
+        try:
+            await self._finding.places(leader, tracks)
+        except Exception:
+            logger.exception("%s is asked again", leader)
+            self._look_up(track.partition for track in tracks)
+        finally:
+            for track in tracks:
+                track.is_sought = False
+            self._found(tracks)
+            self._missing.set()
+
+    def _found(self, tracks: Collection[Track]) -> None:
+        self._serve_all()
+        if any(track.error is not None for track in tracks):
+            self.nudge()
 
     def _serve_all(self) -> None:
         """A task for each broker that has something of ours."""
@@ -320,16 +345,16 @@ class Fetcher:
         later = asyncio.get_running_loop().time() + PAUSE_S
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and track.replica is None:
             out_of_range(track, self._settings.auto_offset_reset, data.log_start_offset)
-        elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE or error.code.retriable:
-            logger.info("%s: %s", track.partition, error)
+        elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             track.look_up(later)
         else:
-            track.error = ApiError(error.code, f"{track.partition}: {error.message or 'refused'}")
+            logger.info("%s: %s", track.partition, error)
+            track.refused(error, later)
         if track.error is not None:
             self.nudge()
         self._look()
 
-    def _look_up(self, wanted: Collection[TopicPartition], code: ErrorCode | None = None) -> None:
+    def _look_up(self, wanted: Iterable[TopicPartition], code: ErrorCode | None = None) -> None:
         """The broker does not answer, or knows other topics: ask who leads these now."""
         if code in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
             return
@@ -348,6 +373,6 @@ class Fetcher:
 
 def _misses(track: Track) -> bool:
     """Whether something has to be found out before it can be fetched."""
-    if track.error is not None:
+    if track.error is not None or track.is_sought:
         return False
     return track.leader is None or track.reset is not None or track.has_to_be_checked
