@@ -12,6 +12,7 @@ from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
 NO_SESSION, FIRST_EPOCH, LAST_EPOCH = 0, 0, 2**31 - 1
+OUTSIDE = -1  # the epoch of a request that belongs to no session
 
 BROKEN = frozenset(
     {
@@ -41,6 +42,11 @@ class Part(NamedTuple):
     session_epoch: int
     topics: list[FetchTopic]
     forgotten: list[ForgottenTopic]
+
+
+def everything(wanted: Mapping[TopicPartition, Wanted]) -> Part:
+    """The part of a request outside of any session: the broker remembers nothing of it."""
+    return Part(NO_SESSION, OUTSIDE, _topics(wanted), [])
 
 
 class Session:
