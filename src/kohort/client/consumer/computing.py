@@ -141,11 +141,7 @@ class Computing:
         try:
             prepared = await self._prepare(deadline)
             group, ids = _group(prepared)
-            shares, error = await self._run(prepared.assignor_name, group, deadline)
-            members = [
-                _installed(group.members[member_id], share, group.version, ids)
-                for member_id, share in shares.items()
-            ]
+            members, error = await self._run(prepared.assignor_name, group, ids, deadline)
             await self._install(prepared.group_epoch, members, error)
         except KohortError as lost:  # it is another's turn by now, or it will be asked for again
             logger.info("group %s: no assignment came of ours: %s", self._group_id, lost)
@@ -153,15 +149,17 @@ class Computing:
             logger.exception("group %s: no assignment came of ours", self._group_id)
 
     async def _run(
-        self, name: str, group: GroupToAssign, deadline: float
-    ) -> tuple[dict[str, Share], int]:
-        """What the assignor gives, or why it gives nothing."""
+        self, name: str, group: GroupToAssign, ids: Mapping[str, TopicId], deadline: float
+    ) -> tuple[list[Installed], int]:
+        """What the assignor gives, or why it gives nothing. Whatever it does, there is an answer:
+        without one the coordinator would ask again and again.
+        """
         assignor = self._assignors.get(name)
         if assignor is None:
             logger.warning(
                 "group %s: asked for assignor %s, which is not ours", self._group_id, name
             )
-            return {}, FAILED
+            return [], FAILED
         self._last = assignor
         try:
             async with asyncio.timeout_at(deadline):
@@ -169,7 +167,15 @@ class Computing:
                     given = await assignor.assign(group)
                 else:
                     given = await _in_thread(assignor.assign, group)
+                    if inspect.isawaitable(given):
+                        given = await given
             shares = shares_of(given)
+            wrong = faults(group, shares)
+            members = [
+                _installed(group.members[member_id], share, group.version, ids)
+                for member_id, share in shares.items()
+                if not wrong
+            ]
         except TimeoutError:
             logger.warning(
                 "group %s: assignor %s was not done after %g s",
@@ -177,15 +183,14 @@ class Computing:
                 name,
                 self._timeout_s,
             )
-            return {}, FAILED
+            return [], FAILED
         except Exception:
             logger.exception("group %s: assignor %s", self._group_id, name)
-            return {}, FAILED
-        wrong = faults(group, shares)
+            return [], FAILED
         if wrong:
             logger.error("group %s: assignor %s: %s", self._group_id, name, "; ".join(wrong[:20]))
-            return {}, INVALID
-        return shares, 0
+            return [], INVALID
+        return members, 0
 
     async def _prepare(self, deadline: float) -> ConsumerGroupPrepareAssignmentResponse:
         async def attempt(node: Node) -> ConsumerGroupPrepareAssignmentResponse:
@@ -239,9 +244,7 @@ class Computing:
         return who
 
 
-async def _in_thread(
-    assign: Callable[[GroupToAssign], Any], group: GroupToAssign
-) -> Mapping[str, Any]:
+async def _in_thread(assign: Callable[[GroupToAssign], Any], group: GroupToAssign) -> Any:
     """Run it in a thread that nobody has to wait for: it may never end."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Any] = loop.create_future()
@@ -254,14 +257,14 @@ async def _in_thread(
         try:
             given = assign(group)
         except BaseException as error:  # noqa: BLE001  (an application's code, on its own thread)
-            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            failure = error if plain else RuntimeError(repr(error))  # a future takes no other
             settle(lambda: outcome.set_exception(failure))
         else:
             settle(lambda: outcome.set_result(given))
 
     threading.Thread(target=run, name="assignor", daemon=True).start()
-    given: Mapping[str, Any] = await outcome
-    return given
+    return await outcome
 
 
 def _group(
@@ -307,5 +310,5 @@ def _installed(
             Partitions(topic_id=topic_id, partitions=ones) for topic_id, ones in topics.items()
         ],
         metadata_version=CLASSIC if member.metadata_version == CLASSIC else version,
-        metadata_bytes=share.metadata,
+        metadata_bytes=bytes(memoryview(share.metadata)),  # a text is none
     )

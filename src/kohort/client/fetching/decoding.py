@@ -11,7 +11,6 @@ from kohort.client.fetching.record import ConsumerRecord
 from kohort.errors import KohortError, WireError
 from kohort.terms import TopicPartition
 from kohort.wire.batch import (
-    PREFIX_SIZE,
     BatchHeader,
     marker_commits,
     peek,
@@ -36,6 +35,11 @@ class RecordError(KohortError):
         super().__init__(f"{partition} at offset {offset}: {why}")
         self.partition = partition
         self.offset = offset
+        self.why = why
+
+    def __reduce__(self) -> tuple[type["RecordError"], tuple[TopicPartition, int, str]]:
+        """It may go to another process."""
+        return type(self), (self.partition, self.offset, self.why)
 
 
 def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
@@ -44,7 +48,7 @@ def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
     It sends the first one whole, however long, so that a reader gets on. Raises WireError.
     """
     position = 0
-    while len(data) - position > PREFIX_SIZE:
+    while position < len(data):
         try:
             header = peek(data, position)
         except WireError:
