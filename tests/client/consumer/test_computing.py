@@ -265,7 +265,7 @@ def raises(error: BaseException) -> Callable[[GroupToAssign], Any]:
         {"m1": Share([T0], None)},  # type: ignore[arg-type]
         {"m1": [(["t"], 0)]},
     ],
-    ids=str,
+    ids=lambda given: "raises" if callable(given) else str(given),
 )
 @asynchronous
 async def test_an_assignor_that_fails_is_told_of(given: Any) -> None:

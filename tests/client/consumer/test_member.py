@@ -9,6 +9,7 @@ import pytest
 from tests.client.consumer.running import until, within
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
+from kohort.client.cluster import Node
 from kohort.client.connection import Need
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.group_offsets import Identity
@@ -179,6 +180,9 @@ class Owner:
 class Computer:
     def __init__(self) -> None:
         self.heard: list[Any] = []
+
+    def reached(self, coordinator: Node) -> None:
+        self.reached_at = coordinator
 
     def asked(self) -> None:
         self.heard.append("asked")
