@@ -76,6 +76,11 @@ class Computing:
         self._checked: asyncio.Task[None] | None = None
         self._last: Assignor | None = assignors[0] if assignors else None
 
+    @property
+    def has_assignors(self) -> bool:
+        """Whether this member could compute an assignment."""
+        return bool(self._assignors)
+
     def offers(self) -> tuple[Offer, ...] | None:
         """What the member says of its assignors. Raises what their `metadata` raises, and
         ValueError for more than a broker would read.
