@@ -394,8 +394,6 @@ class Fetcher:
         if data.error_code:
             self._refused(node, track, track.buffer, api_error(data.error_code), data)
             return
-        # What it sends it has, also where the partition began at a place without an epoch.
-        track.checked_epoch = max(track.checked_epoch, wanted.current_epoch)
         track.log_start = data.log_start_offset
         track.high_watermark = data.high_watermark
         track.last_stable = data.last_stable_offset
