@@ -141,7 +141,7 @@ class Consumer:
         """
         self._check_open()
         try:
-            await self._cluster.any_connection(self._deadline())
+            await self._cluster.reach(self._deadline())
             self._begin()
             if self._group.wanted is not None:
                 self._group.enter()
