@@ -65,6 +65,7 @@ def test_what_keeps_a_partition_from_being_asked_for() -> None:
 
     for keep in (paused, nobody, rests, refused, damaged, full, unknown, unchecked):
         one = track(max_partition_fetch_bytes=len(batch(5)))
+        one.checked_epoch = 4
         assert one.wanted(10.0) is not None, keep
         keep(one)
         assert one.wanted(10.0) is None, keep
