@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -248,7 +249,7 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        if asyncio.get_running_loop().time() < self._reading.turn_at:
+        if monotonic() < self._reading.turn_at:
             record = self._handing.take()
             if record is not None:
                 return record
