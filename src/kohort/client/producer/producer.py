@@ -1,0 +1,326 @@
+"""Producer: writes records to topics, for asyncio programs."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from kohort.client.cluster import Cluster
+from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.producer.identity import ask_for_identity
+from kohort.client.producer.sender import Delivered, Sender, pauses
+from kohort.client.producer.settings import CODECS, ProducerSettings
+from kohort.client.producing.errors import DeliveryError
+from kohort.client.producing.partitioning import Sticky, partition_of
+from kohort.client.producing.queue import Limits, Queue
+from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import PartitionIndex
+from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
+
+Headers = Iterable[tuple[str, bytes | None]]
+Delivery = asyncio.Future[Delivered]
+
+_HEADER_EXTRA = 10  # what a header takes beside its name and value, at most
+_LOOK_S = 0.1
+
+
+class Producer:
+    """Writes to topics of any Kafka-compatible cluster.
+
+        async with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
+            delivery = await producer.send("orders", b"an order", key=b"customer 7")
+            print((await delivery).offset)
+
+    Records are collected for `linger_ms` and sent in batches. What is sent again is written once
+    and in order (`enable_idempotence`, which is the default). A delivery that nobody awaits is made
+    all the same; its error is logged by asyncio.
+
+    Args:
+        bootstrap_servers: as for AdminClient; a dict of settings under upstream's names will do.
+        settings: those of `ProducerSettings`: upstream's names, with underscores for the dots.
+
+    Raises:
+        ValueError: a setting is unknown or out of bounds, or settings contradict each other.
+    """
+
+    def __init__(
+        self,
+        *,
+        bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
+        **settings: Any,
+    ) -> None:
+        given = dict(bootstrap_servers) if isinstance(bootstrap_servers, Mapping) else {}
+        servers = given.pop("bootstrap.servers", DEFAULT_SERVER) if given else bootstrap_servers
+        self.settings = settings_of(ProducerSettings, given, settings)
+        self.settings.check()
+        self._addresses = addresses_of(servers)
+        self._cluster = self._new_cluster()
+        self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
+        self._queue = Queue(
+            Limits(
+                self.settings.batch_size,
+                self.settings.linger_ms,
+                self.settings.max_request_size,
+                self.settings.delivery_timeout_ms,
+                CODECS[self.settings.compression_type],
+            ),
+            idempotent=self.settings.is_idempotent,
+            transactional=self.settings.transactional_id is not None,
+            pause_ms=pauses(self.settings),
+        )
+        self._sender = Sender(
+            self._new_cluster(), self._metadata, self._queue, self.settings, self._identify
+        )
+        self._sticky: dict[str, Sticky] = {}
+        self._is_open = False
+        self._closed = False
+
+    # Beginning and end
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Reach the cluster. Raises ApiError."""
+        self._check_not_closed()
+        if self._is_open:
+            return
+        try:
+            await self._cluster.any_connection(self._deadline())
+        except BaseException:
+            self._closed = True
+            await self._cluster.close()
+            raise
+        self._is_open = True
+        self._sender.start()
+
+    async def close(self) -> None:
+        """Deliver everything, which ends with `delivery_timeout_ms` at the latest, and end all
+        connections. Who is cancelled meanwhile gives up what is left: its deliveries fail.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._is_open:
+                await self._sender.flush()
+        finally:
+            error = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
+            await self._sender.close(error)
+            await self._cluster.close()
+
+    # Records
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record, and return what will be `Delivered` or raise DeliveryError.
+
+        Waits for room (`buffer_memory`) and for the topic, up to `max_block_ms`. Without a
+        partition the key chooses it, and without a key the producer keeps to one for a batch.
+        Without a time the record has that of now.
+
+        Raises:
+            DeliveryError: the record was not taken, and is certainly not written:
+                MESSAGE_TOO_LARGE, REQUEST_TIMED_OUT for no room or no such topic in time,
+                UNKNOWN_TOPIC_OR_PARTITION for a partition that is not there.
+            ApiError: the cluster refuses this topic or this producer.
+            TypeError: key or value are not bytes, and there is no serializer that makes them so.
+        """
+        settings = self.settings
+        if key is not None and settings.key_serializer is not None:
+            key = settings.key_serializer(key)
+        if value is not None and settings.value_serializer is not None:
+            value = settings.value_serializer(value)
+        if headers:
+            headers = tuple(headers)
+        size = _size_of(key, value, headers)
+        if size + HEADER_SIZE > settings.max_request_size:
+            raise self._too_large(topic, size)
+        known = self._metadata.cached(topic)
+        if known is None or (partition is not None and partition not in known.partitions):
+            known = await self._find(topic, partition)
+        if not self._sender.room.has(size):
+            await self._wait_for_room(topic, size)
+        self._check_may_send()
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+        if partition is None:
+            partition = self._choose(known, key, size)
+        delivery: Delivery = asyncio.get_running_loop().create_future()
+        if self._queue.add(
+            *((topic, partition), timestamp_ms, key, value, headers),
+            *(delivery, size, self._sender.now()),
+        ):
+            self._sender.wake()
+            await asyncio.sleep(0)  # what is full is sent while the application goes on
+        return delivery
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivered:
+        """Send a record and wait for its delivery. Raises what `send` and a delivery raise."""
+        delivery = await self.send(
+            *(topic, value),
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+        )
+        return await delivery
+
+    async def flush(self) -> None:
+        """Send all that was taken, at once, and wait until the fate of each record is known.
+
+        Raises nothing for a record that was not delivered: its delivery does.
+        """
+        await self._sender.flush()
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic. Waits for it up to `max_block_ms`, then raises
+        DeliveryError; raises ApiError where the cluster refuses it.
+        """
+        return [*sorted((await self._find(topic, None)).partitions)]
+
+    # Inside
+
+    def _new_cluster(self) -> Cluster:
+        return Cluster(self._addresses, client_id=self.settings.client_id)
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self.settings.max_block_ms / 1000
+
+    async def _identify(self) -> None:
+        await ask_for_identity(self._cluster, self._queue, self._sender.over)
+
+    def _check_not_closed(self) -> None:
+        if self._closed:
+            raise ValueError("the producer is closed")
+
+    def _check_may_send(self) -> None:
+        self._check_not_closed()
+        if not self._is_open:
+            raise ValueError("the producer is not started: use `async with`, or `start`")
+        if self._sender.trouble is not None:
+            raise self._sender.trouble
+
+    def _choose(self, topic: KnownTopic, key: bytes | None, size: int) -> int:
+        if key is not None and not self.settings.partitioner_ignore_keys:
+            return partition_of(key, len(topic.partitions))
+        name = topic.name
+        sticky = self._sticky.get(name)
+        if sticky is None:
+            sticky = self._sticky[name] = Sticky(self.settings.batch_size, random.random)
+
+        def available() -> list[int]:
+            led = [index for index, one in topic.partitions.items() if one.leader is not None]
+            return led or list(topic.partitions)
+
+        def queued(partition: int) -> int:
+            return self._queue.queued(name, partition)
+
+        chosen = sticky.current(available, queued)
+        if not self._queue.has_room(name, chosen, size):
+            sticky.move()
+            chosen = sticky.current(available, queued)
+        sticky.took(size)
+        return chosen
+
+    async def _find(self, topic: str, partition: int | None) -> KnownTopic:
+        """The topic, as soon as there is one. A partition has to be there at the second look."""
+        self._check_may_send()
+        deadline = self._deadline()
+        loop = asyncio.get_running_loop()
+        while True:
+            self._metadata.outdated(topic)
+            found = (await self._metadata.topics([topic], deadline, create=True))[topic]
+            if isinstance(found, KnownTopic) and found.partitions:
+                if partition is None or PartitionIndex(partition) in found.partitions:
+                    return found
+                raise _not_taken(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"{topic} has {len(found.partitions)} partitions, partition {partition} is "
+                    "not among them",
+                )
+            if isinstance(found, ApiError) and not found.code.retriable:
+                raise ApiError(found.code, f"{topic}: {found.message or 'refused'}")
+            if loop.time() + _LOOK_S >= deadline:
+                raise _not_taken(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"{topic} is not there after {self.settings.max_block_ms} ms: {found}",
+                )
+            await asyncio.sleep(_LOOK_S)
+            self._check_may_send()
+
+    async def _wait_for_room(self, topic: str, size: int) -> None:
+        self._check_may_send()
+        if size > self.settings.buffer_memory:
+            raise _not_taken(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a record of {size} bytes for {topic}, expected at most buffer_memory, which is "
+                f"{self.settings.buffer_memory}",
+            )
+        self._sender.wake()
+        try:
+            await self._sender.room.wait(size, self._deadline())
+        except TimeoutError:
+            raise _not_taken(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"no room for a record of {topic} after {self.settings.max_block_ms} ms: "
+                f"{self._queue.used} bytes of {self.settings.buffer_memory} are not delivered yet",
+            ) from None
+
+    def _too_large(self, topic: str, size: int) -> DeliveryError:
+        return _not_taken(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a record of {size} bytes for {topic}, expected at most max_request_size "
+            f"({self.settings.max_request_size}) less {HEADER_SIZE}",
+        )
+
+
+def _not_taken(code: ErrorCode, message: str) -> DeliveryError:
+    return DeliveryError(code, message, maybe_written=False)
+
+
+def _size_of(key: Any, value: Any, headers: Headers) -> int:
+    """What a record takes at most. Raises TypeError for what is not bytes."""
+    size = RECORD_SIZE
+    if value is not None:
+        if not isinstance(value, bytes):
+            raise TypeError(f"value is {value!r}, expected bytes; or give a value_serializer")
+        size += len(value)
+    if key is not None:
+        if not isinstance(key, bytes):
+            raise TypeError(f"key is {key!r}, expected bytes; or give a key_serializer")
+        size += len(key)
+    for name, item in headers:
+        if not isinstance(name, str) or not (item is None or isinstance(item, bytes)):
+            raise TypeError(f"header {name!r} is {item!r}, expected a text and bytes or None")
+        size += len(name.encode()) + len(item or b"") + _HEADER_EXTRA
+    return size
