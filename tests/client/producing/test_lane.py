@@ -9,8 +9,10 @@ NEXT = ProducerId(ID.id, ID.epoch + 1)
 
 
 def lane_of(count: int) -> tuple[Lane, list[Batch]]:
-    """A lane with batches of two records."""
+    """A lane with batches of two records, that has written two records before."""
     lane = Lane(T0)
+    lane.start_anew(ID)
+    lane.next_sequence, lane.last_acked = 2, 1
     batches = [batch_of(b"a", b"b") for _ in range(count)]
     lane.fresh.extend(batches)
     return lane, batches
@@ -32,7 +34,7 @@ def lost(*batches: Batch) -> None:
 def test_batches_have_one_sequence_after_the_other() -> None:
     lane, batches = lane_of(3)
     send(lane, 3)
-    assert [one.sequence for one in batches] == [0, 2, 4]
+    assert [one.sequence for one in batches] == [2, 4, 6]
     assert {one.producer for one in batches} == {ID}
     assert lane.candidate(0, ID) is None
 
@@ -45,6 +47,16 @@ def test_no_more_are_under_way_than_a_broker_knows_again() -> None:
     assert lane.candidate(0, ID) is batches[-1]
 
 
+def test_the_first_of_all_goes_alone() -> None:
+    """A broker that knows nothing of a producer would take the second one without the first."""
+    lane, batches = lane_of(2)
+    lane.start_anew(ID)
+    send(lane)
+    assert lane.candidate(0, ID) is None
+    lane.acked(batches[0])
+    assert lane.candidate(0, ID) is batches[1]
+
+
 def test_nothing_is_sent_before_the_producer_has_an_id() -> None:
     lane, _ = lane_of(1)
     assert lane.candidate(0, None) is None
@@ -55,7 +67,7 @@ def test_without_idempotence_there_are_no_sequences() -> None:
     send(lane, 2, NOBODY)
     assert [one.sequence for one in batches] == [-1, -1]
     lane.dropped(batches[0])
-    assert not lane.gap
+    assert lane.gap is None
 
 
 def test_what_is_sent_again_goes_first_and_alone() -> None:
@@ -67,7 +79,7 @@ def test_what_is_sent_again_goes_first_and_alone() -> None:
     assert lane.candidate(0, ID) is None
     lane.acked(batches[0])
     assert lane.candidate(0, ID) is batches[1]
-    assert [one.sequence for one in batches[:3]] == [0, 2, 4]
+    assert [one.sequence for one in batches[:3]] == [2, 4, 6]
     assert batches[0].attempts == 2
 
 
@@ -84,16 +96,16 @@ def test_the_sequence_of_what_was_certainly_not_written_is_used_again() -> None:
     lane, batches = lane_of(2)
     send(lane)
     lane.dropped(batches[0])
-    assert not lane.gap
+    assert lane.gap is None
     send(lane)
-    assert batches[1].sequence == 0
+    assert batches[1].sequence == 2
 
 
 def test_a_hole_before_others_is_a_gap() -> None:
     lane, batches = lane_of(3)
     send(lane, 2)
     lane.dropped(batches[0])
-    assert lane.gap
+    assert lane.has_to_start_anew
     assert lane.candidate(0, ID) is None
     batches[1].on_wire = False
     lane.start_anew(NEXT)
@@ -109,9 +121,9 @@ def test_a_lost_answer_is_resolved_by_what_follows() -> None:
     assert lane.unresolved
     assert lane.candidate(0, ID) is None, "nothing new before it is known"
     lane.acked(batches[1])
-    assert (lane.unresolved, lane.gap) == (False, False)
+    assert (lane.unresolved, lane.gap) == (False, None)
     send(lane)
-    assert batches[2].sequence == 4
+    assert batches[2].sequence == 6
 
 
 def test_a_lost_answer_that_nothing_follows_is_a_gap() -> None:
@@ -119,7 +131,24 @@ def test_a_lost_answer_that_nothing_follows_is_a_gap() -> None:
     send(lane)
     lost(batches[0])
     lane.dropped(batches[0])
-    assert (lane.unresolved, lane.gap) == (False, True)
+    assert (lane.unresolved, lane.gap) == (False, 2)
+    assert lane.has_to_start_anew
+
+
+def test_what_may_be_written_before_a_gap_is_settled_first() -> None:
+    """At a newer epoch it might be written twice."""
+    lane, batches = lane_of(4)
+    send(lane, 3)
+    lost(batches[0])
+    lane.dropped(batches[1])
+    assert (lane.gap, lane.has_to_start_anew) == (4, False)
+    batches[2].on_wire = False
+    assert lane.candidate(0, ID) is batches[0]
+    lane.leave(batches[0])
+    lane.acked(batches[0])
+    assert lane.has_to_start_anew
+    lane.start_anew(NEXT)
+    assert batches[2].sequence == 0
 
 
 def test_a_newer_epoch_begins_when_nothing_of_the_former_is_under_way() -> None:
@@ -137,7 +166,7 @@ def test_halves_stand_where_the_whole_stood() -> None:
     halves = batches[0].halves()
     lane.split(batches[0], halves)
     assert lane.flying == [*halves, batches[1]]
-    assert [one.sequence for one in lane.flying] == [0, 1, 2]
+    assert [one.sequence for one in lane.flying] == [2, 3, 4]
     assert lane.candidate(0, ID) is halves[0]
     assert lane.is_next(halves[0])
     assert not lane.is_next(batches[1])
@@ -145,7 +174,6 @@ def test_halves_stand_where_the_whole_stood() -> None:
 
 def test_sequences_go_on_from_0_after_the_last_one() -> None:
     lane, batches = lane_of(2)
-    lane.start_anew(ID)
     lane.next_sequence = SEQUENCES - 1
     lane.last_acked = SEQUENCES - 2
     send(lane, 2)

@@ -1,8 +1,9 @@
 """The order of one partition: which batch may be sent next, and by which sequence.
 
 A broker takes the batches of a producer id and epoch in the order of their sequences, and knows the
-last five again (KIP-98). So up to five are under way, what is sent again goes first and alone, and
-where a sequence will never come, the lane goes on at a newer epoch from 0 (KIP-360).
+last five again (KIP-98). So up to five are under way after a first one, what is sent again goes
+first and alone, and where a sequence will never come, the lane goes on at a newer epoch from 0
+(KIP-360).
 """
 
 from collections import deque
@@ -17,9 +18,9 @@ class Lane:
     """`fresh` was never sent, and its last batch may grow. `flying` was sent, and has no answer
     that ends it.
 
-    `gap` says that the broker waits for a sequence that will not come: nothing is sent before
-    `start_anew`. `unresolved` says that such a sequence may have been written: what follows it
-    tells.
+    `gap` is a sequence that the broker waits for and that will not come: what is before it goes on
+    as it was, because the log may have it already, and nothing else is sent before `start_anew`.
+    `unresolved` says that such a sequence may have been written: what follows it tells.
     """
 
     __slots__ = (
@@ -34,7 +35,7 @@ class Lane:
         self.producer = NOBODY
         self.next_sequence = 0
         self.last_acked = -1
-        self.gap = False
+        self.gap: int | None = None
         self.unresolved = False
 
     @property
@@ -47,18 +48,29 @@ class Lane:
         """Whether an answer is awaited."""
         return any(batch.on_wire for batch in self.flying)
 
+    @property
+    def has_to_start_anew(self) -> bool:
+        """Nothing more can be sent by the sequences of now."""
+        if self.gap is None:
+            return False
+        return not self.flying or not _is_before(self.flying[0].sequence, self.gap)
+
     def candidate(self, now: int, producer: ProducerId | None) -> Batch | None:
         """The batch that may be sent next, if one may. `producer` is who writes now: NOBODY
         without idempotence, None where that is not known yet.
         """
-        if self.gap or producer is None:
+        if producer is None or self.has_to_start_anew:
             return None
         for batch in self.flying:
             if not batch.on_wire:
                 first = batch is self.flying[0]
                 return batch if first and now >= batch.not_before else None
-        if not self.fresh or self.unresolved or len(self.flying) >= AT_ONCE_MAX:
+        if not self.fresh or self.unresolved or self.gap is not None:
             return None
+        if len(self.flying) >= AT_ONCE_MAX:
+            return None
+        if self.flying and self.last_acked < 0 and self.producer != NOBODY:
+            return None  # a broker that knows nothing of a producer takes any sequence of it
         if self.producer != producer:
             if self.flying:
                 return None
@@ -82,8 +94,7 @@ class Lane:
         """The broker has it."""
         self._end(batch)
         if batch.producer == self.producer != NOBODY:
-            ahead = (batch.last_sequence - self.last_acked) & SEQUENCES
-            if self.last_acked < 0 or ahead <= SEQUENCES // 2:
+            if self.last_acked < 0 or _is_before(self.last_acked, batch.last_sequence):
                 self.last_acked = batch.last_sequence
         self._look()
 
@@ -100,8 +111,13 @@ class Lane:
         elif last:
             self.next_sequence = batch.sequence
         else:
-            self.gap = True
+            self.miss(batch.sequence)
         self._look()
+
+    def miss(self, sequence: int) -> None:
+        """This sequence will never come."""
+        if self.gap is None or _is_before(sequence, self.gap):
+            self.gap = sequence
 
     def split(self, batch: Batch, halves: tuple[Batch, Batch]) -> None:
         """Two batches take its place."""
@@ -121,7 +137,8 @@ class Lane:
         self.producer = producer
         self.next_sequence = 0
         self.last_acked = -1
-        self.gap = self.unresolved = False
+        self.gap = None
+        self.unresolved = False
         for batch in self.flying:
             batch.producer = producer
             batch.sequence = self.next_sequence
@@ -136,4 +153,11 @@ class Lane:
         """Once nothing is under way, the log has all up to the last that was acknowledged."""
         if self.unresolved and not self.flying:
             self.unresolved = False
-            self.gap = self.next_sequence != (self.last_acked + 1) & SEQUENCES
+            expected = (self.last_acked + 1) & SEQUENCES
+            if self.next_sequence != expected:
+                self.miss(expected)
+
+
+def _is_before(one: int, other: int) -> bool:
+    """Whether a sequence comes before another, less than half of all of them away."""
+    return 0 < (other - one) & SEQUENCES <= SEQUENCES // 2

@@ -159,7 +159,7 @@ class Queue:
         due: set[int] = set()
         leaderless: set[str] = set()
         for lane in self._busy.values():
-            if lane.gap:
+            if lane.has_to_start_anew:
                 self._mend(lane)
             batch = lane.candidate(now, self.producer)
             if batch is None or not may_send(lane.place):
@@ -219,7 +219,7 @@ class Queue:
             times += [batch.expires for batch in lane.flying if not batch.settled]
             if lane.fresh:
                 times.append(lane.fresh[0].expires)
-            batch = lane.candidate(1 << 62, self.producer) if not lane.gap else None
+            batch = lane.candidate(1 << 62, self.producer)
             if batch is not None:
                 at = max(self._due_at(lane, batch), batch.not_before)
                 if at > now:
@@ -257,7 +257,7 @@ class Queue:
                 half.not_before = now
             return []
         if found is Verdict.ANEW:
-            lane.gap = True
+            lane.miss(batch.sequence)
         batch.not_before = now + self._pause_ms(batch.attempts - 1)
         return []
 
