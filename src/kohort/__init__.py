@@ -1,8 +1,8 @@
 """Kohort: consumer groups for the Kafka protocol.
 
 `AdminClient` administers the groups of any cluster, `Consumer` is a member of one, and `Producer`
-writes to topics. `Broker` is a cluster inside an asyncio program; `kohort.testing.Broker` is one for
-tests. Every name is imported on first use, so `import kohort` costs next to nothing.
+writes to its topics. `Broker` is a cluster inside an asyncio program; `kohort.testing.Broker` is
+one for tests. Every name is imported on first use, so `import kohort` costs next to nothing.
 """
 
 from importlib import import_module

@@ -10,6 +10,8 @@ from kohort.wire.compression import Compression
 CODECS = {codec.name.lower(): int(codec) for codec in Compression}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1, -1: -1, 0: 0, 1: 1}
 
+_FLAGS = {"true": True, "false": False}
+
 
 def _acks(name: str, value: Any) -> int:
     if isinstance(value, bool) or value not in _ACKS:
@@ -18,7 +20,7 @@ def _acks(name: str, value: Any) -> int:
 
 
 def _idempotence(name: str, value: Any) -> bool | None:
-    found = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
+    found = _FLAGS.get(value.lower(), value) if isinstance(value, str) else value
     if found is not None and not isinstance(found, bool):
         raise ValueError(f"{name} is {value!r}, expected true or false")
     return found

@@ -93,9 +93,10 @@ class Lane:
     def acked(self, batch: Batch) -> None:
         """The broker has it."""
         self._end(batch)
-        if batch.producer == self.producer != NOBODY:
-            if self.last_acked < 0 or _is_before(self.last_acked, batch.last_sequence):
-                self.last_acked = batch.last_sequence
+        known = self.last_acked
+        is_newer = known < 0 or _is_before(known, batch.last_sequence)
+        if batch.producer == self.producer != NOBODY and is_newer:
+            self.last_acked = batch.last_sequence
         self._look()
 
     def dropped(self, batch: Batch) -> None:
