@@ -206,7 +206,8 @@ class Producer:
         """The partitions of a topic. Waits for it up to `max_block_ms`, then raises
         DeliveryError; raises ApiError where the cluster refuses it.
         """
-        return [*sorted((await self._find(topic, None)).partitions)]
+        found = await self._find(topic, None)
+        return sorted(int(one) for one in found.partitions)
 
     # Inside
 
