@@ -1,30 +1,39 @@
 """Producer: writes records to topics, for asyncio programs."""
 
 import asyncio
+import logging
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster
+from kohort.client.consumer import GroupMetadata
 from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
 from kohort.client.producer.settings import CODECS, ProducerSettings
-from kohort.client.producing.errors import DeliveryError
+from kohort.client.producing.errors import DeliveryError, TransactionError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
+from kohort.client.producing.transactions import Phase
 from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import PartitionIndex
+from kohort.terms import PartitionIndex, TopicPartition
 from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
+
+logger = logging.getLogger(__name__)
 
 Headers = Iterable[tuple[str, bytes | None]]
 Delivery = asyncio.Future[Delivered]
 
 _HEADER_EXTRA = 10  # what a header takes beside its name and value, at most
 _LOOK_S = 0.1
+_UNFINISHED = (Phase.OPEN, Phase.DOOMED, Phase.ABORTING)
 
 
 class Producer:
@@ -74,6 +83,11 @@ class Producer:
         self._sender = Sender(
             self._new_cluster(), self._metadata, self._queue, self.settings, self._identify
         )
+        self._coordinating: Coordinating | None = None
+        if self.settings.transactional_id is not None:
+            self._coordinating = Coordinating(
+                *(self._cluster, self.settings, self.settings.transactional_id, self._sender)
+            )
         self._sticky: dict[str, Sticky] = {}
         self._is_open = False
         self._closed = False
@@ -93,12 +107,16 @@ class Producer:
         await self.close()
 
     async def start(self) -> None:
-        """Reach the cluster. Raises ApiError."""
+        """Reach the cluster. With a `transactional_id` take it over: what a producer before this
+        one has left unfinished is aborted, and it is fenced. Raises ApiError.
+        """
         self._check_not_closed()
         if self._is_open:
             return
         try:
             await self._cluster.any_connection(self._deadline())
+            if self._coordinating is not None:
+                await self._coordinating.initialise(self._deadline())
         except BaseException:
             self._closed = True
             await self._cluster.close()
@@ -108,14 +126,15 @@ class Producer:
 
     async def close(self) -> None:
         """Deliver everything, which ends with `delivery_timeout_ms` at the latest, and end all
-        connections. Who is cancelled meanwhile gives up what is left: its deliveries fail.
+        connections. An open transaction is aborted. Who is cancelled meanwhile gives up what is
+        left: its deliveries fail.
         """
         if self._closed:
             return
         self._closed = True
         try:
             if self._is_open:
-                await self._sender.flush()
+                await self._finish()
         finally:
             error = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
             await self._sender.close(error)
@@ -144,6 +163,9 @@ class Producer:
                 MESSAGE_TOO_LARGE, REQUEST_TIMED_OUT for no room or no such topic in time,
                 UNKNOWN_TOPIC_OR_PARTITION for a partition that is not there.
             ApiError: the cluster refuses this topic or this producer.
+            TransactionError: the transaction has failed.
+            ValueError: the producer is not started or closed, or has a `transactional_id` and is
+                in no transaction.
             TypeError: key or value are not bytes, and there is no serializer that makes them so.
         """
         settings = self.settings
@@ -161,7 +183,7 @@ class Producer:
             known = await self._find(topic, partition)
         if not self._sender.room.has(size):
             await self._wait_for_room(topic, size)
-        self._check_may_send()
+        self._check_in_transaction()
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
         if partition is None:
@@ -209,7 +231,96 @@ class Producer:
         found = await self._find(topic, None)
         return sorted(int(one) for one in found.partitions)
 
+    # Transactions
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """What is sent in this block becomes visible together, or not at all.
+
+            async with producer.transaction():
+                await producer.send("orders", b"one")
+                await producer.send("orders", b"another")
+
+        It is committed at the end of the block, and aborted where the block raises.
+
+        Raises:
+            TransactionError: it was not committed. With `abortable` it was aborted, and may be
+                tried again; with `maybe_committed` call `commit_transaction` to find out; else the
+                producer is of no more use, and another one has to be made.
+            ValueError: the producer has no `transactional_id`, or is in a transaction already.
+        """
+        await self.begin_transaction()
+        try:
+            yield
+        except BaseException:
+            await self._abort_quietly()
+            raise
+        try:
+            await self.commit_transaction()
+        except TransactionError as error:
+            if error.abortable:
+                await self._abort_quietly()
+            raise
+
+    async def begin_transaction(self) -> None:
+        """What is sent from now on belongs to a transaction. Raises as `transaction`."""
+        self._check_may_send()
+        await self._transactions().begin()
+
+    async def commit_transaction(self) -> None:
+        """Deliver all that was sent, and make it visible. Raises as `transaction`, but does not
+        abort; after `maybe_committed` it may be called again.
+        """
+        await self._transactions().commit(self._deadline())
+
+    async def abort_transaction(self) -> None:
+        """Nothing that was sent becomes visible. What is not delivered yet fails.
+
+        Raises TransactionError; ValueError outside a transaction.
+        """
+        await self._transactions().abort(self._deadline())
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        group: GroupMetadata | str,
+    ) -> None:
+        """Commit offsets of a group with the transaction: those of the next records to read.
+
+        `consumer.group_metadata()` says who read them, so that a consumer whose partitions others
+        have got does not commit (KIP-447); the name of a group says nothing. Raises
+        TransactionError; ValueError outside a transaction.
+        """
+        whole = {
+            TopicPartition(*place): CommittedOffset(one) if isinstance(one, int) else one
+            for place, one in offsets.items()
+        }
+        for place, one in whole.items():
+            if one.offset < 0:
+                raise ValueError(f"offset {one.offset} of {place}, expected 0 or more")
+        who = GroupMetadata(group, -1, "", None) if isinstance(group, str) else group
+        transactions = self._transactions()
+        if whole:
+            await transactions.send_offsets(whole, who, self._deadline())
+
     # Inside
+
+    async def _finish(self) -> None:
+        if self._coordinating is not None and self._coordinating.transactions.phase in _UNFINISHED:
+            await self._abort_quietly()
+        await self._sender.flush()
+
+    async def _abort_quietly(self) -> None:
+        """Abort after an error that matters more than what comes of it."""
+        try:
+            await self.abort_transaction()
+        except (ApiError, ValueError) as error:
+            logger.warning("the transaction could not be aborted, and will time out: %s", error)
+
+    def _transactions(self) -> Coordinating:
+        if self._coordinating is None:
+            raise ValueError("the producer has no transactions: give it a transactional_id")
+        return self._coordinating
 
     def _new_cluster(self) -> Cluster:
         return Cluster(self._addresses, client_id=self.settings.client_id)
@@ -231,6 +342,11 @@ class Producer:
         if self._sender.trouble is not None:
             raise self._sender.trouble
 
+    def _check_in_transaction(self) -> None:
+        self._check_may_send()
+        if self._coordinating is not None:
+            self._coordinating.transactions.check_open()
+
     def _choose(self, topic: KnownTopic, key: bytes | None, size: int) -> int:
         if key is not None and not self.settings.partitioner_ignore_keys:
             return partition_of(key, len(topic.partitions))
@@ -240,8 +356,8 @@ class Producer:
             sticky = self._sticky[name] = Sticky(self.settings.batch_size, random.random)
 
         def available() -> list[int]:
-            led = [index for index, one in topic.partitions.items() if one.leader is not None]
-            return led or list(topic.partitions)
+            found = topic.partitions.items()
+            return [int(at) for at, one in found if one.leader] or [int(at) for at, _ in found]
 
         def queued(partition: int) -> int:
             return self._queue.queued(name, partition)

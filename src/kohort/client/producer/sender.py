@@ -49,8 +49,9 @@ class Sender:
     """`cluster` is for Produce requests alone; look-ups go to that of `metadata`.
 
     `may_send` says whether a partition may be written to at the moment, and `version` the highest
-    version of Produce to use. `on_failure` hears of each error that ends a batch, and `identify`
-    is run when the queue needs a producer id.
+    version of Produce to use. `on_failure` hears of each error that ends a batch, and `on_over`
+    why nothing is sent any more. `after_turn` is called when all was sent that may be sent, and
+    `identify` is run when the queue needs a producer id.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class Sender:
         self.may_send: Callable[[TopicPartition], bool] = lambda _: True
         self.version: Callable[[], int] = lambda: BY_NAME
         self.on_failure: Callable[[ApiError], None] = lambda _: None
+        self.on_over: Callable[[ApiError], object] = lambda _: None
+        self.after_turn: Callable[[], None] = lambda: None
         self.room = Room(settings.buffer_memory, lambda: queue.used)
         self.queue = queue
         self._cluster = cluster
@@ -87,7 +90,7 @@ class Sender:
 
     def start(self) -> None:
         """Begin to send."""
-        self._spawn(self._run())
+        self.spawn(self._run())
 
     def wake(self) -> None:
         """There is something new to do."""
@@ -110,16 +113,34 @@ class Sender:
             self._flushing -= 1
             self.queue.is_urgent = self._flushing > 0
 
-    async def settle(self) -> None:
-        """Wait until no answer is awaited any more."""
+    async def give_up(self, error: ApiError) -> None:
+        """What waits fails with this error; wait until no answer is awaited any more. For as long
+        as nothing may be sent.
+        """
+        self.drop(error)
         while not self.queue.is_empty:
             await self._told.wait()
+            self.drop(error)
+
+    def drop(self, error: ApiError) -> None:
+        """What waits fails with this error."""
+        outcomes = self.queue.drop(error)
+        if outcomes:
+            self.tell(outcomes)
 
     def over(self, error: ApiError) -> None:
         """Send nothing more: what waits fails with this error."""
         if self.trouble is None:
             self.trouble = error
+            self.on_over(error)
             self.tell(self.queue.drop(error))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run this until the end, or until `close`."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def tell(self, outcomes: Iterable[Outcome]) -> None:
         """Everybody who waits for these records learns what became of them."""
@@ -129,6 +150,8 @@ class Sender:
                 for delivery in batch.deliveries:
                     if not delivery.done():
                         delivery.set_exception(error)
+                        if self.queue.transactional:  # who commits is told, so nobody else has to
+                            delivery.exception()
                 continue
             topic, partition = batch.place
             step = 0 if offset < 0 else 1
@@ -138,8 +161,7 @@ class Sender:
                     delivery.set_result(Delivered(topic, partition, offset, time))
                 offset += step  # noqa: PLW2901  (of the record after it)
         self.room.look()
-        self._told.set()
-        self._told.clear()
+        self._pulse()
 
     async def close(self, error: ApiError) -> None:
         """End all tasks and connections. What has not been delivered fails with this error."""
@@ -150,6 +172,11 @@ class Sender:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.tell(self.queue.abandon(error))
         await self._cluster.close()
+
+    def _pulse(self) -> None:
+        """Whoever waits for something looks again."""
+        self._told.set()
+        self._told.clear()
 
     # The loop
 
@@ -180,7 +207,7 @@ class Sender:
         now = self.now()
         self.tell(queue.expire(now, self._why))
         if queue.producer is None and self._identifying is None:
-            self._identifying = self._spawn(self._identify())
+            self._identifying = self.spawn(self._identify())
             self._identifying.add_done_callback(self._identified)
         while self.trouble is None:
             taken = queue.take(now, self._leader, self._is_free, self.may_send)
@@ -190,7 +217,8 @@ class Sender:
                 break
             for node_id, batches in taken.shares:
                 self._under_way[node_id] += 1
-                self._spawn(self._send(node_id, batches))
+                self.spawn(self._send(node_id, batches))
+        self.after_turn()
         return queue.wake_at(now)
 
     def _identified(self, _task: "asyncio.Task[None]") -> None:
@@ -212,7 +240,7 @@ class Sender:
 
     def _look_up(self, topics: set[str]) -> None:
         if self._looking is None and topics:
-            self._looking = self._spawn(self._look(set(topics)))
+            self._looking = self.spawn(self._look(set(topics)))
 
     async def _look(self, topics: set[str]) -> None:
         loop = asyncio.get_running_loop()
@@ -264,6 +292,7 @@ class Sender:
         finally:
             self._under_way[node_id] -= 1
             self.wake()
+            self._pulse()
 
     async def _ask(self, node_id: int, batches: Sequence[Batch]) -> ProduceResponse | None:
         settings = self._settings
@@ -340,12 +369,6 @@ class Sender:
         self.tell(self.queue.refused(batch, error, self.now()))
         if is_over:
             self.over(error)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def pauses(settings: ProducerSettings) -> Callable[[int], int]:
