@@ -17,7 +17,7 @@ ID = ProducerId(7, 0)
 def batch_of(*values: bytes, number: int = 1, place: TopicPartition = T0) -> Batch:
     batch = Batch(place, number, limit=1 << 20, codec=0, created=0, expires=1000)
     for value in values or (b"a",):
-        assert batch.add(5, None, value, (), value.decode(), 10)
+        batch.take(5, None, value, (), value.decode(), 10)
     return batch
 
 
@@ -38,7 +38,7 @@ def queue_of(**options: Any) -> Queue:
 
 
 def put(queue: Queue, value: str, place: TopicPartition = T0, now: int = 0) -> bool:
-    return queue.add(place, 5, None, value.encode(), (), value, 10, now)
+    return queue.add(place, 5, None, value.encode(), (), value, 10, lambda: now)
 
 
 def taken(queue: Queue, now: int, **options: Any) -> list[list[Batch]]:

@@ -13,7 +13,7 @@ def test_records_come_out_as_they_went_in(codec: Compression) -> None:
     batch = Batch(T0, 1, limit=1 << 20, codec=codec, created=0, expires=1)
     some = [(7, b"k", b"v" * 500, [("h", b"1")]), (3, None, None, []), (9, b"", b"", [("n", None)])]
     for entry in some:
-        assert batch.add(*entry, "delivery", 10)
+        batch.take(*entry, "delivery", 10)
     data = batch.sealed(transactional=False)
     assert [(one.timestamp, one.key, one.value, one.headers) for one in records(data, 0)] == some
     header = header_at(data)
@@ -39,13 +39,13 @@ def test_a_batch_that_is_closed_takes_no_more() -> None:
     batch = batch_of(b"a")
     size = batch.size
     batch.close()
-    assert not batch.add(5, None, b"b", (), "b", 10)
+    assert not batch.add(5, None, b"b", (), batch.limit)
     assert (batch.count, batch.size) == (1, size)
 
 
 def test_the_limit_counts_the_header() -> None:
     batch = Batch(T0, 1, limit=200, codec=0, created=0, expires=1)
-    while batch.add(5, None, b"0123456789", (), None, 10):
+    while batch.add(5, None, b"0123456789", (), batch.limit):
         assert batch.size <= 200
     assert batch.size == len(batch.sealed(transactional=False)) > 200 - 20
 

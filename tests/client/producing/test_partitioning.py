@@ -30,17 +30,11 @@ def test_it_keeps_to_a_partition_for_a_batch_of_bytes() -> None:
     sticky = Sticky(100, chances(0.0, 0.5, 0.99))
     found = []
     for _ in range(7):
-        found.append(sticky.current(lambda: [3, 5, 8], alike))
-        sticky.took(40)
+        if sticky.left <= 0:
+            sticky.move([3, 5, 8], alike)
+        found.append(sticky.partition)
+        sticky.left -= 40
     assert found == [3, 3, 3, 5, 5, 5, 8]
-
-
-def test_a_full_batch_ends_it_early() -> None:
-    sticky = Sticky(100, chances(0.0, 0.99))
-    assert sticky.current(lambda: [0, 1], alike) == 0
-    sticky.took(1)
-    sticky.move()
-    assert sticky.current(lambda: [0, 1], alike) == 1
 
 
 @pytest.mark.parametrize(
@@ -53,6 +47,6 @@ def test_a_longer_queue_has_a_smaller_chance(
     sticky = Sticky(1, chances(*(number / 100 + 0.001 for number in range(100))))
     found: Counter[int] = Counter()
     for _ in range(100):
-        found[sticky.current(lambda: [0, 1], loads.__getitem__)] += 1
-        sticky.move()
+        sticky.move([0, 1], loads.__getitem__)
+        found[sticky.partition] += 1
     assert found == pytest.approx(expected, abs=1)

@@ -310,13 +310,15 @@ def test_a_flush_waits_for_what_was_there() -> None:
     assert not queue.is_done(queue.last_number)
 
 
-@pytest.mark.parametrize(("size", "fits"), [(20, True), (60, False)])
-def test_whether_the_open_batch_takes_more(size: int, fits: bool) -> None:  # noqa: FBT001
+def test_a_batch_that_is_complete_does_not_linger() -> None:
     queue = queue_of()
-    assert queue.has_room("t", 0, size)
     put(queue, "a")
-    assert queue.has_room("t", 0, size) is fits
     assert queue.queued("t", 0) == 1
+    queue.complete(T0)
+    queue.complete(T1)
+    assert put(queue, "b"), "in a batch of its own"
+    ((one,),) = taken(queue, 0)
+    assert values_of(one) == ["a"]
 
 
 # Whatever the network does

@@ -89,6 +89,9 @@ class Producer:
                 *(self._cluster, self.settings, self.settings.transactional_id, self._sender)
             )
         self._sticky: dict[str, Sticky] = {}
+        self._size_max = self.settings.max_request_size - HEADER_SIZE
+        serializers = (self.settings.key_serializer, self.settings.value_serializer)
+        self._makes_bytes = serializers != (None, None)
         self._is_open = False
         self._closed = False
 
@@ -121,6 +124,7 @@ class Producer:
             self._closed = True
             await self._cluster.close()
             raise
+        self._loop = asyncio.get_running_loop()
         self._is_open = True
         self._sender.start()
 
@@ -132,8 +136,9 @@ class Producer:
         if self._closed:
             return
         self._closed = True
+        was_open, self._is_open = self._is_open, False
         try:
-            if self._is_open:
+            if was_open:
                 await self._finish()
         finally:
             error = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
@@ -168,30 +173,33 @@ class Producer:
                 in no transaction.
             TypeError: key or value are not bytes, and there is no serializer that makes them so.
         """
-        settings = self.settings
-        if key is not None and settings.key_serializer is not None:
-            key = settings.key_serializer(key)
-        if value is not None and settings.value_serializer is not None:
-            value = settings.value_serializer(value)
+        if self._makes_bytes:
+            key, value = self._serialized(key, value)
+        size = RECORD_SIZE
+        if value is not None:
+            size += len(value) if type(value) is bytes else _refuse("value", value)
+        if key is not None:
+            size += len(key) if type(key) is bytes else _refuse("key", key)
         if headers:
             headers = tuple(headers)
-        size = _size_of(key, value, headers)
-        if size + HEADER_SIZE > settings.max_request_size:
+            size += _size_of(headers)
+        if size > self._size_max:
             raise self._too_large(topic, size)
         known = self._metadata.cached(topic)
         if known is None or (partition is not None and partition not in known.partitions):
             known = await self._find(topic, partition)
         if not self._sender.room.has(size):
             await self._wait_for_room(topic, size)
-        self._check_in_transaction()
-        if timestamp_ms is None:
-            timestamp_ms = time.time_ns() // 1_000_000
+        if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
+            self._check_in_transaction()
         if partition is None:
             partition = self._choose(known, key, size)
-        delivery: Delivery = asyncio.get_running_loop().create_future()
+        delivery: Delivery = self._loop.create_future()
         if self._queue.add(
-            *((topic, partition), timestamp_ms, key, value, headers),
-            *(delivery, size, self._sender.now()),
+            (topic, partition),
+            time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+            *(key, value, headers, delivery, size),
+            self._sender.now,
         ):
             self._sender.wake()
             await asyncio.sleep(0)  # what is full is sent while the application goes on
@@ -347,27 +355,32 @@ class Producer:
         if self._coordinating is not None:
             self._coordinating.transactions.check_open()
 
+    def _serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
+        settings = self.settings
+        if key is not None and settings.key_serializer is not None:
+            key = settings.key_serializer(key)
+        if value is not None and settings.value_serializer is not None:
+            value = settings.value_serializer(value)
+        return key, value
+
     def _choose(self, topic: KnownTopic, key: bytes | None, size: int) -> int:
         if key is not None and not self.settings.partitioner_ignore_keys:
             return partition_of(key, len(topic.partitions))
-        name = topic.name
-        sticky = self._sticky.get(name)
+        sticky = self._sticky.get(topic.name)
         if sticky is None:
-            sticky = self._sticky[name] = Sticky(self.settings.batch_size, random.random)
+            sticky = self._sticky[topic.name] = Sticky(self.settings.batch_size, random.random)
+        if sticky.left <= 0:
+            self._move(sticky, topic)
+        sticky.left -= size
+        return sticky.partition
 
-        def available() -> list[int]:
-            found = topic.partitions.items()
-            return [int(at) for at, one in found if one.leader] or [int(at) for at, _ in found]
-
-        def queued(partition: int) -> int:
-            return self._queue.queued(name, partition)
-
-        chosen = sticky.current(available, queued)
-        if not self._queue.has_room(name, chosen, size):
-            sticky.move()
-            chosen = sticky.current(available, queued)
-        sticky.took(size)
-        return chosen
+    def _move(self, sticky: Sticky, topic: KnownTopic) -> None:
+        """The batch is as good as full: it is sent, and the next one is for another partition."""
+        self._queue.complete((topic.name, sticky.partition))
+        self._sender.wake()
+        found = topic.partitions.items()
+        led = [int(at) for at, one in found if one.leader] or [int(at) for at, _ in found]
+        sticky.move(led, lambda partition: self._queue.queued(topic.name, partition))
 
     async def _find(self, topic: str, partition: int | None) -> KnownTopic:
         """The topic, as soon as there is one. A partition has to be there at the second look."""
@@ -425,17 +438,13 @@ def _not_taken(code: ErrorCode, message: str) -> DeliveryError:
     return DeliveryError(code, message, maybe_written=False)
 
 
-def _size_of(key: Any, value: Any, headers: Headers) -> int:
-    """What a record takes at most. Raises TypeError for what is not bytes."""
-    size = RECORD_SIZE
-    if value is not None:
-        if not isinstance(value, bytes):
-            raise TypeError(f"value is {value!r}, expected bytes; or give a value_serializer")
-        size += len(value)
-    if key is not None:
-        if not isinstance(key, bytes):
-            raise TypeError(f"key is {key!r}, expected bytes; or give a key_serializer")
-        size += len(key)
+def _refuse(name: str, given: Any) -> int:
+    raise TypeError(f"{name} is {given!r}, expected bytes; or give a {name}_serializer")
+
+
+def _size_of(headers: Headers) -> int:
+    """What headers take at most. Raises TypeError for what is none."""
+    size = 0
     for name, item in headers:
         if not isinstance(name, str) or not (item is None or isinstance(item, bytes)):
             raise TypeError(f"header {name!r} is {item!r}, expected a text and bytes or None")

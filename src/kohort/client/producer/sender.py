@@ -155,10 +155,11 @@ class Sender:
                 continue
             topic, partition = batch.place
             step = 0 if offset < 0 else 1
+            new, make = tuple.__new__, Delivered
             for delivery, timestamp in zip(batch.deliveries, batch.timestamps, strict=True):
                 if not delivery.done():
                     time = timestamp if append_time < 0 else append_time
-                    delivery.set_result(Delivered(topic, partition, offset, time))
+                    delivery.set_result(new(make, (topic, partition, offset, time)))
                 offset += step  # noqa: PLW2901  (of the record after it)
         self.room.look()
         self._pulse()

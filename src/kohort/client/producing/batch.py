@@ -23,7 +23,7 @@ class ProducerId(NamedTuple):
 NOBODY = ProducerId(-1, -1)
 
 
-class Batch:
+class Batch(GrowingBatch):
     """`deliveries` are what the caller gave with each record, in their order.
 
     `producer` and `sequence` are set when it is first sent. `maybe_written` says that the log may
@@ -32,9 +32,9 @@ class Batch:
     """
 
     __slots__ = (
-        *("attempts", "body", "charge", "codec", "created", "deliveries", "expires", "growing"),
-        *("last_error", "limit", "maybe_written", "not_before", "number", "on_wire", "place"),
-        *("producer", "sequence", "settled", "timestamps"),
+        *("attempts", "charge", "codec", "created", "deliveries", "expires", "last_error"),
+        *("limit", "maybe_written", "not_before", "number", "on_wire", "place"),
+        *("producer", "sealed_body", "sequence", "settled", "timestamps"),
     )
 
     def __init__(
@@ -47,14 +47,14 @@ class Batch:
         created: int,
         expires: int,
     ) -> None:
+        super().__init__()
         self.place = place
         self.number = number  # those that come later have higher ones
         self.limit = limit - HEADER_SIZE
         self.codec = codec
         self.created = created
         self.expires = expires
-        self.growing = GrowingBatch()
-        self.body: bytes | None = None  # from when no more records come
+        self.sealed_body: bytes | None = None  # from when no more records come
         self.deliveries: list[Any] = []
         self.timestamps: list[int] = []
         self.charge = 0
@@ -68,14 +68,9 @@ class Batch:
         self.last_error: ApiError | None = None
 
     @property
-    def count(self) -> int:
-        """How many records it has."""
-        return len(self.deliveries)
-
-    @property
     def size(self) -> int:
         """How many bytes it takes in a request."""
-        return HEADER_SIZE + len(self.growing.body if self.body is None else self.body)
+        return HEADER_SIZE + len(self.body if self.sealed_body is None else self.sealed_body)
 
     @property
     def last_sequence(self) -> int:
@@ -87,7 +82,7 @@ class Batch:
         """The sequence of the record after its last."""
         return (self.sequence + self.count) & SEQUENCES
 
-    def add(
+    def take(
         self,
         timestamp: int,
         key: bytes | None,
@@ -95,33 +90,31 @@ class Batch:
         headers: Headers,
         delivery: Any,
         charge: int,
-    ) -> bool:
-        """Take one more record. False where it has no room for it, or takes no more."""
-        if self.body is not None or not self.growing.add(
-            timestamp, key, value, headers, self.limit
-        ):
-            return False
+    ) -> None:
+        """Take a first record, or one that has room."""
+        taken = self.add(timestamp, key, value, headers, self.limit)
+        assert taken
         self.deliveries.append(delivery)
         self.timestamps.append(timestamp)
         self.charge += charge
-        return True
 
     def close(self) -> None:
         """Take no more records, and compress those that are there."""
-        if self.body is None:
-            self.body = compress(self.codec, bytes(self.growing.body))
-            self.growing.body = bytearray()
+        if self.sealed_body is None:
+            self.sealed_body = compress(self.codec, bytes(self.body))
+            self.body = bytearray()
+            self.limit = -1
 
     def sealed(self, *, transactional: bool) -> bytes:
         """Its bytes, by the producer and the sequence that it has now."""
         self.close()
-        assert self.body is not None
+        assert self.sealed_body is not None
         return seal(
-            self.body,
+            self.sealed_body,
             self.count,
             attributes=self.codec | (TRANSACTIONAL if transactional else 0),
-            base_timestamp=self.growing.base_timestamp,
-            max_timestamp=self.growing.max_timestamp,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=self.max_timestamp,
             producer_id=self.producer.id,
             producer_epoch=self.producer.epoch,
             base_sequence=self.sequence,
@@ -135,7 +128,7 @@ class Batch:
         charge = self.charge // self.count
         for at, record in enumerate(found):
             part = parts[at >= middle]
-            part.add(
+            part.take(
                 *(record.timestamp, record.key, record.value, record.headers),
                 *(self.deliveries[at], charge),
             )

@@ -33,37 +33,27 @@ class Sticky:
     """Keeps to a partition for a batch's worth of bytes, then takes another one by chance.
 
     `chance` gives numbers from 0 to below 1. A partition with a longer queue has a smaller chance.
+    `left` is how many bytes may still go to `partition`: whoever sends some counts them.
     """
 
+    __slots__ = ("_batch_bytes", "_chance", "left", "partition")
+
     def __init__(self, batch_bytes: int, chance: Callable[[], float]) -> None:
+        self.partition = -1
+        self.left = 0
         self._batch_bytes = batch_bytes
         self._chance = chance
-        self._partition: int | None = None
-        self._left = 0
 
-    def current(self, available: Callable[[], Sequence[int]], queued: Callable[[int], int]) -> int:
-        """Where the next record goes. `available` are the partitions to choose from, and `queued`
-        says how many batches one has to send.
+    def move(self, available: Sequence[int], queued: Callable[[int], int]) -> None:
+        """Choose the partition of the next records. `queued` says how many batches one has to
+        send.
         """
-        if self._partition is None or self._left <= 0:
-            self._partition = self._pick(available(), queued)
-            self._left = self._batch_bytes
-        return self._partition
-
-    def took(self, size: int) -> None:
-        """A record of so many bytes went to the current partition."""
-        self._left -= size
-
-    def move(self) -> None:
-        """The batch of the current partition is full: the next record goes elsewhere."""
-        self._left = 0
-
-    def _pick(self, available: Sequence[int], queued: Callable[[int], int]) -> int:
         loads = [queued(partition) for partition in available]
         most = max(loads) + 1
         number = self._chance() * sum(most - load for load in loads)
+        self.left = self._batch_bytes
         for partition, load in zip(available, loads, strict=True):
+            self.partition = partition
             number -= most - load
             if number < 0:
-                return partition
-        return available[-1]
+                return

@@ -99,14 +99,6 @@ class Queue:
         lane = self._busy.get((topic, partition))
         return 0 if lane is None else len(lane.fresh)
 
-    def has_room(self, topic: str, partition: int, size: int) -> bool:
-        """Whether the open batch of a partition takes so many bytes more, or none is open."""
-        lane = self._busy.get((topic, partition))
-        if lane is None or not lane.fresh:
-            return True
-        last = lane.fresh[-1]
-        return last.body is None and last.size + size <= self.limits.batch_size
-
     def add(
         self,
         where: tuple[str, int],
@@ -116,32 +108,45 @@ class Queue:
         headers: Headers,
         delivery: Any,
         charge: int,
-        now: int,
+        now: Callable[[], int],
     ) -> bool:
         """Take a record. True when there is something new to do: a first batch, or a full one."""
         self.used += charge
         lane = self._busy.get(where)
-        if lane is not None and lane.fresh:
-            if lane.fresh[-1].add(timestamp, key, value, headers, delivery, charge):
-                return False
-        elif lane is None:
+        if lane is None:
             lane = self._lanes.get(where)
             if lane is None:
                 lane = self._lanes[where] = Lane(TopicPartition(*where))
             self._busy[where] = lane
+        elif lane.fresh:
+            batch = lane.fresh[-1]
+            if batch.add(timestamp, key, value, headers, batch.limit):
+                batch.deliveries.append(delivery)
+                batch.timestamps.append(timestamp)
+                batch.charge += charge
+                return False
+        batch = self._new_batch(lane.place, now())
+        batch.take(timestamp, key, value, headers, delivery, charge)
+        lane.fresh.append(batch)
+        return True
+
+    def complete(self, where: tuple[str, int]) -> None:
+        """Nothing more will come for the open batch of a partition for now: it does not linger."""
+        lane = self._busy.get(where)
+        if lane is not None and lane.fresh:
+            lane.fresh[-1].close()
+
+    def _new_batch(self, place: TopicPartition, now: int) -> Batch:
         limits = self.limits
         self.last_number += 1
-        batch = Batch(
-            lane.place,
+        return Batch(
+            place,
             self.last_number,
             limit=limits.batch_size,
             codec=limits.codec,
             created=now,
             expires=now + limits.delivery_timeout_ms,
         )
-        batch.add(timestamp, key, value, headers, delivery, charge)
-        lane.fresh.append(batch)
-        return True
 
     # What to do now
 
@@ -193,7 +198,7 @@ class Queue:
         """When a batch is sent though more records may come."""
         if batch.attempts or self.is_urgent or len(lane.fresh) > 1:
             return batch.not_before
-        if batch.body is not None or batch.size >= self.limits.batch_size:
+        if batch.sealed_body is not None or batch.size >= self.limits.batch_size:
             return batch.not_before
         return batch.created + self.limits.linger_ms
 

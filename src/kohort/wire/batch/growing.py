@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from kohort.wire.batch.varints import NULL, SMALL, VARINTS, encoded_varint
 
 _ZERO = b"\x00"
+_EMPTY = b""
+_SIZE_MAX = 5  # what the size of a record takes itself, at most
 
 
 class GrowingBatch:
@@ -38,29 +40,33 @@ class GrowingBatch:
         else:
             after = place = _ZERO
         if key is None:
-            key_size, key = NULL, b""
+            key_size, key = NULL, _EMPTY
         else:
             size = len(key)
             key_size = varints[size] if size < SMALL else encoded_varint(size)
         if value is None:
-            value_size, value = NULL, b""
+            value_size, value = NULL, _EMPTY
         else:
             size = len(value)
             value_size = varints[size] if size < SMALL else encoded_varint(size)
         rest = _encoded_headers(headers) if headers else _ZERO
-        size = 1 + len(after) + len(place) + len(key_size) + len(key)
-        size += len(value_size) + len(value) + len(rest)
-        whole = varints[size] if size < SMALL else encoded_varint(size)
+        record = b"".join((_ZERO, after, place, key_size, key, value_size, value, rest))
+        size = len(record)
         body = self.body
-        if count and len(body) + len(whole) + size > limit:
+        if count and len(body) + size + _SIZE_MAX > limit and not _fits(len(body), size, limit):
             return False
-        body += b"".join((whole, _ZERO, after, place, key_size, key, value_size, value, rest))
+        body += varints[size] if size < SMALL else encoded_varint(size)
+        body += record
         self.count = count + 1
         if not count:
             self.base_timestamp = self.max_timestamp = timestamp
         elif timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
         return True
+
+
+def _fits(before: int, size: int, limit: int) -> bool:
+    return before + len(encoded_varint(size)) + size <= limit
 
 
 def _encoded_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
