@@ -8,7 +8,7 @@ assignment, as `consumer.ask_for_assignment(reason)` does; `few.unbalanced` says
 worth while.
 """
 
-from kohort import Assignor, AssignmentTold, GroupToAssign, Share, TopicPartition
+from kohort import AssignmentTold, Assignor, GroupToAssign, Share, TopicPartition
 
 
 class FewMoves(Assignor):

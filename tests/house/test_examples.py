@@ -23,6 +23,7 @@ WORDS = {
     "admin.py": "created orders with 3 partitions",
     "broker.py": "read after the kill: hello",
     "demo.py": "Every check held.",
+    "produce.py": "copied 12 orders in transactions",
     "test_billing.py": "7 passed",
 }
 

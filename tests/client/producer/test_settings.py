@@ -1,5 +1,8 @@
 """The settings of a producer: values, words, and what contradicts itself."""
 
+import re
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,3 +65,13 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
 
 def test_without_idempotence_more_may_be_under_way() -> None:
     assert made(acks=1, max_in_flight_requests_per_connection=9)
+
+
+def test_the_page_has_every_setting_with_its_default() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "producer.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[\w`, ]+`) \| (\S+) \|", page, re.MULTILINE)
+    told = {name: default for names, default in rows for name in re.findall(r"\w+", names)}
+    del told["bootstrap_servers"]
+    usual = made()
+    expected = {one.name: str(getattr(usual, one.name)) for one in fields(usual)}
+    assert told == {**expected, "acks": "all", "partitioner_ignore_keys": "false"}
