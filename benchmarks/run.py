@@ -32,6 +32,7 @@ MEASURES = (
     "static_members",
     "reload",
     "small_write",
+    "producing",
 )
 
 

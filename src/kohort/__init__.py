@@ -1,8 +1,8 @@
 """Kohort: consumer groups for the Kafka protocol.
 
-`AdminClient` administers the groups of any cluster, and `Consumer` is a member of one. `Broker` is
-a cluster inside an asyncio program; `kohort.testing.Broker` is one for tests. Every name is
-imported on first use, so `import kohort` costs next to nothing.
+`AdminClient` administers the groups of any cluster, `Consumer` is a member of one, and `Producer`
+writes to its topics. `Broker` is a cluster inside an asyncio program; `kohort.testing.Broker` is
+one for tests. Every name is imported on first use, so `import kohort` costs next to nothing.
 """
 
 from importlib import import_module
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Share,
     )
     from kohort.client.fetching import ConsumerRecord, RecordError
+    from kohort.client.producer import Delivered, DeliveryError, Producer, TransactionError
     from kohort.config import BrokerConfig
     from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
     from kohort.server.broker import Broker
@@ -63,6 +64,8 @@ __all__ = [
     "Consumer",
     "ConsumerRecord",
     "CreatedTopic",
+    "Delivered",
+    "DeliveryError",
     "ErrorCode",
     "FoundOffset",
     "GroupConfig",
@@ -81,12 +84,14 @@ __all__ = [
     "NodeDescription",
     "Outcomes",
     "PartitionDescription",
+    "Producer",
     "RebalanceListener",
     "RecordError",
     "Share",
     "TopicDescription",
     "TopicListing",
     "TopicPartition",
+    "TransactionError",
     "UnsupportedVersionError",
 ]
 
@@ -98,6 +103,9 @@ _HOMES = {
             *("GroupToAssign", "RebalanceListener", "Share"),
         ),
         "kohort.client.consumer",
+    ),
+    **dict.fromkeys(
+        ("Delivered", "DeliveryError", "Producer", "TransactionError"), "kohort.client.producer"
     ),
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",

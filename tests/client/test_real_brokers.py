@@ -21,7 +21,8 @@ from kohort.client.admin import AdminClient, NewTopic, TopicPartition
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Address
 from kohort.client.fetch import TopicReader
-from kohort.client.produce import TopicWriter, partition_of
+from kohort.client.produce import TopicWriter
+from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
 from kohort.testing.broker import Broker

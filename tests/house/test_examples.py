@@ -29,6 +29,7 @@ WORDS = {
     "consume.py": "13 words, most often 'the'",
     "broker.py": "read after the kill: hello",
     "demo.py": "Every check held.",
+    "produce.py": "copied 12 orders in transactions",
     "test_billing.py": "7 passed",
 }
 

@@ -37,6 +37,7 @@ FLOORS = {
     "kohort.client.connection": 4,
     "kohort.client.cluster": 4,
     "kohort.client.members": 3,  # pure: the machines of members
+    "kohort.client.producing": 3,  # pure: those of producers
     "kohort.server": 5,
     "kohort.spark": 6,  # the public face of the pipeline, which imports Spark when it is asked
     "kohort.spark.engine": 5,
@@ -67,6 +68,7 @@ STRANGERS = [
     ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),
     ("kohort.client", "kohort.storage", "a client never reads a broker's files"),
     ("kohort.client.members", "kohort.coordinator", "a member knows it by the protocol alone"),
+    ("kohort.client.producing", "kohort.transactions", "a producer knows it by the protocol alone"),
     ("kohort.cli", "kohort.storage", "commands never read a broker's files"),
     ("kohort.server", "kohort.client", "a broker serves, it does not ask"),
     ("kohort.spark", "kohort.coordinator", "Spark reads records, it keeps no groups"),

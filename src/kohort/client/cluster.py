@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 BATCHED_LOOK_UP = 4  # FindCoordinator takes many keys from this version on (KIP-699)
 NO_CREATION = 4  # Metadata can be told not to create topics from this version on
+OF_GROUP, OF_TRANSACTION = 0, 1  # kinds of keys that have a coordinator
+OF_TRANSACTIONS = Need(1, "a look-up for transactions", "KIP-98, Apache Kafka 0.11")
 BY_ID = Need(12, "a look-up of topics by id", "KIP-516, Apache Kafka 3.1")
 
 
@@ -211,31 +213,36 @@ class Cluster:
         )
 
     async def coordinators(
-        self, group_ids: Sequence[str], deadline: float
+        self, keys: Sequence[str], deadline: float, *, key_type: int = OF_GROUP
     ) -> dict[str, Node | ApiError]:
-        """Who coordinates each group: one request for all of them, or one each below v4."""
+        """Who coordinates each group, or each transactional id: one request for all of them, or
+        one each below v4.
+        """
+        is_group = key_type == OF_GROUP
+        thing, need = ("group", None) if is_group else ("transactional id", OF_TRANSACTIONS)
         connection = await self.any_connection(deadline)
         if connection.offers(FindCoordinatorRequest, BATCHED_LOOK_UP):
-            request = FindCoordinatorRequest(coordinator_keys=list(group_ids))
+            request = FindCoordinatorRequest(coordinator_keys=list(keys), key_type=key_type)
             answer: FindCoordinatorResponse = await connection.ask(request, deadline=deadline)
             found: dict[str, Node | ApiError] = {
                 one.key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
                 for one in answer.coordinators
             }
-            return {one: found.get(one, unanswered("group", one)) for one in group_ids}
+            return {one: found.get(one, unanswered(thing, one)) for one in keys}
         answers = await asyncio.gather(
             *(
                 connection.ask(
-                    FindCoordinatorRequest(key=group_id),
+                    FindCoordinatorRequest(key=key, key_type=key_type),
                     deadline=deadline,
+                    need=need,
                     at_most=BATCHED_LOOK_UP - 1,
                 )
-                for group_id in group_ids
+                for key in keys
             )
         )
         return {
-            group_id: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
-            for group_id, one in zip(group_ids, answers, strict=True)
+            key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
+            for key, one in zip(keys, answers, strict=True)
         }
 
 

@@ -108,6 +108,7 @@ class Connection(asyncio.Protocol):
         self.address = address
         self.client_id = client_id
         self.offered: dict[int, Versions] = {}
+        self.features: dict[str, int] = {}  # level by name, as finalized (KIP-584)
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader(FRAME_LIMIT_BYTES)
         self._queue: deque[_Waiting] = deque()
@@ -115,6 +116,8 @@ class Connection(asyncio.Protocol):
         self._why = ""
         self._has_answered = False  # a request after the handshake
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._may_write = asyncio.Event()
+        self._may_write.set()
 
     @classmethod
     async def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
@@ -175,9 +178,7 @@ class Connection(asyncio.Protocol):
         that is no message.
         """
         cls = type(request)
-        version = self.version(cls, at_most)
-        if version < 0 or (need is not None and version < need.version):
-            raise UnsupportedVersionError(self._refusal(cls, need))
+        version = self._agreed(cls, need, at_most)
         api = APIS[cls.api_key]
         flexible = api.flexible(version)
 
@@ -187,11 +188,27 @@ class Connection(asyncio.Protocol):
 
         return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
 
+    async def tell(self, request: Any, *, need: Need | None = None, at_most: int = 32767) -> None:
+        """Send a request that has no answer: Produce with acks=0. Waits until it can be written.
+
+        Raises as `ask` does, but nobody tells whether it arrives.
+        """
+        cls = type(request)
+        version = self._agreed(cls, need, at_most)
+        self._write(request, version, flexible=APIS[cls.api_key].flexible(version))
+        await self._may_write.wait()
+
     async def close(self) -> None:
         """Close, and wait until the socket is gone. Callers that still wait get an error."""
         self._fail(f"the connection to {self.address} was closed")
         if self._transport is not None:
             await asyncio.shield(self._gone)
+
+    def _agreed(self, request: type[Any], need: Need | None, at_most: int) -> int:
+        version = self.version(request, at_most)
+        if version < 0 or (need is not None and version < need.version):
+            raise UnsupportedVersionError(self._refusal(request, need))
+        return version
 
     def _refusal(self, request: type[Any], need: Need | None) -> str:
         name, key = request.name, request.api_key
@@ -225,6 +242,7 @@ class Connection(asyncio.Protocol):
         self.offered = {
             one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys
         }
+        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
     async def _api_versions(self, version: int, deadline: float) -> ApiVersionsResponse:
         def read(frame: bytes) -> ApiVersionsResponse:
@@ -252,6 +270,19 @@ class Connection(asyncio.Protocol):
         deadline: float,
         flexible: bool,
     ) -> Any:
+        correlation_id = self._write(request, version, flexible=flexible)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Waiting(correlation_id, request.name, answer, read))
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await answer
+        except TimeoutError:
+            text = f"{self.address} did not answer {request.name} in time"
+            self._fail(text)
+            raise RequestTimeoutError(text) from None
+
+    def _write(self, request: Any, version: int, *, flexible: bool) -> int:
+        """Put a request on the wire; its correlation id."""
         if self._why or self._transport is None:
             raise ConnectionFailedError(self._why or f"{self.address} is closed", sent=False)
         body = encode(request, version)
@@ -263,22 +294,15 @@ class Connection(asyncio.Protocol):
             correlation_id=correlation_id,
             client_id=self.client_id,
         )
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(correlation_id, request.name, answer, read))
         self._transport.write(encode_request(header, body, flexible=flexible))
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await answer
-        except TimeoutError:
-            text = f"{self.address} did not answer {request.name} in time"
-            self._fail(text)
-            raise RequestTimeoutError(text) from None
+        return correlation_id
 
     def _fail(self, why: str) -> None:
         """Close, and give the reason to every caller that waits."""
         if self._why:
             return
         self._why = why
+        self._may_write.set()
         if self._transport is not None:
             self._transport.abort()
         while self._queue:
@@ -291,6 +315,12 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
 
     def data_received(self, data: bytes) -> None:
         try:

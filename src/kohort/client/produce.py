@@ -12,6 +12,7 @@ from kohort.client.admin.rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
 from kohort.client.admin.views import Outcomes
 from kohort.client.cluster import Cluster, Node
+from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.batch import build
@@ -101,24 +102,3 @@ async def append(
     return Outcomes(
         await settle(cluster, batches, leaders(cluster), ask, deadline=deadline, repeatable=False)
     )
-
-
-def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key, as Java's producer chooses it."""
-    return (_murmur2(key) & 0x7FFFFFFF) % partitions
-
-
-def _murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 that Java's client uses, unsigned."""
-    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
-    size = len(data)
-    value = 0x9747B28C ^ size
-    whole = size & ~3
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * multiplier & mask
-        word = (word ^ word >> 24) * multiplier & mask
-        value = (value * multiplier & mask) ^ word
-    if size > whole:
-        value = (value ^ int.from_bytes(data[whole:], "little")) * multiplier & mask
-    value = (value ^ value >> 13) * multiplier & mask
-    return value ^ value >> 15

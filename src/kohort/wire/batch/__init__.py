@@ -5,9 +5,11 @@ from kohort.wire.batch.building import (
     build,
     build_marker,
     build_records,
+    seal,
     with_append_time,
 )
 from kohort.wire.batch.checking import check_contents
+from kohort.wire.batch.growing import GrowingBatch
 from kohort.wire.batch.header import (
     APPEND_TIME,
     CODEC_MASK,
@@ -49,6 +51,7 @@ __all__ = [
     "TRANSACTIONAL",
     "BatchHeader",
     "Entry",
+    "GrowingBatch",
     "Headers",
     "Record",
     "build",
@@ -66,6 +69,7 @@ __all__ = [
     "read_headers",
     "read_varint",
     "records",
+    "seal",
     "stamp",
     "times",
     "walk",

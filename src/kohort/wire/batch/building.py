@@ -16,6 +16,7 @@ from kohort.wire.batch.header import (
     header_at,
 )
 from kohort.wire.batch.reading import Record
+from kohort.wire.batch.varints import NULL, SMALL, VARINTS, encoded_varint
 from kohort.wire.compression import compress
 
 RECORD_SIZE = 24  # what a record without headers takes beside its key and value, at most
@@ -24,19 +25,6 @@ _PREFIX = Struct(">qiibI")
 _COVERED = Struct(">hiqqqhii")  # the rest of the header: what the crc covers, with the records
 
 
-def _encoded_varint(number: int) -> bytes:
-    value = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-_SMALL = 2048
-_VARINTS = [_encoded_varint(number) for number in range(_SMALL)]
-_NULL = b"\x01"  # the varint -1
 _TWO_ZEROS = b"\x00\x00"  # attributes, and no time after the batch's base timestamp
 
 
@@ -58,30 +46,30 @@ def build(
     The base sequence is 0 without a producer too, because that is what Kafka's coordinator writes.
     """
     parts: list[bytes] = []
-    varints = _VARINTS
+    varints = VARINTS
     delta = 0
     for key, value in entries:
-        offset_delta = varints[delta] if delta < _SMALL else _encoded_varint(delta)
+        offset_delta = varints[delta] if delta < SMALL else encoded_varint(delta)
         size = 3 + len(offset_delta)
         if key is None:
-            key_size = _NULL
+            key_size = NULL
             key_bytes = b""
         else:
             key_bytes = key
             length = len(key)
-            key_size = varints[length] if length < _SMALL else _encoded_varint(length)
+            key_size = varints[length] if length < SMALL else encoded_varint(length)
             size += length
         if value is None:
-            value_size = _NULL
+            value_size = NULL
             value_bytes = b""
         else:
             value_bytes = value
             length = len(value)
-            value_size = varints[length] if length < _SMALL else _encoded_varint(length)
+            value_size = varints[length] if length < SMALL else encoded_varint(length)
             size += length
         size += len(key_size) + len(value_size)
         parts += (
-            varints[size] if size < _SMALL else _encoded_varint(size),
+            varints[size] if size < SMALL else encoded_varint(size),
             _TWO_ZEROS,
             offset_delta,
             key_size,
@@ -160,6 +148,34 @@ def build_records(
     return _sealed(covered, base_offset, leader_epoch)
 
 
+def seal(
+    body: bytes,
+    count: int,
+    *,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+) -> bytes:
+    """A producer's batch from its encoded records, compressed as `attributes` says."""
+    covered = (
+        _COVERED.pack(
+            attributes,
+            count - 1,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        )
+        + body
+    )
+    return _sealed(covered, 0, -1)
+
+
 def build_marker(
     *,
     commit: bool,
@@ -207,23 +223,23 @@ def with_append_time(batch: bytes, timestamp: int) -> bytes:
 def _encoded_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     parts = [
         b"\x00",
-        _encoded_varint(record.timestamp - base_timestamp),
-        _encoded_varint(record.offset - base_offset),
+        encoded_varint(record.timestamp - base_timestamp),
+        encoded_varint(record.offset - base_offset),
         *_encoded_nullable(record.key),
         *_encoded_nullable(record.value),
-        _encoded_varint(len(record.headers)),
+        encoded_varint(len(record.headers)),
     ]
     for name, item in record.headers:
         parts += _encoded_nullable(name.encode("utf-8", "surrogateescape"))
         parts += _encoded_nullable(item)
     body = b"".join(parts)
-    return _encoded_varint(len(body)) + body
+    return encoded_varint(len(body)) + body
 
 
 def _encoded_nullable(item: bytes | None) -> tuple[bytes, bytes]:
     if item is None:
-        return _NULL, b""
-    return _encoded_varint(len(item)), item
+        return NULL, b""
+    return encoded_varint(len(item)), item
 
 
 def _sealed(covered: bytes, base_offset: int, leader_epoch: int) -> bytes:

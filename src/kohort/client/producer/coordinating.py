@@ -1,0 +1,373 @@
+"""What a transactional producer asks its coordinator, from its first id to the end of each."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from kohort.client.admin.views import CommittedOffset
+from kohort.client.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
+from kohort.client.consumer import GroupMetadata
+from kohort.client.producer.sender import BY_NAME, Sender
+from kohort.client.producer.settings import ProducerSettings
+from kohort.client.producing.batch import ProducerId
+from kohort.client.producing.errors import TransactionError
+from kohort.client.producing.transactions import Phase, Reply, Transactions, reply_to
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
+from kohort.terms import TopicPartition
+from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kohort.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from kohort.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kohort.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+FEATURE = "transaction.version"
+# The last versions for transactions of the first kind (KIP-890), and for clients at all.
+PRODUCE_V1, END_V1, OFFSETS_V1, ADD_MAX, INIT_MAX = 11, 4, 4, 3, 5
+NEW_EPOCH = 3  # InitProducerId raises the epoch of a producer from this version on (KIP-360)
+
+Answer = TypeVar("Answer")
+Ask = Callable[[Node, float], Awaitable[Answer]]
+Committed = Mapping[TopicPartition, CommittedOffset]
+
+
+class Key(NamedTuple):
+    """What has a coordinator."""
+
+    name: str
+    kind: int
+
+
+class Coordinating:
+    """The transactions of one producer. `sender` sends what belongs to them, when it may."""
+
+    def __init__(
+        self, cluster: Cluster, settings: ProducerSettings, transactional_id: str, sender: Sender
+    ) -> None:
+        self.transactions = Transactions()
+        self._cluster = cluster
+        self._settings = settings
+        self._key = Key(transactional_id, OF_TRANSACTION)
+        self._sender = sender
+        self._nodes: dict[Key, Node] = {}
+        self._has_v2 = False  # what the coordinator said when it was last asked
+        self._turn = asyncio.Lock()  # it refuses a second request while it works on the first
+        self._adding: asyncio.Task[None] | None = None
+        sender.may_send = self.transactions.may_send
+        sender.version = self._produce_version
+        sender.on_failure = self._failed
+        sender.on_over = self.transactions.over
+        sender.after_turn = self._look
+
+    # What the producer asks for
+
+    async def initialise(self, deadline: float) -> None:
+        """Take over the transactional id: what a producer before this one has left is aborted.
+
+        Raises TransactionError.
+        """
+        await self._identify(None, deadline)
+        self.transactions.initialised()
+
+    async def begin(self) -> None:
+        """Raises ValueError while there is a transaction, TransactionError for good."""
+        self.transactions.begin(is_v2=self._has_v2)
+
+    async def commit(self, deadline: float) -> None:
+        """Deliver everything, then end the transaction. Raises TransactionError and ValueError."""
+        transactions = self.transactions
+        if transactions.phase is not Phase.COMMITTING:
+            transactions.check_open()
+            await self._sender.flush()
+            transactions.start_commit()
+        await self._end(commit=True, deadline=deadline)
+
+    async def abort(self, deadline: float) -> None:
+        """Give up what is not delivered, then end the transaction. Raises as `commit`."""
+        self.transactions.start_abort()
+        why = ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted")
+        await self._sender.give_up(why)
+        await self._end(commit=False, deadline=deadline)
+
+    async def send_offsets(self, offsets: Committed, group: GroupMetadata, deadline: float) -> None:
+        """Have these offsets committed with the transaction. Raises TransactionError; ValueError
+        outside a transaction.
+        """
+        transactions = self.transactions
+        transactions.check_open()
+        try:
+            if not transactions.is_v2:
+                await self._ask(self._key, lambda *to: self._add_group(group, *to), deadline)
+            transactions.has_begun = True
+            key = Key(group.group_id, OF_GROUP)
+            await self._ask(key, lambda *to: self._commit(offsets, group, *to), deadline)
+        except ApiError as error:
+            text = f"offsets of group {group.group_id}: {error.message or error.code.name}"
+            raise self._fail(ApiError(error.code, text)) from None
+        except BaseException:
+            lost = "it is unknown whether it has the offsets"
+            transactions.doom(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, lost))
+            raise
+
+    # Requests
+
+    async def _identify(self, former: ProducerId | None, deadline: float) -> None:
+        async def ask(node: Node, deadline: float) -> ProducerId:
+            connection = await self._cluster.connection(node.address, deadline)
+            self._has_v2 = (
+                connection.features.get(FEATURE, 0) >= 2
+                and connection.version(EndTxnRequest) > END_V1
+            )
+            raises = connection.offers(InitProducerIdRequest, NEW_EPOCH)
+            known = former if former is not None and raises else ProducerId(-1, -1)
+            request = InitProducerIdRequest(
+                transactional_id=self._key.name,
+                transaction_timeout_ms=self._settings.transaction_timeout_ms,
+                producer_id=known.id,
+                producer_epoch=known.epoch,
+            )
+            answer: InitProducerIdResponse = await connection.ask(
+                request, deadline=deadline, at_most=INIT_MAX
+            )
+            _raise_for(answer.error_code)
+            return ProducerId(answer.producer_id, answer.producer_epoch)
+
+        try:
+            self._sender.queue.producer = await self._ask(self._key, ask, deadline)
+        except ApiError as error:
+            raise self._give_up(error) from None
+
+    async def _add_partitions(self, node: Node, deadline: float) -> None:
+        wanted = list(self.transactions.missing)
+        topics: dict[str, list[int]] = {}
+        for place in wanted:
+            topics.setdefault(place.topic, []).append(place.partition)
+        who = self._who()
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._key.name,
+            v3_and_below_producer_id=who.id,
+            v3_and_below_producer_epoch=who.epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=some) for name, some in topics.items()
+            ],
+        )
+        self.transactions.has_begun = True
+        answer: AddPartitionsToTxnResponse = await self._cluster.ask(
+            node, request, deadline=deadline, at_most=ADD_MAX
+        )
+        told = {
+            (topic.name, one.partition_index): one.partition_error_code
+            for topic in answer.results_by_topic_v3_and_below
+            for one in topic.results_by_partition
+        }
+        codes = sorted({told.get(place, -1) for place in wanted} - {0})
+        # The error of one is the reason why the others were not attempted.
+        for code in [one for one in codes if one != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes:
+            _raise_for(code)
+        self.transactions.added(wanted)
+
+    async def _add_group(self, group: GroupMetadata, node: Node, deadline: float) -> None:
+        who = self._who()
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self._key.name,
+            producer_id=who.id,
+            producer_epoch=who.epoch,
+            group_id=group.group_id,
+        )
+        self.transactions.has_begun = True
+        answer: AddOffsetsToTxnResponse = await self._cluster.ask(node, request, deadline=deadline)
+        _raise_for(answer.error_code)
+
+    async def _commit(
+        self, offsets: Committed, group: GroupMetadata, node: Node, deadline: float
+    ) -> None:
+        who = self._who()
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for place, one in offsets.items():
+            topics.setdefault(place.topic, []).append(
+                TxnOffsetCommitRequestPartition(
+                    partition_index=place.partition,
+                    committed_offset=one.offset,
+                    committed_leader_epoch=-1 if one.leader_epoch is None else one.leader_epoch,
+                    committed_metadata=one.metadata,
+                )
+            )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self._key.name,
+            group_id=group.group_id,
+            producer_id=who.id,
+            producer_epoch=who.epoch,
+            generation_id=group.generation_id,
+            member_id=group.member_id,
+            group_instance_id=group.group_instance_id,
+            topics=[
+                TxnOffsetCommitRequestTopic(name=name, partitions=some)
+                for name, some in topics.items()
+            ],
+        )
+        is_v2 = self.transactions.is_v2
+        answer: TxnOffsetCommitResponse = await self._cluster.ask(
+            node, request, deadline=deadline, at_most=32767 if is_v2 else OFFSETS_V1
+        )
+        told = {
+            (topic.name, one.partition_index): one.error_code
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+        for place in offsets:
+            if place not in told:
+                raise unanswered("partition", place)
+            if told[place]:
+                raise ApiError(api_error(told[place]).code, str(place))
+
+    async def _end(self, *, commit: bool, deadline: float) -> None:
+        transactions = self.transactions
+
+        async def ask(node: Node, deadline: float) -> ProducerId | None:
+            who = self._who()
+            request = EndTxnRequest(
+                transactional_id=self._key.name,
+                producer_id=who.id,
+                producer_epoch=who.epoch,
+                committed=commit,
+            )
+            answer: EndTxnResponse = await self._cluster.ask(
+                node,
+                request,
+                deadline=deadline,
+                at_most=32767 if transactions.is_v2 else END_V1,
+            )
+            _raise_for(answer.error_code)
+            if answer.producer_id < 0:
+                return None
+            return ProducerId(answer.producer_id, answer.producer_epoch)
+
+        if transactions.has_begun:
+            try:
+                found = await self._ask(self._key, ask, deadline)
+            except ApiError as error:
+                raise self._not_ended(error, commit=commit) from None
+            if found is not None:
+                self._sender.queue.producer = found
+            elif not commit:  # what was given up has left sequences that will never come
+                transactions.has_begun = False
+                await self._identify(self._who(), deadline)
+        transactions.ended()
+
+    def _not_ended(self, error: ApiError, *, commit: bool) -> TransactionError:
+        reply = reply_to(error.code)
+        if reply in (Reply.AGAIN, Reply.ELSEWHERE):
+            verb, done = ("commit", "committed") if commit else ("abort", "aborted")
+            return TransactionError(
+                error.code,
+                f"it is unknown whether the transaction is {done}, {verb} again to find out: "
+                f"{error.message or error.code.name}",
+                abortable=not commit,
+                maybe_committed=commit,
+            )
+        if reply is Reply.ABORT and commit:
+            self.transactions.phase = Phase.OPEN
+            return self._fail(error)
+        return self._give_up(error)
+
+    # Asking until there is an answer
+
+    async def _ask(self, key: Key, ask: Ask[Answer], deadline: float) -> Answer:
+        """What the coordinator answers in the end. Raises the ApiError that ends it."""
+        loop = asyncio.get_running_loop()
+        tried = 0
+        while True:
+            limit = min(deadline, loop.time() + self._settings.request_timeout_ms / 1000)
+            try:
+                node = self._nodes.get(key) or await self._find(key, limit)
+                if key != self._key:
+                    return await ask(node, limit)
+                async with self._turn:
+                    return await ask(node, limit)
+            except UnsupportedVersionError as error:
+                raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
+            except WireError as error:
+                failure = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
+            except ApiError as error:
+                failure = error
+            reply = reply_to(failure.code)
+            if reply is Reply.ELSEWHERE:
+                self._nodes.pop(key, None)
+            elif reply is not Reply.AGAIN:
+                raise failure
+            logger.info("%s: %s", key.name, failure)
+            if not await self._cluster.pause(tried, deadline):
+                raise failure
+            tried += 1
+
+    async def _find(self, key: Key, deadline: float) -> Node:
+        found = (await self._cluster.coordinators([key.name], deadline, key_type=key.kind))[
+            key.name
+        ]
+        if isinstance(found, ApiError):
+            raise found
+        self._nodes[key] = found
+        return found
+
+    def _who(self) -> ProducerId:
+        who = self._sender.queue.producer
+        assert who is not None
+        return who
+
+    # What the sender tells
+
+    def _produce_version(self) -> int:
+        return BY_NAME if self.transactions.is_v2 else PRODUCE_V1
+
+    def _failed(self, error: ApiError) -> None:
+        self.transactions.doom(error)
+
+    def _look(self) -> None:
+        """Tell the coordinator of partitions that are to be written to."""
+        if self.transactions.missing and self._adding is None:
+            self._adding = self._sender.spawn(self._add())
+
+    async def _add(self) -> None:
+        try:
+            limit_s = self._settings.delivery_timeout_ms / 1000
+            deadline = asyncio.get_running_loop().time() + limit_s
+            await self._ask(self._key, self._add_partitions, deadline)
+        except ApiError as error:
+            text = f"partitions could not be added to the transaction: {error.message}"
+            failure = self._fail(ApiError(error.code, text))
+            self._sender.drop(failure)
+        finally:
+            self._adding = None
+            self._sender.wake()
+
+    def _fail(self, error: ApiError) -> TransactionError:
+        """The transaction fails, or the producer."""
+        if reply_to(error.code) is Reply.OVER:
+            return self._give_up(error)
+        self.transactions.doom(error)
+        return self.transactions.error or TransactionError(
+            error.code, error.message, abortable=True
+        )
+
+    def _give_up(self, error: ApiError) -> TransactionError:
+        if reply_to(error.code) in (Reply.AGAIN, Reply.ELSEWHERE):  # not in time
+            return TransactionError(error.code, error.message, abortable=False)
+        failure = self.transactions.over(error)
+        self._sender.over(failure)
+        return failure
+
+
+def _raise_for(code: int) -> None:
+    if code:
+        raise api_error(code)

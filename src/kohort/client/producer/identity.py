@@ -1,0 +1,50 @@
+"""The id by which the cluster recognises an idempotent producer (KIP-98)."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kohort.client.cluster import Cluster
+from kohort.client.producing.batch import ProducerId
+from kohort.client.producing.queue import Queue
+from kohort.client.settings import INT32_MAX
+from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+logger = logging.getLogger(__name__)
+
+_ASK_S = 30.0
+
+
+async def ask_for_identity(
+    cluster: Cluster, queue: Queue, over: Callable[[ApiError], None]
+) -> None:
+    """Give the queue a producer id, asking any broker until there is one. `over` is told where
+    there will be none.
+    """
+    attempt = 0
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
+    while True:
+        deadline = asyncio.get_running_loop().time() + _ASK_S
+        try:
+            connection = await cluster.any_connection(deadline)
+            answer: InitProducerIdResponse = await connection.ask(
+                request, deadline=deadline, at_most=5
+            )
+        except UnsupportedVersionError as error:
+            text = f"{error}: set enable_idempotence to false"
+            over(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
+            return
+        except KohortError as error:
+            logger.info("no producer id yet: %s", error)
+        else:
+            if not answer.error_code:
+                queue.producer = ProducerId(answer.producer_id, answer.producer_epoch)
+                return
+            refusal = api_error(answer.error_code, "no producer id")
+            if not refusal.code.retriable:
+                over(refusal)
+                return
+            logger.info("no producer id yet: %s", refusal)
+        await cluster.pause(attempt, float("inf"))
+        attempt += 1

@@ -1,0 +1,388 @@
+"""The task that sends what a producer's queue holds, and tells everybody what came of it."""
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kohort.client.cluster import Backoff, Cluster, Node
+from kohort.client.connection import ConnectionFailedError, Need
+from kohort.client.metadata import Metadata
+from kohort.client.producer.room import Room
+from kohort.client.producer.settings import ProducerSettings
+from kohort.client.producing.batch import Batch
+from kohort.client.producing.queue import UNKNOWN, Outcome, Queue
+from kohort.client.producing.verdicts import Verdict, is_elsewhere
+from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
+from kohort.terms import TopicPartition
+from kohort.wire.compression import Compression
+from kohort.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+logger = logging.getLogger(__name__)
+
+BY_NAME = 12  # the last version that names topics
+WITH_ZSTD = Need(7, "compression_type zstd", "KIP-110, Apache Kafka 2.1")
+
+
+class Delivered(NamedTuple):
+    """Where a record is. `timestamp_ms` is the time that the log has for it.
+
+    `offset` is -1 where it is not known: with acks=0, and for a record that an earlier attempt had
+    written already.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class Sender:
+    """`cluster` is for Produce requests alone; look-ups go to that of `metadata`.
+
+    `may_send` says whether a partition may be written to at the moment, and `version` the highest
+    version of Produce to use. `on_failure` hears of each error that ends a batch, and `on_over`
+    why nothing is sent any more. `after_turn` is called when all was sent that may be sent, and
+    `identify` is run when the queue needs a producer id.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        metadata: Metadata,
+        queue: Queue,
+        settings: ProducerSettings,
+        identify: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self.trouble: ApiError | None = None  # nothing is sent any more, and why
+        self.may_send: Callable[[TopicPartition], bool] = lambda _: True
+        self.version: Callable[[], int] = lambda: BY_NAME
+        self.on_failure: Callable[[ApiError], None] = lambda _: None
+        self.on_over: Callable[[ApiError], object] = lambda _: None
+        self.after_turn: Callable[[], None] = lambda: None
+        self.room = Room(settings.buffer_memory, lambda: queue.used)
+        self.queue = queue
+        self._cluster = cluster
+        self._metadata = metadata
+        self._settings = settings
+        self._identify = identify
+        self._need = WITH_ZSTD if queue.limits.codec == Compression.ZSTD else None
+        self._wake = asyncio.Event()
+        self._told = asyncio.Event()  # set for a moment whenever the fate of something is known
+        self._under_way: Counter[int] = Counter()  # requests by node
+        self._held_until: dict[int, float] = {}  # by node: its quota is used up
+        self._moved: set[str] = set()  # topics whose leaders are not those of the metadata
+        self._why = ""  # the last look-up failed
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._identifying: asyncio.Task[None] | None = None
+        self._flushing = 0
+
+    # What the producer asks for
+
+    def start(self) -> None:
+        """Begin to send."""
+        self.spawn(self._run())
+
+    def wake(self) -> None:
+        """There is something new to do."""
+        self._wake.set()
+
+    def now(self) -> int:
+        """Milliseconds of the loop's clock."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    async def flush(self) -> None:
+        """Send everything at once, and wait until the fate of all of it is known."""
+        number = self.queue.last_number
+        self._flushing += 1
+        self.queue.is_urgent = True
+        self.wake()
+        try:
+            while not self.queue.is_done(number):
+                await self._told.wait()
+        finally:
+            self._flushing -= 1
+            self.queue.is_urgent = self._flushing > 0
+
+    async def give_up(self, error: ApiError) -> None:
+        """What waits fails with this error; wait until no answer is awaited any more. For as long
+        as nothing may be sent.
+        """
+        self.drop(error)
+        while not self.queue.is_empty:
+            await self._told.wait()
+            self.drop(error)
+
+    def drop(self, error: ApiError) -> None:
+        """What waits fails with this error."""
+        outcomes = self.queue.drop(error)
+        if outcomes:
+            self.tell(outcomes)
+
+    def over(self, error: ApiError) -> None:
+        """Send nothing more: what waits fails with this error."""
+        if self.trouble is None:
+            self.trouble = error
+            self.on_over(error)
+            self.tell(self.queue.drop(error))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run this until the end, or until `close`."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def tell(self, outcomes: Iterable[Outcome]) -> None:
+        """Everybody who waits for these records learns what became of them."""
+        for batch, offset, append_time, error in outcomes:
+            if error is not None:
+                self.on_failure(error)
+                for delivery in batch.deliveries:
+                    if not delivery.done():
+                        delivery.set_exception(error)
+                        if self.queue.transactional:  # who commits is told, so nobody else has to
+                            delivery.exception()
+                continue
+            topic, partition = batch.place
+            step = 0 if offset < 0 else 1
+            new, make = tuple.__new__, Delivered
+            for delivery, timestamp in zip(batch.deliveries, batch.timestamps, strict=True):
+                if not delivery.done():
+                    time = timestamp if append_time < 0 else append_time
+                    delivery.set_result(new(make, (topic, partition, offset, time)))
+                offset += step  # noqa: PLW2901  (of the record after it)
+        self.room.look()
+        self._pulse()
+
+    async def close(self, error: ApiError) -> None:
+        """End all tasks and connections. What has not been delivered fails with this error."""
+        self.trouble = self.trouble or error
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.tell(self.queue.abandon(error))
+        await self._cluster.close()
+
+    def _pulse(self) -> None:
+        """Whoever waits for something looks again."""
+        self._told.set()
+        self._told.clear()
+
+    # The loop
+
+    async def _run(self) -> None:
+        try:
+            refresh_s = self._settings.metadata_max_age_ms / 1000
+            loop = asyncio.get_running_loop()
+            refresh_at = loop.time() + refresh_s
+            while True:
+                self._wake.clear()
+                wake_at = self._turn()
+                if loop.time() >= refresh_at:
+                    refresh_at = loop.time() + refresh_s
+                    self._look_up(self.queue.topics)
+                at = refresh_at if wake_at is None else min(refresh_at, wake_at / 1000)
+                try:
+                    async with asyncio.timeout_at(at):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+        except Exception as error:
+            logger.exception("the producer has stopped")
+            self.over(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the producer failed: {error!r}"))
+
+    def _turn(self) -> int | None:
+        """Send all that is due; when to look again."""
+        queue = self.queue
+        now = self.now()
+        self.tell(queue.expire(now, self._why))
+        if queue.producer is None and self._identifying is None:
+            self._identifying = self.spawn(self._identify())
+            self._identifying.add_done_callback(self._identified)
+        while self.trouble is None:
+            taken = queue.take(now, self._leader, self._is_free, self.may_send)
+            if taken.leaderless:
+                self._look_up(taken.leaderless)
+            if not taken.shares:
+                break
+            for node_id, batches in taken.shares:
+                self._under_way[node_id] += 1
+                self.spawn(self._send(node_id, batches))
+        self.after_turn()
+        return queue.wake_at(now)
+
+    def _identified(self, _task: "asyncio.Task[None]") -> None:
+        self._identifying = None
+        self.wake()
+
+    def _leader(self, place: TopicPartition) -> int | None:
+        if place.topic in self._moved:
+            return None
+        known = self._metadata.partition(place)
+        return None if known is None or known.leader is None else known.leader.id
+
+    def _is_free(self, node_id: int) -> bool:
+        if self._under_way[node_id] >= self._settings.max_in_flight_requests_per_connection:
+            return False
+        return asyncio.get_running_loop().time() >= self._held_until.get(node_id, 0.0)
+
+    # Who leads
+
+    def _look_up(self, topics: set[str]) -> None:
+        if self._looking is None and topics:
+            self._looking = self.spawn(self._look(set(topics)))
+
+    async def _look(self, topics: set[str]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            for topic in topics:
+                self._metadata.outdated(topic)
+            deadline = loop.time() + self._settings.request_timeout_ms / 1000
+            found = await self._metadata.topics(topics, deadline, create=True)
+            self._moved -= topics
+            self._why = ""
+            for topic, outcome in found.items():
+                if isinstance(outcome, ApiError):
+                    self._moved.add(topic)
+                    self._why = str(outcome)
+                    if not outcome.code.retriable:
+                        self.tell(self.queue.drop(outcome, topic=topic))
+                elif any(one.leader is None for one in outcome.partitions.values()):
+                    self._why = f"a partition of {topic} has no leader"
+        except KohortError as error:
+            self._why = str(error)
+            logger.info("topics are not known yet: %s", error)
+        finally:
+            if self._why:
+                await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
+            self._looking = None
+            self.wake()
+
+    # Requests
+
+    async def _send(self, node_id: int, batches: Sequence[Batch]) -> None:
+        try:
+            answer = await self._ask(node_id, batches)
+        except ConnectionFailedError as error:
+            self._failed(batches, error, sent=error.sent)
+        except UnsupportedVersionError as error:
+            self._failed(batches, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)), sent=True)
+        except ApiError as error:  # no answer in time: it may have arrived
+            self._failed(batches, error, sent=True)
+        except KohortError as error:
+            text = f"the answer cannot be read: {error}"
+            self._failed(batches, ApiError(ErrorCode.NETWORK_EXCEPTION, text), sent=True)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            logger.exception("produce")
+            self._failed(batches, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)), sent=True)
+        else:
+            self._answered(node_id, batches, answer)
+        finally:
+            self._under_way[node_id] -= 1
+            self.wake()
+            self._pulse()
+
+    async def _ask(self, node_id: int, batches: Sequence[Batch]) -> ProduceResponse | None:
+        settings = self._settings
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for batch in batches:
+            data = PartitionProduceData(
+                index=batch.place.partition,
+                records=batch.sealed(transactional=self.queue.transactional),
+            )
+            topics.setdefault(batch.place.topic, []).append(data)
+        request = ProduceRequest(
+            transactional_id=settings.transactional_id,
+            acks=settings.acks,
+            timeout_ms=settings.request_timeout_ms,
+            topic_data=[
+                TopicProduceData(name=name, partition_data=data) for name, data in topics.items()
+            ],
+        )
+        deadline = asyncio.get_running_loop().time() + settings.request_timeout_ms / 1000
+        connection = await self._cluster.connection(self._node(node_id).address, deadline)
+        if settings.acks == 0:
+            await connection.tell(request, need=self._need, at_most=self.version())
+            return None
+        answer: ProduceResponse = await connection.ask(
+            request, deadline=deadline, need=self._need, at_most=self.version()
+        )
+        return answer
+
+    def _node(self, node_id: int) -> Node:
+        node = self._metadata.node(node_id)
+        if node is None:
+            raise ConnectionFailedError(f"node {node_id} is no broker any more", sent=False)
+        return node
+
+    def _answered(
+        self, node_id: int, batches: Sequence[Batch], answer: ProduceResponse | None
+    ) -> None:
+        if answer is None:
+            for batch in batches:
+                self.tell(self.queue.acked(batch, UNKNOWN, UNKNOWN))
+            return
+        if answer.throttle_time_ms > 0:
+            loop = asyncio.get_running_loop()
+            self._held_until[node_id] = loop.time() + answer.throttle_time_ms / 1000
+            loop.call_at(self._held_until[node_id], self.wake)
+        told = {
+            (topic.name, one.index): one
+            for topic in answer.responses
+            for one in topic.partition_responses
+        }
+        for batch in batches:
+            one = told.get(batch.place)
+            if one is None:
+                text = "the broker's answer lacks it"
+                self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
+            elif one.error_code:
+                self._refused(batch, _error_of(one))
+            else:
+                self.tell(self.queue.acked(batch, one.base_offset, one.log_append_time_ms))
+
+    def _failed(self, batches: Sequence[Batch], error: ApiError, *, sent: bool) -> None:
+        for batch in batches:
+            if sent:
+                self._refused(batch, error)
+            else:
+                self.queue.unsent(batch, error, self.now())
+                self._moved.add(batch.place.topic)
+
+    def _refused(self, batch: Batch, error: ApiError) -> None:
+        logger.info("%s: %s", batch.place, error)
+        if is_elsewhere(error.code) or isinstance(error, ConnectionFailedError):
+            self._moved.add(batch.place.topic)
+        is_over = self.queue.verdict(batch, error.code) is Verdict.OVER
+        self.tell(self.queue.refused(batch, error, self.now()))
+        if is_over:
+            self.over(error)
+
+
+def pauses(settings: ProducerSettings) -> Callable[[int], int]:
+    """How long to wait after so many attempts, with a jitter of a fifth, in milliseconds."""
+    backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000)
+    return lambda attempt: round(backoff.pause_s(attempt, random.random()) * 1000)  # noqa: S311  (jitter)
+
+
+def _error_of(told: PartitionProduceResponse) -> ApiError:
+    """The error of a partition, with what is said of single records (KIP-467)."""
+    text = told.error_message or ""
+    some = [
+        f"record {one.batch_index}: {one.batch_index_error_message or 'refused'}"
+        for one in told.record_errors[:3]
+    ]
+    return api_error(told.error_code, "; ".join([*([text] if text else []), *some]) or None)

@@ -1,0 +1,190 @@
+"""What is sent to whom, what is sent again, and what everybody is told."""
+
+import asyncio
+
+import pytest
+from tests.client.consumer.running import until
+from tests.client.producer.leading import (
+    producer,
+    refused,
+    scripted,
+    sequences,
+    taken,
+)
+from tests.client.scripted import CLOSE, asynchronous, in_turn
+
+from kohort.client.producer import Delivered, DeliveryError
+from kohort.errors import ErrorCode
+from kohort.wire.messages.produce import ProduceRequest
+
+V = [b"v"]
+
+
+@asynchronous
+async def test_deliveries_have_an_offset_and_a_time_each() -> None:
+    async with scripted(taken) as world, producer(world, linger_ms=20) as client:
+        some = [await client.send("t", b"v", timestamp_ms=time) for time in (5, 6)]
+        assert [await one for one in some] == [Delivered("t", 0, 100, 5), Delivered("t", 0, 101, 6)]
+        (asked,) = world.sent("Produce")
+        assert (asked.request.acks, asked.version) == (-1, 12)
+
+
+@asynchronous
+async def test_the_time_of_the_log_is_told_where_it_has_its_own() -> None:
+    async with (
+        scripted(lambda asked: taken(asked, append_time=9)) as world,
+        producer(world) as client,
+    ):
+        assert (await client.send_and_wait("t", b"v", timestamp_ms=5)).timestamp_ms == 9
+
+
+@asynchronous
+async def test_each_leader_gets_its_own() -> None:
+    async with scripted(taken, 2, t=[0, 1]) as world, producer(world) as client:
+        both = [await client.send("t", b"%d" % one, partition=one) for one in (0, 1)]
+        await asyncio.gather(*both)
+        found = {one.node: sequences([one]) for one in world.sent("Produce")}
+        assert found == {0: [(0, 0, [b"0"])], 1: [(0, 0, [b"1"])]}
+
+
+@asynchronous
+async def test_a_lost_answer_is_sent_again_by_the_same_sequence() -> None:
+    async with scripted(in_turn(CLOSE, taken)) as world, producer(world) as client:
+        assert (await client.send_and_wait("t", b"v")).offset == 100
+        assert sequences(world.sent("Produce")) == [(0, 0, V), (0, 0, V)]
+
+
+@asynchronous
+async def test_a_leader_that_has_moved_is_looked_up() -> None:
+    async with scripted(taken, 2, t=[0]) as world:
+
+        def moved(asked):
+            world.topics["t"] = [1]
+            return refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)(asked)
+
+        world.answers[ProduceRequest] = in_turn(moved, taken)
+        async with producer(world) as client:
+            await client.send_and_wait("t", b"v")
+        assert [one.node for one in world.sent("Produce")] == [0, 1]
+
+
+@asynchronous
+async def test_a_leader_that_is_gone_is_looked_up() -> None:
+    async with scripted(taken, 2, t=[0, 1]) as world, producer(world) as client:
+        await client.send_and_wait("t", b"v", partition=1)
+        await world.stop(1)
+        world.topics["t"] = [0, 0]
+        await client.send_and_wait("t", b"v", partition=1)
+        assert [one.node for one in world.sent("Produce")] == [1, 0]
+
+
+@asynchronous
+async def test_what_is_refused_for_good_says_why() -> None:
+    answer = refused(ErrorCode.INVALID_RECORD, "no key", r1="bad")
+    async with scripted(answer) as world, producer(world, linger_ms=20) as client:
+        some = [await client.send("t", b"v") for _ in range(2)]
+        found = await asyncio.gather(*some, return_exceptions=True)
+        assert [str(one) for one in found] == [
+            "INVALID_RECORD: t:0: no key; record 1: bad; it was not written"
+        ] * 2
+
+
+@asynchronous
+async def test_a_lost_answer_is_not_told_as_a_failure_that_did_not_happen() -> None:
+    settings = {"request_timeout_ms": 50, "delivery_timeout_ms": 60}
+    async with scripted(lambda _: None) as world, producer(world, **settings) as client:
+        with pytest.raises(DeliveryError, match="it may have been written") as raised:
+            await client.send_and_wait("t", b"v")
+    assert raised.value.maybe_written
+    assert raised.value.code is ErrorCode.REQUEST_TIMED_OUT
+
+
+@asynchronous
+async def test_what_never_left_was_not_written() -> None:
+    async with scripted(taken) as world:
+        settings = {"request_timeout_ms": 50, "delivery_timeout_ms": 60}
+        async with producer(world, **settings) as client:
+            await client.send_and_wait("t", b"v")
+            await world.stop(0)
+            await asyncio.sleep(0.02)  # the client sees that the connection is gone
+            with pytest.raises(DeliveryError, match="it was not written") as raised:
+                await client.send_and_wait("t", b"v")
+    assert not raised.value.maybe_written
+
+
+@asynchronous
+async def test_a_batch_that_is_too_large_is_sent_in_parts() -> None:
+    def answer(asked):
+        ((_, _, values),) = sequences([asked])
+        judge = refused(ErrorCode.MESSAGE_TOO_LARGE) if len(values) > 1 else taken
+        return judge(asked)
+
+    async with scripted(answer) as world, producer(world, linger_ms=20) as client:
+        some = [await client.send("t", b"%d" % one) for one in range(3)]
+        await asyncio.gather(*some)
+        sent = [one for one in sequences(world.sent("Produce")) if len(one[2]) == 1]
+        assert sent == [(0, 0, [b"0"]), (0, 1, [b"1"]), (0, 2, [b"2"])]
+
+
+@asynchronous
+async def test_a_gap_at_the_broker_goes_on_at_a_newer_epoch() -> None:
+    answer = in_turn(taken, refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), taken)
+    async with scripted(answer) as world, producer(world) as client:
+        for _ in range(2):
+            await client.send_and_wait("t", b"v")
+        assert sequences(world.sent("Produce")) == [(0, 0, V), (0, 1, V), (1, 0, V)]
+
+
+@asynchronous
+async def test_without_acks_nothing_is_awaited() -> None:
+    async with scripted(lambda _: None) as world, producer(world, acks=0) as client:
+        assert await client.send_and_wait("t", b"v", timestamp_ms=3) == Delivered("t", 0, -1, 3)
+        await client.send_and_wait("t", b"w")
+        await until(lambda: len(world.sent("Produce")) == 2)
+        assert sequences(world.sent("Produce")) == [(-1, -1, V), (-1, -1, [b"w"])]
+
+
+@asynchronous
+async def test_no_more_requests_are_under_way_than_allowed() -> None:
+    gate = asyncio.Event()
+    most = 0
+    async with scripted(lambda _: None) as world:
+        settings = {"acks": 1, "max_in_flight_requests_per_connection": 2, "batch_size": 1}
+        async with producer(world, **settings) as client:
+            for _ in range(5):
+                await client.send("t", b"v")
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+                most = max(most, len(world.sent("Produce")))
+            gate.set()
+            closing = asyncio.create_task(client.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            await asyncio.gather(closing, return_exceptions=True)
+    assert most == 2
+
+
+@asynchronous
+async def test_zstd_needs_a_broker_that_has_it() -> None:
+    async with scripted(taken) as world:
+        world.offer("Produce", "3-6")
+        async with producer(world, compression_type="zstd") as client:
+            with pytest.raises(DeliveryError, match="compression_type zstd needs v7"):
+                await client.send_and_wait("t", b"v")
+        async with producer(world, compression_type="lz4") as client:
+            assert (await client.send_and_wait("t", b"v")).offset == 100
+
+
+@asynchronous
+async def test_a_quota_is_kept_to() -> None:
+    def throttled(asked):
+        answer = taken(asked)
+        answer.throttle_time_ms = 80
+        return answer
+
+    async with scripted(in_turn(throttled, taken)) as world, producer(world) as client:
+        loop = asyncio.get_running_loop()
+        await client.send_and_wait("t", b"v")
+        before = loop.time()
+        await client.send_and_wait("t", b"v")
+        assert loop.time() - before > 0.05

@@ -1,0 +1,145 @@
+"""What a transactional producer may do next, and what each error means for it."""
+
+import pytest
+from tests.client.producing.playing import T0, T1
+
+from kohort.client.producing.errors import TransactionError
+from kohort.client.producing.transactions import Phase, Reply, Transactions, reply_to
+from kohort.errors import ApiError, ErrorCode
+
+REFUSED = ApiError(ErrorCode.INVALID_RECORD, "no key")
+
+
+def ready() -> Transactions:
+    transactions = Transactions()
+    transactions.initialised()
+    return transactions
+
+
+def opened(*, is_v2: bool = True) -> Transactions:
+    transactions = ready()
+    transactions.begin(is_v2=is_v2)
+    return transactions
+
+
+@pytest.mark.parametrize(
+    ("code", "reply"),
+    [
+        ("NOT_COORDINATOR", Reply.ELSEWHERE),
+        ("COORDINATOR_NOT_AVAILABLE", Reply.ELSEWHERE),
+        ("NETWORK_EXCEPTION", Reply.ELSEWHERE),
+        ("REQUEST_TIMED_OUT", Reply.ELSEWHERE),
+        ("COORDINATOR_LOAD_IN_PROGRESS", Reply.AGAIN),
+        ("CONCURRENT_TRANSACTIONS", Reply.AGAIN),
+        ("UNKNOWN_TOPIC_OR_PARTITION", Reply.AGAIN),
+        ("TRANSACTION_ABORTABLE", Reply.ABORT),
+        ("TOPIC_AUTHORIZATION_FAILED", Reply.ABORT),
+        ("GROUP_AUTHORIZATION_FAILED", Reply.ABORT),
+        ("ILLEGAL_GENERATION", Reply.ABORT),
+        ("UNKNOWN_MEMBER_ID", Reply.ABORT),
+        ("FENCED_INSTANCE_ID", Reply.ABORT),
+        ("STALE_MEMBER_EPOCH", Reply.ABORT),
+        ("UNKNOWN_PRODUCER_ID", Reply.ABORT),
+        ("INVALID_PRODUCER_ID_MAPPING", Reply.ABORT),
+        ("PRODUCER_FENCED", Reply.OVER),
+        ("INVALID_PRODUCER_EPOCH", Reply.OVER),
+        ("INVALID_TXN_STATE", Reply.OVER),
+        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", Reply.OVER),
+        ("INVALID_TRANSACTION_TIMEOUT", Reply.OVER),
+        ("UNSUPPORTED_VERSION", Reply.OVER),
+        ("UNKNOWN_SERVER_ERROR", Reply.OVER),
+    ],
+)
+def test_what_an_error_asks_for(code: str, reply: Reply) -> None:
+    assert reply_to(ErrorCode[code]) is reply
+
+
+def test_a_transaction_of_the_second_version_begins_with_the_first_write() -> None:
+    transactions = opened()
+    assert not transactions.has_begun
+    assert transactions.may_send(T0)
+    assert transactions.has_begun
+    assert not transactions.missing
+
+
+def test_in_the_first_version_the_coordinator_is_told_of_partitions_first() -> None:
+    transactions = opened(is_v2=False)
+    assert not transactions.may_send(T0)
+    assert not transactions.may_send(T1)
+    assert transactions.missing == {T0, T1}
+    transactions.added([T0])
+    assert transactions.may_send(T0)
+    assert not transactions.may_send(T1)
+    transactions.start_commit()
+    transactions.ended()
+    transactions.begin(is_v2=False)
+    assert not transactions.may_send(T0), "each transaction has its own"
+
+
+def test_nothing_is_sent_outside_a_transaction() -> None:
+    transactions = ready()
+    assert not transactions.may_send(T0)
+    with pytest.raises(ValueError, match="the producer is in no transaction: use `async with"):
+        transactions.check_open()
+    with pytest.raises(ValueError, match="nothing can be aborted"):
+        transactions.start_abort()
+    with pytest.raises(ValueError, match="in no transaction"):
+        transactions.start_commit()
+
+
+def test_one_transaction_at_a_time() -> None:
+    transactions = opened()
+    with pytest.raises(ValueError, match="cannot begin: the producer is in a transaction"):
+        transactions.begin(is_v2=True)
+    with pytest.raises(ValueError, match="cannot begin: the producer is not initialised"):
+        Transactions().begin(is_v2=True)
+
+
+def test_one_failure_dooms_all_of_it_until_it_is_aborted() -> None:
+    transactions = opened()
+    transactions.doom(REFUSED)
+    transactions.doom(ApiError(ErrorCode.REQUEST_TIMED_OUT, "a second one"))
+    assert not transactions.may_send(T0)
+    for call in (transactions.check_open, transactions.start_commit):
+        with pytest.raises(TransactionError, match="has to be aborted: no key") as raised:
+            call()
+        assert raised.value.abortable
+    transactions.start_abort()
+    transactions.ended()
+    transactions.begin(is_v2=True)
+    transactions.check_open()
+
+
+def test_a_failure_outside_a_transaction_dooms_nothing() -> None:
+    transactions = ready()
+    transactions.doom(REFUSED)
+    transactions.begin(is_v2=True)
+    assert transactions.phase is Phase.OPEN
+
+
+def test_a_producer_that_is_fenced_is_of_no_more_use() -> None:
+    transactions = opened()
+    error = transactions.over(ApiError(ErrorCode.PRODUCER_FENCED, "newer"))
+    assert "another producer has taken over its transactional id: newer" in str(error)
+    assert not error.abortable
+    assert transactions.over(REFUSED) is error, "the first reason is the reason"
+    for call in (
+        transactions.check_open,
+        transactions.start_commit,
+        transactions.start_abort,
+        lambda: transactions.begin(is_v2=True),
+    ):
+        with pytest.raises(TransactionError) as raised:
+            call()
+        assert raised.value is error
+
+
+def test_a_commit_whose_answer_was_lost_is_made_again_and_not_aborted() -> None:
+    transactions = opened()
+    transactions.may_send(T0)
+    transactions.start_commit()
+    with pytest.raises(ValueError, match="nothing can be aborted: the producer is committing"):
+        transactions.start_abort()
+    transactions.start_commit()
+    transactions.ended()
+    assert (transactions.phase, transactions.has_begun) == (Phase.READY, False)
