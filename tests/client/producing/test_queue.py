@@ -57,11 +57,12 @@ def test_nothing_lingers_while_somebody_waits() -> None:
     assert len(taken(queue, 0)) == 1
 
 
-def test_what_else_a_node_leads_goes_along() -> None:
-    queue = queue_of()
+def test_what_is_due_soon_goes_along() -> None:
+    queue = queue_of(linger_ms=6)
     put(queue, "a", T0)
-    put(queue, "b", T1, now=4)
-    (share,) = taken(queue, 5)
+    put(queue, "b", T1, now=3)
+    put(queue, "c", TopicPartition("t", 2), now=4)
+    (share,) = taken(queue, 6)
     assert [one.place for one in share] == [T0, T1]
 
 

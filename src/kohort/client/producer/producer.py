@@ -83,6 +83,7 @@ class Producer:
         self._sender = Sender(
             self._new_cluster(), self._metadata, self._queue, self.settings, self._identify
         )
+        self._room = self._sender.room
         self._coordinating: Coordinating | None = None
         if self.settings.transactional_id is not None:
             self._coordinating = Coordinating(
@@ -188,13 +189,13 @@ class Producer:
         known = self._metadata.cached(topic)
         if known is None or (partition is not None and partition not in known.partitions):
             known = await self._find(topic, partition)
-        if not self._sender.room.has(size):
+        if self._room.waiting or self._queue.used + size > self._room.limit:
             await self._wait_for_room(topic, size)
         if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
             self._check_in_transaction()
         if partition is None:
             partition = self._choose(known, key, size)
-        delivery: Delivery = self._loop.create_future()
+        delivery: Delivery = asyncio.Future(loop=self._loop)
         if self._queue.add(
             (topic, partition),
             time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
@@ -418,7 +419,7 @@ class Producer:
             )
         self._sender.wake()
         try:
-            await self._sender.room.wait(size, self._deadline())
+            await self._room.wait(size, self._deadline())
         except TimeoutError:
             raise _not_taken(
                 ErrorCode.REQUEST_TIMED_OUT,

@@ -157,8 +157,8 @@ class Queue:
         is_free: Callable[[int], bool],
         may_send: Callable[[TopicPartition], bool],
     ) -> Taken:
-        """One request for each node that is free and has something that is due. What else its
-        partitions have goes along, as far as there is room.
+        """One request for each node that is free and has something that is due. What will be due
+        soon goes along, as far as there is room.
         """
         found: dict[int, list[tuple[Lane, Batch]]] = {}
         due: set[int] = set()
@@ -175,9 +175,11 @@ class Queue:
                 continue
             if not is_free(node):
                 continue
-            found.setdefault(node, []).append((lane, batch))
-            if now >= self._due_at(lane, batch):
-                due.add(node)
+            due_at = self._due_at(lane, batch)
+            if now >= due_at - self.limits.linger_ms // 2:
+                found.setdefault(node, []).append((lane, batch))
+                if now >= due_at:
+                    due.add(node)
         shares = [(node, self._share(found[node])) for node in found if node in due]
         return Taken(shares, leaderless)
 
