@@ -1,9 +1,9 @@
 """A transactional worker in a process of its own: python worker.py KIND BOOTSTRAP NAME.
 
-Kinds: confluent-classic, confluent-consumer, aiokafka, kohort. It reads numbers from `in` as a member of
-the group `workers` and writes each of them to `out`, with its offset in the same transaction. Every
-fifth transaction it aborts, and does again. It goes on until it is killed; after an error that its
-producer does not survive it ends, and another one may take its place.
+Kinds: confluent-classic, confluent-consumer, aiokafka, kohort. It reads numbers from `in` as a
+member of the group `workers` and writes each to `out`, with its offset in the same transaction.
+Every fifth transaction it aborts, and does again. It goes on until it is killed; after an error
+that its producer does not survive it ends, and another one may take its place.
 
 librdkafka 2.16 begins anew with its list of brokers when all are away, and then never sends the
 commit of offsets that was under way (`metadata.recovery.strategy`): it is told not to.
@@ -167,7 +167,7 @@ async def kohort(bootstrap: str, name: str) -> None:
                         consumer.group_metadata(),
                     )
                     if done % 5 == 0:
-                        raise Again
+                        raise Again  # noqa: TRY301  (it is for the block)
             except TransactionError as error:
                 if error.maybe_committed:
                     await producer.commit_transaction()
