@@ -71,6 +71,9 @@ def topic(bootstrap):
     async def create():
         async with AdminClient(bootstrap) as admin:
             (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
+            places = [("orders", index) for index in range(3)]
+            while (await admin.end_offsets(places)).failed:
+                await asyncio.sleep(0.05)  # a broker of Kafka's may need a while to lead them
 
     create()
     return "orders"
@@ -92,6 +95,11 @@ async def test_topics_live_and_die(bootstrap):
         assert described.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         again = await admin.create_topics([NewTopic("short", 2, 1)])
         assert again.failed["short"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+        grown = await admin.create_partitions({"short": 3, "missing": 3})
+        assert grown["short"] is None
+        assert grown.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        less = await admin.create_partitions({"short": 1})
+        assert less.failed["short"].code is ErrorCode.INVALID_PARTITIONS
         deleted = await admin.delete_topics(["short", "missing"])
         assert deleted.succeeded == {"short": None}
         assert deleted.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -9,15 +9,12 @@ import pytest
 from tests.client.consumer.running import PROTOCOLS, Told, Worker, consumer, until, within
 from tests.client.scripted import asynchronous
 
-from kohort.client.admin import CommittedOffset
-from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
+from kohort.client.admin import AdminClient, CommittedOffset
 from kohort.client.fetching import ConsumerRecord
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.schemas import ConsumerGroupMemberMetadataValue
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
-from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 both = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -43,14 +40,8 @@ def committed(broker: Broker) -> dict[int, int]:
 
 
 async def grow(broker: Broker, topic: str, count: int) -> None:
-    loop = asyncio.get_running_loop()
-    cluster = Cluster([Address.of(broker.bootstrap)], client_id="test")
-    more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
-    request = CreatePartitionsRequest(topics=[more], timeout_ms=5000, validate_only=False)
-    node = await cluster.controller(loop.time() + 5)
-    answer = await cluster.ask(node, request, deadline=loop.time() + 5)
-    assert not answer.results[0].error_code
-    await cluster.close()
+    async with AdminClient(broker.bootstrap) as admin:
+        (await admin.create_partitions({topic: count})).all()
 
 
 @both
