@@ -72,7 +72,7 @@ def topic(bootstrap):
         async with AdminClient(bootstrap) as admin:
             (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
             places = [("orders", index) for index in range(3)]
-            while (await admin.end_offsets(places)).failed:
+            while (await admin.end_offsets(places)).failed:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)  # a broker of Kafka's may need a while to lead them
 
     create()
