@@ -17,7 +17,7 @@ from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
 from kohort.client.producer.settings import CODECS, ProducerSettings
-from kohort.client.producing.errors import DeliveryError, TransactionError
+from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
 from kohort.client.producing.transactions import Phase
@@ -194,7 +194,12 @@ class Producer:
         if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
             self._check_in_transaction()
         if partition is None:
-            partition = self._choose(known, key, size)
+            sticky = None if key is not None else self._sticky.get(topic)
+            if sticky is not None and sticky.left > 0:
+                sticky.left -= size
+                partition = sticky.partition
+            else:
+                partition = self._choose(known, key, size)
         delivery: Delivery = asyncio.Future(loop=self._loop)
         if self._queue.add(
             (topic, partition),
@@ -266,8 +271,8 @@ class Producer:
             raise
         try:
             await self.commit_transaction()
-        except TransactionError as error:
-            if error.abortable:
+        except BaseException:
+            if self._transactions().transactions.phase in _UNFINISHED:
                 await self._abort_quietly()
             raise
 
@@ -386,6 +391,7 @@ class Producer:
     async def _find(self, topic: str, partition: int | None) -> KnownTopic:
         """The topic, as soon as there is one. A partition has to be there at the second look."""
         self._check_may_send()
+        self._sender.topics.add(topic)
         deadline = self._deadline()
         loop = asyncio.get_running_loop()
         while True:
