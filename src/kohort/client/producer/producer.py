@@ -160,9 +160,8 @@ class Producer:
     ) -> Delivery:
         """Take a record, and return what will be `Delivered` or raise DeliveryError.
 
-        Waits for room (`buffer_memory`) and for the topic, up to `max_block_ms`. Without a
-        partition the key chooses it, and without a key the producer keeps to one for a batch.
-        Without a time the record has that of now.
+        Waits for room (`buffer_memory`) and for the topic, up to `max_block_ms`. The key chooses
+        the partition; without one the producer keeps to one for a batch. The time is that of now.
 
         Raises:
             DeliveryError: the record was not taken, and is certainly not written:
@@ -170,8 +169,7 @@ class Producer:
                 UNKNOWN_TOPIC_OR_PARTITION for a partition that is not there.
             ApiError: the cluster refuses this topic or this producer.
             TransactionError: the transaction has failed.
-            ValueError: the producer is not started or closed, or has a `transactional_id` and is
-                in no transaction.
+            ValueError: the producer is not started, closed, or in no transaction.
             TypeError: key or value are not bytes, and there is no serializer that makes them so.
         """
         if self._makes_bytes:
