@@ -7,6 +7,7 @@ held.
 """
 
 import atexit
+import itertools
 import json
 import shutil
 import signal
@@ -119,8 +120,12 @@ class Stage:
         )["groups"][0]
         return found
 
-    def settled(self, group: str, members: int, seconds: float = 120) -> dict[str, Any]:
-        """Wait until the group is stable, with this many members that own every partition."""
+    def settled(
+        self, group: str, members: int, seconds: float = 120, shares: list[int] | None = None
+    ) -> dict[str, Any]:
+        """Wait until the group is stable, with this many members that own every partition; with
+        `shares`, so many of them each.
+        """
         found: dict[str, Any] = {}
 
         def done() -> bool:
@@ -128,13 +133,10 @@ class Stage:
                 found.update(self.described(group))
             except Failed:
                 return False
-            owned = [
-                index
-                for member in found["members"]
-                for index in (member["assignment"] or {}).get(TOPIC, [])
-            ]
-            complete = sorted(owned) == list(range(PARTITIONS))
-            return found["state"] == "Stable" and len(found["members"]) == members and complete
+            has = [(one["assignment"] or {}).get(TOPIC, []) for one in found["members"]]
+            complete = sorted(itertools.chain(*has)) == list(range(PARTITIONS))
+            shared = shares is None or sorted(map(len, has)) == shares
+            return found["state"] == "Stable" and len(has) == members and complete and shared
 
         wait_for(done, f"group {group} is stable with {members} members", seconds)
         return found
@@ -194,7 +196,16 @@ def story(stage: Stage) -> None:
     stage.show("groups", "describe", "audit")
     stage.show("groups", "list")
 
-    tell("6. kill -9 for the broker, and a start on the same directory")
+    tell("6. Members of different strength share by an assignor of their own (kohort.Consumer)")
+    weighed = [Part(stage, "weighed", "shipping", f"weight-{weight}") for weight in (1, 2, 3)]
+    group = stage.settled("shipping", len(weighed), shares=[1, 2, 3])
+    shares = {one["client_id"]: len(one["assignment"][TOPIC]) for one in group["members"]}
+    check(shares == {"weight-1": 1, "weight-2": 2, "weight-3": 3}, "each has what it can do")
+    stage.show("groups", "describe", "shipping")
+    for one in weighed:
+        one.leave()
+
+    tell("7. kill -9 for the broker, and a start on the same directory")
     before = {one["partition"]: one["committed_offset"] for one in offsets(stage, "billing")}
     stage.broker.kill()
     time.sleep(0.5)
@@ -209,7 +220,7 @@ def story(stage: Stage) -> None:
     check(progress(stage, before), "the consumers go on by themselves")
     stage.show("groups", "describe", "--all")
 
-    tell("7. The end: the producer stops, everything is read, the members leave")
+    tell("8. The end: the producer stops, everything is read, the members leave")
     producer.leave()
     acked = {event["acked"] for event in producer.events() if "acked" in event}
     check(not any("failed" in event for event in producer.events()), f"{len(acked)} records stored")
@@ -222,15 +233,15 @@ def story(stage: Stage) -> None:
     for name, members in (("billing", billing), ("audit", audit)):
         check_no_repeats(name, members)
     stage.show("groups", "list", "--state", "empty")
-    stage.show("groups", "delete", "audit")
+    stage.show("groups", "delete", "audit", "shipping")
     stage.show("groups", "list")
     left = json.loads(stage.kohort("groups", "list", "--format", "json"))["groups"]
-    check([one["group_id"] for one in left] == ["billing"], "audit is deleted, billing is kept")
+    check([one["group_id"] for one in left] == ["billing"], "two are deleted, billing is kept")
 
 
 def history(stage: Stage) -> None:
     """Run the pipeline over the log that all of this has left."""
-    tell("8. What happened? Spark reads it out of the broker's log")
+    tell("9. What happened? Spark reads it out of the broker's log")
     shutil.rmtree(OUT, ignore_errors=True)
     words = ("pipeline", "run", "--source", f"log:{stage.broker.data_dir}", "--out", str(OUT))
     words += ("--session-timeout", "6s")  # as in SETTINGS; the log does not say

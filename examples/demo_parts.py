@@ -3,6 +3,8 @@
     python demo_parts.py produce BOOTSTRAP TOPIC JOURNAL
     python demo_parts.py consumer BOOTSTRAP TOPIC GROUP NAME JOURNAL     (KIP-848, confluent-kafka)
     python demo_parts.py classic BOOTSTRAP TOPIC GROUP NAME JOURNAL      (kafka-python)
+    python demo_parts.py weighed BOOTSTRAP TOPIC GROUP NAME JOURNAL      (kohort.Consumer; the name
+                                                                         ends with the weight)
 
 Everything that happens goes into the journal, a JSON object on each line: the demo's checks read
 nothing else.
@@ -153,5 +155,33 @@ def classic(bootstrap: str, topic: str, group: str, name: str, journal_path: str
     consumer.close(autocommit=False)
 
 
+def weighed(bootstrap: str, topic: str, group: str, name: str, journal_path: str) -> None:
+    """A member that says how strong it is, and may be asked to compute for the whole group."""
+    import asyncio
+
+    from assignors.by_weight import ByWeight
+
+    from kohort import Consumer
+
+    journal, ending = Journal(journal_path), Ending()
+
+    async def read() -> None:
+        async with Consumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            client_id=name,
+            auto_offset_reset="earliest",
+            assignors=[ByWeight(float(name.rpartition("-")[2]))],
+        ) as consumer:
+            while not ending.asked:
+                for partition, records in (await consumer.getmany(timeout_ms=200)).items():
+                    for one in records:
+                        journal.note(read=[partition.partition, one.offset, int(one.value)])
+
+    asyncio.run(read())
+
+
 if __name__ == "__main__":
-    {"produce": produce, "consumer": consume, "classic": classic}[sys.argv[1]](*sys.argv[2:])
+    parts = {"produce": produce, "consumer": consume, "classic": classic, "weighed": weighed}
+    parts[sys.argv[1]](*sys.argv[2:])

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         RebalanceListener,
         Share,
     )
-    from kohort.client.fetching import ConsumerRecord
+    from kohort.client.fetching import ConsumerRecord, RecordError
     from kohort.client.producer import Delivered, DeliveryError, Producer, TransactionError
     from kohort.config import BrokerConfig
     from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
@@ -86,6 +86,7 @@ __all__ = [
     "PartitionDescription",
     "Producer",
     "RebalanceListener",
+    "RecordError",
     "Share",
     "TopicDescription",
     "TopicListing",
@@ -109,7 +110,7 @@ _HOMES = {
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",
     "BrokerConfig": "kohort.config",
-    "ConsumerRecord": "kohort.client.fetching",
+    **dict.fromkeys(("ConsumerRecord", "RecordError"), "kohort.client.fetching"),
     "ErrorCode": "kohort.errors",
     "GroupState": "kohort.terms",
     "GroupType": "kohort.terms",

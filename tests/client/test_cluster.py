@@ -8,6 +8,7 @@ from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 from kohort.client.cluster import OF_TRANSACTION, Backoff, Cluster, Node
 from kohort.client.connection import Address, ConnectionFailedError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
+from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -188,3 +189,25 @@ def test_an_unknown_code_keeps_its_number():
     assert api_error(4711).message == "error code 4711"
     assert api_error(4711).code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert api_error(16, None).code is ErrorCode.NOT_COORDINATOR
+
+
+@asynchronous
+async def test_brokers_that_are_starting_are_waited_for_and_that_is_said_once(caplog):
+    """A cluster whose brokers begin by hanging up, like one behind a proxy that is up first."""
+    async with Scripted() as scripted:
+        ready = scripted.answers[ApiVersionsRequest]
+        scripted.answers[ApiVersionsRequest] = in_turn(CLOSE, CLOSE, ready)
+        cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", chance=lambda: 0.0)
+        await cluster.reach(soon())
+        await cluster.close()
+        assert len(scripted.sent("ApiVersions")) == 3
+    assert len([one for one in caplog.messages if "no broker answers yet" in one]) == 1
+
+
+@asynchronous
+async def test_brokers_that_never_answer_are_waited_for_until_the_deadline():
+    async with Scripted(answers={ApiVersionsRequest: lambda _: CLOSE}) as scripted:
+        cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test")
+        with pytest.raises(ConnectionFailedError, match="closed the connection"):
+            await cluster.reach(soon(0.4))
+        assert len(scripted.sent("ApiVersions")) > 2

@@ -21,7 +21,8 @@ from kohort.client.admin import AdminClient, NewTopic, TopicPartition
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Address
 from kohort.client.fetch import TopicReader
-from kohort.client.produce import TopicWriter, partition_of
+from kohort.client.produce import TopicWriter
+from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
 from kohort.testing.broker import Broker
@@ -70,6 +71,9 @@ def topic(bootstrap):
     async def create():
         async with AdminClient(bootstrap) as admin:
             (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
+            places = [("orders", index) for index in range(3)]
+            while (await admin.end_offsets(places)).failed:
+                await asyncio.sleep(0.05)  # a broker of Kafka's may need a while to lead them
 
     create()
     return "orders"
@@ -83,7 +87,7 @@ async def test_topics_live_and_die(bootstrap):
         )
         assert created["short"].partitions == 2
         assert created.failed["bad name"].code is ErrorCode.INVALID_TOPIC_EXCEPTION
-        while "short" not in [one.name for one in await admin.list_topics()]:
+        while "short" not in [one.name for one in await admin.list_topics()]:  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # a broker of Kafka's may hear of it a little later
         described = await admin.describe_topics(["short", "missing"])
         assert [one.partition for one in described["short"].partitions] == [0, 1]
@@ -91,6 +95,11 @@ async def test_topics_live_and_die(bootstrap):
         assert described.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         again = await admin.create_topics([NewTopic("short", 2, 1)])
         assert again.failed["short"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+        grown = await admin.create_partitions({"short": 3, "missing": 3})
+        assert grown["short"] is None
+        assert grown.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        less = await admin.create_partitions({"short": 1})
+        assert less.failed["short"].code is ErrorCode.INVALID_PARTITIONS
         deleted = await admin.delete_topics(["short", "missing"])
         assert deleted.succeeded == {"short": None}
         assert deleted.failed["missing"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

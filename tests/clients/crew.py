@@ -17,7 +17,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.waiting import SOON_S, eventually
 
 MEMBER = Path(__file__).with_name("member.py")
-KINDS = ["confluent-classic", "confluent-consumer", "kafka-python", "aiokafka"]
+KINDS = [
+    *("confluent-classic", "confluent-consumer", "kafka-python", "aiokafka"),
+    *("kohort-classic", "kohort-consumer"),
+]
 
 
 class Member:

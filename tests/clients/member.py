@@ -1,15 +1,17 @@
 """A group member in a process of its own:
 python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL [INSTANCE].
 
-Kinds: confluent-classic, confluent-cooperative, confluent-consumer, kafka-python, aiokafka. It
-reads, commits about four
-times a second, and writes what happens into the journal, a JSON object a line: `owns` (all its
-partitions), `read` (partition, offset, number), `committed` (partition, offset), `failed`. With an
-instance id it is a static member, whose session is long enough for a restart.
+Kinds: confluent-classic, confluent-cooperative, confluent-consumer, kafka-python, aiokafka,
+kohort-classic, kohort-consumer and kohort-weighed (which may be asked to compute for all). It
+reads, commits about four times a second, and writes what happens into the journal, a JSON object
+a line: `owns` (all its partitions), `read` (partition, offset, number), `committed` (partition,
+offset), `failed`. With an instance id it is a static member, whose session is long enough for a
+restart.
 """
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -224,11 +226,89 @@ async def aio(
     await consumer.stop()
 
 
+async def kohort(
+    bootstrap: str, topic: str, group: str, journal: Journal, instance: str | None, protocol: str
+) -> None:
+    from kohort import Consumer, KohortError, RebalanceListener
+
+    class Listener(RebalanceListener):
+        def on_assigned(self, partitions: Any) -> None:
+            journal.note(owns=sorted(one.partition for one in consumer.assignment()))
+
+        async def on_revoked(self, partitions: Any) -> None:
+            await commit()
+            self.on_lost(partitions)
+
+        def on_lost(self, partitions: Any) -> None:
+            left = consumer.assignment().difference(partitions)
+            journal.note(owns=sorted(one.partition for one in left))
+
+    async def commit() -> None:
+        offsets, done = dict(to_commit), {}
+        to_commit.clear()
+        try:
+            await consumer.commit(offsets)
+        except KohortError as error:
+            journal.note(failed=str(error))
+            to_commit.update({**offsets, **to_commit})  # once more, but for what was read since
+        else:
+            done = offsets
+        journal.note(committed=[[one.partition, offset] for one, offset in done.items()])
+
+    to_commit: dict[Any, int] = {}
+    settings: dict[str, Any] = {"group_protocol": "classic"} if protocol == "classic" else {}
+    if protocol == "weighed":
+        settings["assignors"] = [one_of_each_weight()]
+    consumer = Consumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        group_instance_id=instance,
+        listener=Listener(),
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=session_ms(instance),
+        heartbeat_interval_ms=500,
+        fetch_max_wait_ms=100,
+        **settings,
+    )
+    async with consumer:
+        last = time.monotonic()
+        while not journal.ending:
+            try:
+                batches = await consumer.getmany(timeout_ms=100)
+            except KohortError as error:
+                journal.note(failed=str(error))
+                continue
+            read = [
+                [place.partition, one.offset, int(one.value)]
+                for place, got in batches.items()
+                for one in got
+            ]
+            if read:
+                journal.note(read=read)
+                to_commit.update({place: got[-1].offset + 1 for place, got in batches.items()})
+            if to_commit and time.monotonic() - last > COMMIT_SECONDS:
+                last = time.monotonic()
+                await commit()
+
+
+def one_of_each_weight() -> Any:
+    """The first example of an assignor, with a weight that differs from process to process."""
+    sys.path.append(str(Path(__file__).parents[2] / "examples" / "assignors"))
+    from by_weight import ByWeight
+
+    return ByWeight(1 + os.getpid() % 3)
+
+
 def main() -> None:
     kind, bootstrap, topic, group, path, *more = sys.argv[1:]
     journal, instance = Journal(path), more[0] if more else None
     if kind.startswith("confluent-"):
         confluent(bootstrap, topic, group, journal, instance, kind.partition("-")[2])
+    elif kind.startswith("kohort-"):
+        protocol = kind.partition("-")[2]
+        asyncio.run(kohort(bootstrap, topic, group, journal, instance, protocol))
     elif kind == "kafka-python":
         kafka_python(bootstrap, topic, group, journal, instance)
     else:

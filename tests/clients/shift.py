@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from tests.waiting import eventually
 
 WORKER = Path(__file__).with_name("worker.py")
-WORKERS = ["confluent-classic", "confluent-consumer", "aiokafka"]
+WORKERS = ["confluent-classic", "confluent-consumer", "aiokafka", "kohort"]
 NUMBERS = 900
 
 

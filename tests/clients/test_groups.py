@@ -88,7 +88,7 @@ def test_a_group_outlives_the_broker(kind, broker, crew):
     assert_nothing_committed_is_read_again(members)
 
 
-@pytest.mark.parametrize("kind", ["confluent-consumer", "kafka-python"])
+@pytest.mark.parametrize("kind", ["confluent-consumer", "kafka-python", "kohort-consumer"])
 def test_a_group_over_three_nodes(kind, cluster, crew):
     """Partition leaders and coordinators on different nodes: clients see a true cluster."""
     create_topic(cluster.bootstrap, "orders", 6)
@@ -105,7 +105,9 @@ def test_a_group_over_three_nodes(kind, cluster, crew):
         )
 
 
-@pytest.mark.parametrize("kind", ["confluent-consumer", "confluent-classic", "aiokafka"])
+@pytest.mark.parametrize(
+    "kind", ["confluent-consumer", "confluent-classic", "aiokafka", "kohort-consumer"]
+)
 def test_a_hundred_thousand_records(kind, broker, crew):
     create_topic(broker.bootstrap, "orders", 6)
     produce(broker.bootstrap, "orders", range(100_000))

@@ -77,6 +77,16 @@ class Stream:
         self._thread.join()
 
 
+def test_our_own_members_go_over_and_back(crew: Crew) -> None:
+    """K848-116: beside members of librdkafka, which know nothing of them."""
+    with Broker(SETTINGS, process=True) as running:
+        rolled(crew, running.bootstrap, "kohort-classic", "confluent-consumer")
+        crew.end()
+        crew.members.clear()
+    with Broker(SETTINGS, process=True) as running:
+        rolled(crew, running.bootstrap, "kohort-consumer", "confluent-cooperative")
+
+
 def rolled(crew: Crew, bootstrap: str, before: str, after: str) -> None:
     """Four members of one kind become four of another, one by one, and read every record."""
     create_topic(bootstrap, "orders", PARTITIONS)

@@ -22,7 +22,7 @@ def broker():
 
 # A KIP-848 member that dies without a word keeps its instance id until its session is over.
 ENDS = [(kind, "leave") for kind in KINDS] + [
-    (kind, "kill") for kind in KINDS if kind != "confluent-consumer"
+    (kind, "kill") for kind in KINDS if not kind.endswith("-consumer")
 ]
 
 

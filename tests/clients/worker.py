@@ -1,9 +1,9 @@
 """A transactional worker in a process of its own: python worker.py KIND BOOTSTRAP NAME.
 
-Kinds: confluent-classic, confluent-consumer, aiokafka. It reads numbers from `in` as a member of
-the group `workers` and writes each of them to `out`, with its offset in the same transaction. Every
-fifth transaction it aborts, and does again. It goes on until it is killed; after an error that its
-producer does not survive it ends, and another one may take its place.
+Kinds: confluent-classic, confluent-consumer, aiokafka, kohort. It reads numbers from `in` as a
+member of the group `workers` and writes each to `out`, with its offset in the same transaction.
+Every fifth transaction it aborts, and does again. It goes on until it is killed; after an error
+that its producer does not survive it ends, and another one may take its place.
 
 librdkafka 2.16 begins anew with its list of brokers when all are away, and then never sends the
 commit of offsets that was under way (`metadata.recovery.strategy`): it is told not to.
@@ -132,10 +132,61 @@ async def aiokafka(bootstrap: str, name: str) -> None:
             consumer.seek(place, messages[0].offset)
 
 
+class Again(Exception):  # noqa: N818  (not an error)
+    """This transaction is aborted on purpose."""
+
+
+async def kohort(bootstrap: str, name: str) -> None:
+    from kohort import Consumer, Producer, TransactionError
+
+    consumer = Consumer(
+        "in",
+        bootstrap_servers=bootstrap,
+        group_id="workers",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    )
+    producer = Producer(
+        bootstrap_servers=bootstrap, transactional_id=name, transaction_timeout_ms=TIMEOUT_MS
+    )
+    done = 0
+    async with consumer, producer:
+        while True:
+            batches = await consumer.getmany(timeout_ms=500, max_records=BATCH)
+            if not batches:
+                continue
+            done += 1
+            try:
+                async with producer.transaction():
+                    for records in batches.values():
+                        for one in records:
+                            await producer.send("out", one.value)
+                    await producer.send_offsets_to_transaction(
+                        {place: records[-1].offset + 1 for place, records in batches.items()},
+                        consumer.group_metadata(),
+                    )
+                    if done % 5 == 0:
+                        raise Again  # noqa: TRY301  (it is for the block)
+            except TransactionError as error:
+                if error.maybe_committed:
+                    await producer.commit_transaction()
+                    continue
+                if not error.abortable:
+                    raise
+            except Again:
+                pass
+            else:
+                continue
+            for place, records in batches.items():
+                if place in consumer.assignment():
+                    consumer.seek(place, records[0].offset)
+
+
 def main() -> None:
     kind, bootstrap, name = sys.argv[1:]
-    if kind == "aiokafka":
-        asyncio.run(aiokafka(bootstrap, name))
+    if kind in ("aiokafka", "kohort"):
+        asyncio.run(globals()[kind](bootstrap, name))
     else:
         confluent(bootstrap, name, kind.removeprefix("confluent-"))
 

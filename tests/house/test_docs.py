@@ -3,10 +3,13 @@
 import ast
 import importlib.util
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from kohort import Consumer
+from kohort.client.consumer.settings import ConsumerSettings
 from kohort.config.broker import MIGRATION_POLICIES
 from kohort.server.routes import ROUTES
 from kohort.wire.apis import APIS
@@ -117,3 +120,35 @@ def test_the_guide_to_the_new_protocol_has_every_policy_and_every_refusal():
     assert len(reasons) == 4
     for reason in [*reasons, "an unsupported custom assignor is in use."]:
         assert f"`{reason}" in guide
+
+
+CLIENTS = {"consumer.md": (Consumer, ConsumerSettings)}
+
+
+def spelled(default):
+    """A default as a page shows it: as upstream's property would have it."""
+    if isinstance(default, tuple):
+        return f"`{','.join(default)}`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"`{default}`" if isinstance(default, str) else str(default)
+
+
+@pytest.mark.parametrize("page", CLIENTS)
+def test_the_page_of_a_client_has_every_setting_with_its_default(page):
+    _, settings = CLIENTS[page]
+    chapter = (ROOT / "docs" / page).read_text(encoding="utf-8").partition("\n## Settings\n")[2]
+    shown = re.findall(r"^\| `([a-z_]+)` \| (\S+) \|", chapter, re.MULTILINE)
+
+    assert dict(shown) == {one.name: spelled(one.default) for one in fields(settings)}
+    assert len(shown) == len(dict(shown))
+
+
+@pytest.mark.parametrize("page", CLIENTS)
+def test_the_page_of_a_client_has_every_call(page):
+    client, _ = CLIENTS[page]
+    chapter = (ROOT / "docs" / page).read_text(encoding="utf-8").partition("\n## Calls\n")[2]
+    table = chapter.partition("\n## ")[0]
+    calls = {name for name in vars(client) if not name.startswith("_")}
+
+    assert calls <= set(re.findall(r"`([a-z_]+)\(", table)), "each stands in the table"

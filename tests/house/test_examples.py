@@ -15,12 +15,18 @@ from tests.waiting import SOON_S
 from kohort.testing import Broker
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PARTS = {"demo_parts.py", "billing.py"}  # what another example uses
-TESTS = {"test_billing.py"}  # they are run by pytest
+PARTS = {  # what another example uses
+    *("demo_parts.py", "billing.py"),
+    *(f"assignors/{name}.py" for name in ("by_weight", "few_moves", "nearby")),
+}
+TESTS = {"test_billing.py", "assignors/test_assignors.py"}  # they are run by pytest
 LEFT = {"demo.py": ["kohort-demo"]}  # what an example says that it leaves
 BY_JAVA = re.compile("hsperfdata_|liblz4|snappy-|libzstd|blockmgr|spark-")
 WORDS = {
     "admin.py": "created orders with 3 partitions",
+    "assignors/test_assignors.py": "9 passed",
+    "assignors/watch.py": "weight-1 has 2, weight-2 has 4, weight-3 has 6",
+    "consume.py": "13 words, most often 'the'",
     "broker.py": "read after the kill: hello",
     "demo.py": "Every check held.",
     "produce.py": "copied 12 orders in transactions",
@@ -31,7 +37,8 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 
 def test_all_examples_are_run_here():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {*WORDS, *PARTS}
+    found = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")}
+    assert found == {*WORDS, *PARTS}
 
 
 @pytest.mark.parametrize("name", WORDS)

@@ -20,6 +20,11 @@ GROUPS = {
     "asyncio": ["aiokafka"] * 2,
 }
 LIVES = 4
+OURS = {
+    "new": ["kohort-consumer"] * 3,
+    "computing": ["kohort-weighed"] * 3,
+    "old": ["kohort-classic"] * 2,
+}
 
 
 @pytest.mark.clients
@@ -36,5 +41,18 @@ def test_twenty_clients(crew, tmp_path):
     assert sum(map(len, GROUPS.values())) + LIVES == 20
     print(f"seed {SEED}, {SECONDS} s")
     with Campaign(crew, tmp_path, SEED, groups=GROUPS, lives=LIVES, pause=(0.5, 3)) as campaign:
+        restart_now_and_then(campaign, SECONDS, 10)
+        campaign.end()
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900 + 2 * SECONDS)
+def test_eight_members_of_ours(crew, tmp_path):
+    """They leave, are killed and come back, and the broker restarts: every record is processed, and
+    no commit goes back.
+    """
+    assert sum(map(len, OURS.values())) == 8
+    print(f"seed {SEED}, {SECONDS} s")
+    with Campaign(crew, tmp_path, SEED, groups=OURS, lives=1, pause=(0.5, 3)) as campaign:
         restart_now_and_then(campaign, SECONDS, 10)
         campaign.end()

@@ -5,6 +5,7 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+logger = logging.getLogger(__name__)
 
 BATCHED_LOOK_UP = 4  # FindCoordinator takes many keys from this version on (KIP-699)
 NO_CREATION = 4  # Metadata can be told not to create topics from this version on
@@ -140,6 +143,21 @@ class Cluster:
         if len(failures) == 1:
             raise failures[0]
         raise ConnectionFailedError("; ".join(one.message for one in failures), sent=False)
+
+    async def reach(self, deadline: float) -> None:
+        """Wait until any broker answers: all may be starting. Raises what `any_connection` does."""
+        tried = 0
+        while True:
+            try:
+                await self.any_connection(deadline)
+            except (ConnectionFailedError, RequestTimeoutError) as error:
+                if tried == 0:
+                    logger.warning("no broker answers yet: %s", error.message)
+                if not await self.pause(min(tried, 16), deadline):
+                    raise
+                tried += 1
+            else:
+                return
 
     async def metadata(
         self,

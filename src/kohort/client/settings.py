@@ -135,7 +135,7 @@ def addresses_of(servers: str | Iterable[str]) -> list[Address]:
 
     Raises ValueError, and TypeError for what is neither.
     """
-    some = servers.split(",") if isinstance(servers, str) else servers
+    some: Any = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(some, Iterable) or isinstance(some, bytes):
         raise TypeError(f"bootstrap_servers is {servers!r}, expected a text or a list of texts")
     given = list(some)

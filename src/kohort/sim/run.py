@@ -13,6 +13,7 @@ from kohort.sim.network import Line
 from kohort.sim.plants.table import planted
 from kohort.sim.world import Witness, World
 
+LATE_SECONDS = 12  # the longest sync: one that began before the calm may still fail
 CALM_SECONDS = 100  # the longest session, and the rounds of a rebalance after it
 END_SECONDS = 30
 AUDIT_SECONDS = 300
@@ -87,6 +88,9 @@ def _simulate(
     _run(world, minutes * 60)
     if not world.alarms:
         world.make_calm()
+        world.start_who_has_failed()
+        _run(world, LATE_SECONDS)
+        world.start_who_has_failed()
         _run(world, world.stands_still_seconds + CALM_SECONDS)
     if not world.alarms:
         world.stage.over = True

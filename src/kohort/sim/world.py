@@ -166,9 +166,7 @@ class World:
         await future
 
     def make_calm(self) -> None:
-        """Nothing fails any more, from now on. A broker that has told an error is started anew:
-        a log whose sync has failed is out of service until then. Any other must come round itself.
-        """
+        """Nothing fails any more, from now on."""
         self.stage.calm = True
         self.network.weather = Weather()
         for node in range(self.draw.nodes):
@@ -176,7 +174,12 @@ class World:
         self.mend_disk()
         if self.process is None:
             self.start()
-        elif len(self.said.errors) > self._errors_before:
+
+    def start_who_has_failed(self) -> None:
+        """A broker that has told an error is started anew: a log whose sync has failed is out of
+        service until then. Any other must come round itself.
+        """
+        if self.process is not None and len(self.said.errors) > self._errors_before:
             self.crash()
 
     def flip(self, path: str, position: int, bit: int) -> None:

@@ -13,7 +13,8 @@ from kohort.client.admin.views import GroupDescription, MemberDescription, NewTo
 from kohort.client.cluster import Cluster, Node
 from kohort.client.connection import Address
 from kohort.client.fetch import BY_NAME
-from kohort.client.produce import append, partition_of
+from kohort.client.produce import append
+from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.records import codec
 from kohort.server.placement import coordinator_partition

@@ -67,30 +67,31 @@ class FrameReader:
         kept. Whole frames in front of it are returned first; then the next call raises.
         """
         rest = self._rest
+        source: bytes | memoryview = data
         if rest:
             rest += data
             if len(rest) < self._needed:
                 return []
-            data = bytes(rest)
+            source = memoryview(rest)  # an answer may have megabytes: each is copied once
             self._rest = bytearray()
         frames: list[bytes] = []
-        position, end = 0, len(data)
+        position, end = 0, len(source)
         self._needed = 4
         while end - position >= 4:
-            (size,) = _SIZE.unpack_from(data, position)
+            (size,) = _SIZE.unpack_from(source, position)
             if not 0 <= size <= self._limit:
                 if frames:
-                    self._rest += data[position : position + 4]
+                    self._rest += source[position : position + 4]
                     return frames
                 raise FrameSizeError(size, self._limit)
             stop = position + 4 + size
             if stop > end:
                 self._needed = stop - position
                 break
-            frames.append(data[position + 4 : stop])
+            frames.append(bytes(source[position + 4 : stop]))
             position = stop
         if position < end:
-            self._rest += data[position:]
+            self._rest += source[position:]
         return frames
 
 

@@ -7,6 +7,11 @@ from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
 from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
 from kohort.errors import ErrorCode
+from kohort.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from kohort.wire.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
@@ -40,6 +45,42 @@ def created(asked):
             for one in asked.request.topics
         ]
     )
+
+
+def grown(asked):
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(
+                name=one.name,
+                error_code=37 if one.count < 3 else 0,
+                error_message="It has 3 already." if one.count < 3 else None,
+            )
+            for one in asked.request.topics
+        ]
+    )
+
+
+@asynchronous
+async def test_topics_are_given_more_partitions_each_by_itself():
+    answers = {CreatePartitionsRequest: grown}
+    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+        outcomes = await admin.create_partitions({"t": 4, "u": 2}, validate_only=True)
+    assert outcomes["t"] is None
+    assert outcomes.failed["u"].code is ErrorCode.INVALID_PARTITIONS
+    assert outcomes.failed["u"].message == "It has 3 already."
+    (asked,) = scripted.sent("CreatePartitions")
+    assert asked.request.validate_only
+    assert [(one.name, one.count) for one in asked.request.topics] == [("t", 4), ("u", 2)]
+
+
+@asynchronous
+async def test_more_partitions_are_never_asked_for_twice():
+    """It may have happened: a second request would be refused for that."""
+    async with Scripted(1, {CreatePartitionsRequest: lambda _: CLOSE}) as scripted:
+        async with scripted.admin() as admin:
+            outcomes = await admin.create_partitions({"t": 4})
+        assert outcomes.failed["t"].code is ErrorCode.NETWORK_EXCEPTION
+        assert len(scripted.sent("CreatePartitions")) == 1
 
 
 @asynchronous

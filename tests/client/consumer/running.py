@@ -21,7 +21,7 @@ def consumer(broker: Broker, *topics: str, **settings: Any) -> Consumer:
     given = {
         "group_id": None if settings.pop("alone", False) else "g",
         "auto_offset_reset": "earliest",
-        "heartbeat_interval_ms": 100,
+        **({} if settings.get("group_protocol") == "consumer" else {"heartbeat_interval_ms": 100}),
         **settings,
     }
     return Consumer(*topics, bootstrap_servers=broker.bootstrap, **given)

@@ -1,6 +1,7 @@
 """The consumer against a broker, by both protocols: nothing is lost, whatever the group does."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,14 +9,12 @@ import pytest
 from tests.client.consumer.running import PROTOCOLS, Told, Worker, consumer, until, within
 from tests.client.scripted import asynchronous
 
-from kohort.client.admin import CommittedOffset
-from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
+from kohort.client.admin import AdminClient, CommittedOffset
 from kohort.client.fetching import ConsumerRecord
 from kohort.errors import ApiError, ErrorCode
+from kohort.records.schemas import ConsumerGroupMemberMetadataValue
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
-from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 both = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -41,14 +40,8 @@ def committed(broker: Broker) -> dict[int, int]:
 
 
 async def grow(broker: Broker, topic: str, count: int) -> None:
-    loop = asyncio.get_running_loop()
-    cluster = Cluster([Address.of(broker.bootstrap)], client_id="test")
-    more = CreatePartitionsTopic(name=topic, count=count, assignments=None)
-    request = CreatePartitionsRequest(topics=[more], timeout_ms=5000, validate_only=False)
-    node = await cluster.controller(loop.time() + 5)
-    answer = await cluster.ask(node, request, deadline=loop.time() + 5)
-    assert not answer.results[0].error_code
-    await cluster.close()
+    async with AdminClient(broker.bootstrap) as admin:
+        (await admin.create_partitions({topic: count})).all()
 
 
 @both
@@ -95,8 +88,9 @@ async def test_a_group_grows_and_shrinks_and_every_record_is_seen_once(
         seen.append((record.value or b"").decode())
 
     def new() -> Worker:
-        strategy = ["cooperative-sticky"]
-        settings: Any = {"group_protocol": protocol, "partition_assignment_strategy": strategy}
+        settings: Any = {"group_protocol": protocol}
+        if protocol == "classic":
+            settings["partition_assignment_strategy"] = ["cooperative-sticky"]
         return Worker(consumer(broker, "t", **settings), work)
 
     async with within(), new() as first:
@@ -237,9 +231,12 @@ async def test_auto_commit_goes_on_beside(broker: Broker) -> None:
 @both
 @asynchronous
 async def test_the_listener_hears_of_everything_in_order(broker: Broker, protocol: str) -> None:
+    """K848-180: piece by piece in the new protocol, and by cooperative-sticky in the other."""
     fill(broker, 4, partitions=2)
     told = Told()
-    settings: Any = {"partition_assignment_strategy": "cooperative-sticky"}
+    settings: Any = {}
+    if protocol == "classic":
+        settings["partition_assignment_strategy"] = "cooperative-sticky"
     first = consumer(broker, "t", group_protocol=protocol, listener=told, **settings)
     async with within(), Worker(first):
         await until(lambda: told.events == [("assigned", [0, 1])])
@@ -368,16 +365,18 @@ async def test_another_subscription(broker: Broker, protocol: str) -> None:
 @both
 @asynchronous
 async def test_topics_by_pattern_and_one_that_comes_later(broker: Broker, protocol: str) -> None:
+    """K848-188: a pattern, and a name beside it."""
     broker.create_topic("p-1", 1)
     broker.produce("p-1", "early")
-    broker.create_topic("other", 1)
+    for name in ("other", "more"):
+        broker.create_topic(name, 1)
     settings: Any = {"group_protocol": protocol, "metadata_max_age_ms": 300}
-    async with within(), consumer(broker, pattern="p-.*", **settings) as reader:
+    async with within(), consumer(broker, "more", pattern="p-.*", **settings) as reader:
         assert (await reader.getone()).value == b"early"
         broker.create_topic("p-2", 1)
         broker.produce("p-2", "late")
         assert (await reader.getone()).value == b"late"
-        assert reader.assignment() == {("p-1", 0), ("p-2", 0)}
+        assert reader.assignment() == {("more", 0), ("p-1", 0), ("p-2", 0)}
 
 
 @both
@@ -474,6 +473,7 @@ async def test_a_member_that_was_thrown_out_comes_back(broker: Broker, protocol:
 
 @asynchronous
 async def test_without_kip_848_the_classic_protocol_is_spoken() -> None:
+    """K848-168: or, where only the new one is wanted, it is said at once."""
     with Broker({"group.coordinator.rebalance.protocols": "classic"}) as broker:
         fill(broker, 4)
         async with within(), Worker(consumer(broker, "t")) as worker:
@@ -484,6 +484,21 @@ async def test_without_kip_848_the_classic_protocol_is_spoken() -> None:
                 Exception, match="group_protocol is consumer, which the broker does"
             ):
                 await reader.getone()
+
+
+@asynchronous
+async def test_an_assignor_of_the_broker_by_name(broker: Broker) -> None:
+    """K848-176, K848-179: and how long the application may stay away is the rebalance timeout."""
+    fill(broker, 1)
+    settings: Any = {"group_remote_assignor": "range", "max_poll_interval_ms": 77_000}
+    async with within(), Worker(consumer(broker, "t", **settings)) as worker:
+        await until(lambda: worker.seen)
+        group = broker.groups["g"].describe()
+        assert group is not None
+        assert group.assignor == "range"
+    records = [one.value for one in broker.groups["g"].records()]
+    members = [one for one in records if isinstance(one, ConsumerGroupMemberMetadataValue)]
+    assert {one.rebalance_timeout_ms for one in members} == {77_000}
 
 
 @asynchronous
@@ -515,6 +530,8 @@ async def test_a_cluster_that_is_not_there() -> None:
         (("t",), {"heartbeat_interval_ms": 45_000}, "expected less than session_timeout_ms"),
         (("t",), {"partition_assignment_strategy": "best"}, "expected some of range, roundrobin"),
         ((), {"group_id": None, "group_instance_id": "i"}, "group_instance_id needs a group_id"),
+        ((), {"pattern": re.compile("t")}, "pattern is re.compile.*expected its text.*RE2"),
+        ((), {"pattern": "(?=x)"}, r"pattern '\(\?=x\)' is none of RE2: inv"),
         (("t",), {"group_protocol": "new"}, "expected one of auto, consumer, classic"),
     ],
 )

@@ -99,7 +99,7 @@ async def test_nothing_is_handed_out_before_the_listener_knows() -> None:
 
     world.ownership.listener = Slow()
     task = asyncio.create_task(world.ownership.assigned([T0]))
-    while not world.ownership.owned:
+    while not world.ownership.owned:  # noqa: ASYNC110  (nobody tells)
         await asyncio.sleep(0)
     assert world.fetcher.paused == {T0}
     world.ownership.pause([T0])

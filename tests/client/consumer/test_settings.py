@@ -9,7 +9,9 @@ from kohort.client.settings import settings_of
 
 
 def of(**settings: Any) -> ConsumerSettings:
-    found = settings_of(ConsumerSettings, {}, settings)
+    """By keyword, or where they have dots, as in upstream's files."""
+    dotted = {name: settings.pop(name) for name in list(settings) if "." in name}
+    found = settings_of(ConsumerSettings, dotted, settings)
     found.check()
     return found
 
@@ -45,3 +47,22 @@ def test_heartbeats_come_within_a_session() -> None:
 def test_an_instance_is_one_of_a_group() -> None:
     with pytest.raises(ValueError, match="group_instance_id needs a group_id"):
         of(group_instance_id="i")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name", "given", "instead"),
+    [
+        ("consumer", "session_timeout_ms", 9000, "group.consumer.session.timeout.ms"),
+        ("consumer", "heartbeat_interval_ms", 900, "group.consumer.heartbeat.interval.ms"),
+        ("consumer", "partition_assignment_strategy", "range", "group_remote_assignor"),
+        ("classic", "group_remote_assignor", "range", "partition_assignment_strategy"),
+    ],
+)
+def test_what_means_nothing_in_a_protocol_is_refused(
+    protocol: str, name: str, given: Any, instead: str
+) -> None:
+    """K848-178: under both spellings, with what counts instead."""
+    for spelled in ({name: given}, {name.replace("_", "."): given}):
+        with pytest.raises(ValueError, match=rf"{name} is .*means nothing.*{instead}"):
+            of(group_protocol=protocol, **spelled)
+    assert of(group_protocol="auto", **{name: given})

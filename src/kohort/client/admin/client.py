@@ -227,6 +227,24 @@ class AdminClient:
             now=self._now(),
         )
 
+    async def create_partitions(
+        self, counts: Mapping[str, int], *, validate_only: bool = False
+    ) -> Outcomes[str, None]:
+        """Give topics more partitions (KIP-195). What was written stays where it is, and keys may
+        go elsewhere from now on.
+
+        Args:
+            counts: topic -> how many partitions it has in the end; more than now.
+            validate_only: check, and change nothing.
+        """
+        return await topics.create_partitions(
+            self._cluster,
+            arguments.mapping("counts", counts),
+            validate_only=validate_only,
+            deadline=self._deadline(),
+            now=self._now(),
+        )
+
     async def delete_topics(self, names: str | Iterable[str]) -> Outcomes[str, None]:
         """Delete topics with all their records (KIP-4)."""
         return await topics.delete_topics(

@@ -1,4 +1,4 @@
-"""Topics: create, delete, list, describe; and the offsets of their partitions by time (KIP-79)."""
+"""Topics: create, grow, delete, list, describe; offsets of their partitions by time (KIP-79)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -18,6 +18,11 @@ from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition
+from kohort.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -108,6 +113,41 @@ def _created(topic: CreatableTopicResult) -> CreatedTopic:
         _id(topic.topic_id),
         topic.num_partitions if topic.num_partitions >= 0 else None,
         topic.replication_factor if topic.replication_factor >= 0 else None,
+    )
+
+
+async def create_partitions(
+    cluster: Cluster,
+    counts: Mapping[str, int],
+    *,
+    validate_only: bool,
+    deadline: float,
+    now: float,
+) -> Outcomes[str, None]:
+    """See `AdminClient.create_partitions`."""
+
+    async def ask(node: Node, names: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
+        answer: CreatePartitionsResponse = await cluster.ask(
+            node,
+            CreatePartitionsRequest(
+                topics=[
+                    CreatePartitionsTopic(name=name, count=counts[name], assignments=None)
+                    for name in names
+                ],
+                timeout_ms=_left_ms(deadline, now),
+                validate_only=validate_only,
+            ),
+            deadline=deadline,
+        )
+        return {
+            one.name: api_error(one.error_code, one.error_message) if one.error_code else None
+            for one in answer.results
+        }
+
+    return Outcomes(
+        await settle(
+            cluster, counts, _controller(cluster), ask, deadline=deadline, repeatable=False
+        )
     )
 
 

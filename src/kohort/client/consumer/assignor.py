@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from kohort.terms import TopicPartition
 
+MOST_METADATA = 1 << 20  # bytes for one member; a broker takes as much as fits into a record
+MOST_METADATA_OF_ALL = 4 << 20  # they travel in one request
+
 
 @dataclass(frozen=True)
 class GroupMember:
@@ -93,8 +96,8 @@ class Assignor:
     maximum_version = 0
 
     def metadata(self) -> bytes:
-        """What this member tells the one that computes. Asked for when the consumer joins, and at
-        `Consumer.ask_for_assignment`.
+        """What this member tells the one that computes, 1 MiB at most. Asked for when the consumer
+        joins, and at `Consumer.ask_for_assignment`.
         """
         return b""
 
@@ -124,11 +127,16 @@ def faults(group: GroupToAssign, shares: Mapping[str, Share]) -> list[str]:
     """What is wrong with an assignment, a sentence each; nothing for a good one."""
     found: list[str] = []
     owner: dict[TopicPartition, str] = {}
+    all_metadata = 0
     for member_id, share in shares.items():
         member = group.members.get(member_id)
         if member is None:
             found.append(f"{member_id} is no member of the group")
             continue
+        size = len(share.metadata)
+        all_metadata += size
+        if size > MOST_METADATA:
+            found.append(f"{member_id} gets {size} bytes of metadata, expected {MOST_METADATA}")
         for partition in share.partitions:
             if partition.topic not in member.topics:
                 found.append(f"{member_id} gets {partition}, and does not want this topic")
@@ -138,4 +146,8 @@ def faults(group: GroupToAssign, shares: Mapping[str, Share]) -> list[str]:
                 found.append(f"{member_id} and {owner[partition]} both get {partition}")
             else:
                 owner[partition] = member_id
+    if all_metadata > MOST_METADATA_OF_ALL:
+        found.append(
+            f"the members get {all_metadata} bytes of metadata, expected {MOST_METADATA_OF_ALL}"
+        )
     return found

@@ -14,6 +14,7 @@ from typing import Any
 
 from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import (
+    MOST_METADATA,
     AssignmentTold,
     Assignor,
     GroupMember,
@@ -48,7 +49,8 @@ CLASSIC = -1  # the version of metadata of classic members
 class Computing:
     """`assignors` are the member's own, the preferred one first.
 
-    `identity` says who the member is, at the moment of each request.
+    `identity` says who the member is, at the moment of each request. Raises ValueError for
+    assignors that the coordinator could not tell apart.
     """
 
     def __init__(
@@ -62,34 +64,51 @@ class Computing:
     ) -> None:
         self.reason = 0
         self._assignors = {one.name: one for one in assignors}
+        if "" in self._assignors or len(self._assignors) < len(assignors):
+            shown = ", ".join(repr(one.name) for one in assignors)
+            raise ValueError(f"assignors have the names {shown}, expected one of its own for each")
         self._cluster = cluster
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
         self._identity = identity
         self._timeout_s = timeout_s
         self._task: asyncio.Task[None] | None = None
+        self._checked: asyncio.Task[None] | None = None
         self._last: Assignor | None = assignors[0] if assignors else None
 
+    @property
+    def has_assignors(self) -> bool:
+        """Whether this member could compute an assignment."""
+        return bool(self._assignors)
+
     def offers(self) -> tuple[Offer, ...] | None:
-        """What the member says of its assignors. Raises what their `metadata` raises."""
+        """What the member says of its assignors. Raises what their `metadata` raises, and
+        ValueError for more than a broker would read.
+        """
         if not self._assignors:
             return None
-        return tuple(
-            Offer(
-                name=name,
-                minimum_version=one.minimum_version,
-                maximum_version=one.maximum_version,
-                reason=self.reason,
-                metadata_version=one.maximum_version,
-                metadata=one.metadata(),
-            )
-            for name, one in self._assignors.items()
-        )
+        found = []
+        for name, one in self._assignors.items():
+            metadata = one.metadata()
+            if len(metadata) > MOST_METADATA:
+                raise ValueError(
+                    f"the metadata of assignor {name} have {len(metadata)} bytes, expected "
+                    f"{MOST_METADATA} at most"
+                )
+            version = one.maximum_version
+            offer = Offer(name, one.minimum_version, version, self.reason, version, metadata)
+            found.append(offer)
+        return tuple(found)
 
     def asked(self) -> None:
         """The coordinator asks for an assignment; it repeats that while one is computed."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._compute())
+
+    def reached(self, coordinator: Node) -> None:
+        """Say once whether this coordinator lets members compute at all."""
+        if self._assignors and self._checked is None:
+            self._checked = asyncio.create_task(self._check(coordinator))
 
     def told(self, assignment: AssignmentTold) -> None:
         """Tell the assignor what its group has got. What it raises is logged."""
@@ -101,9 +120,24 @@ class Computing:
 
     async def close(self) -> None:
         """Stop. A thread that computes is left alone, and nobody waits for what comes of it."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in (self._task, self._checked):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _check(self, coordinator: Node) -> None:
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        try:
+            connection = await self._cluster.connection(coordinator.address, deadline)
+        except KohortError:
+            self._checked = None  # the next coordinator may tell
+            return
+        if not connection.offers(ConsumerGroupPrepareAssignmentRequest):
+            logger.warning(
+                "group %s: %s has no client-side assignors: %s will not be asked, and the "
+                "assignors of the broker count",
+                *(self._group_id, coordinator, ", ".join(self._assignors)),
+            )
 
     # One assignment
 
@@ -112,11 +146,7 @@ class Computing:
         try:
             prepared = await self._prepare(deadline)
             group, ids = _group(prepared)
-            shares, error = await self._run(prepared.assignor_name, group, deadline)
-            members = [
-                _installed(group.members[member_id], share, group.version, ids)
-                for member_id, share in shares.items()
-            ]
+            members, error = await self._run(prepared.assignor_name, group, ids, deadline)
             await self._install(prepared.group_epoch, members, error)
         except KohortError as lost:  # it is another's turn by now, or it will be asked for again
             logger.info("group %s: no assignment came of ours: %s", self._group_id, lost)
@@ -124,15 +154,17 @@ class Computing:
             logger.exception("group %s: no assignment came of ours", self._group_id)
 
     async def _run(
-        self, name: str, group: GroupToAssign, deadline: float
-    ) -> tuple[dict[str, Share], int]:
-        """What the assignor gives, or why it gives nothing."""
+        self, name: str, group: GroupToAssign, ids: Mapping[str, TopicId], deadline: float
+    ) -> tuple[list[Installed], int]:
+        """What the assignor gives, or why it gives nothing. Whatever it does, there is an answer:
+        without one the coordinator would ask again and again.
+        """
         assignor = self._assignors.get(name)
         if assignor is None:
             logger.warning(
                 "group %s: asked for assignor %s, which is not ours", self._group_id, name
             )
-            return {}, FAILED
+            return [], FAILED
         self._last = assignor
         try:
             async with asyncio.timeout_at(deadline):
@@ -140,7 +172,15 @@ class Computing:
                     given = await assignor.assign(group)
                 else:
                     given = await _in_thread(assignor.assign, group)
+                    if inspect.isawaitable(given):
+                        given = await given
             shares = shares_of(given)
+            wrong = faults(group, shares)
+            members = [
+                _installed(group.members[member_id], share, group.version, ids)
+                for member_id, share in shares.items()
+                if not wrong
+            ]
         except TimeoutError:
             logger.warning(
                 "group %s: assignor %s was not done after %g s",
@@ -148,15 +188,14 @@ class Computing:
                 name,
                 self._timeout_s,
             )
-            return {}, FAILED
+            return [], FAILED
         except Exception:
             logger.exception("group %s: assignor %s", self._group_id, name)
-            return {}, FAILED
-        wrong = faults(group, shares)
+            return [], FAILED
         if wrong:
             logger.error("group %s: assignor %s: %s", self._group_id, name, "; ".join(wrong[:20]))
-            return {}, INVALID
-        return shares, 0
+            return [], INVALID
+        return members, 0
 
     async def _prepare(self, deadline: float) -> ConsumerGroupPrepareAssignmentResponse:
         async def attempt(node: Node) -> ConsumerGroupPrepareAssignmentResponse:
@@ -210,9 +249,7 @@ class Computing:
         return who
 
 
-async def _in_thread(
-    assign: Callable[[GroupToAssign], Any], group: GroupToAssign
-) -> Mapping[str, Any]:
+async def _in_thread(assign: Callable[[GroupToAssign], Any], group: GroupToAssign) -> Any:
     """Run it in a thread that nobody has to wait for: it may never end."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Any] = loop.create_future()
@@ -225,14 +262,14 @@ async def _in_thread(
         try:
             given = assign(group)
         except BaseException as error:  # noqa: BLE001  (an application's code, on its own thread)
-            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            failure = error if plain else RuntimeError(repr(error))  # a future takes no other
             settle(lambda: outcome.set_exception(failure))
         else:
             settle(lambda: outcome.set_result(given))
 
     threading.Thread(target=run, name="assignor", daemon=True).start()
-    given: Mapping[str, Any] = await outcome
-    return given
+    return await outcome
 
 
 def _group(
@@ -278,5 +315,5 @@ def _installed(
             Partitions(topic_id=topic_id, partitions=ones) for topic_id, ones in topics.items()
         ],
         metadata_version=CLASSIC if member.metadata_version == CLASSIC else version,
-        metadata_bytes=share.metadata,
+        metadata_bytes=bytes(memoryview(share.metadata)),  # a text is none
     )

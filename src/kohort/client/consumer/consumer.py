@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -95,8 +96,11 @@ class Consumer:
         if self.settings.group_id is not None:
             self._offsets = GroupOffsets(self._cluster, self.settings.group_id, self._identity)
         self._ownership = Ownership(self._fetcher, self._handing, self.settings, self._offsets)
+        own = list(assignors)
+        if own and self.settings.group_protocol == "classic":
+            raise ValueError("assignors of members need KIP-848, and group_protocol is classic")
         computing = Computing(
-            list(assignors),
+            own,
             self._cluster,
             self.settings.group_id or "",
             self._identity,
@@ -133,16 +137,18 @@ class Consumer:
         await self.close(processed=kind is None)
 
     async def start(self) -> None:
-        """Reach the cluster, and ask to be taken into the group. Raises ApiError."""
+        """Reach the cluster, and ask to be taken into the group. Raises ApiError, and what an
+        assignor raises when it is asked for metadata. The consumer is closed then.
+        """
         self._check_open()
         try:
-            await self._cluster.any_connection(self._deadline())
+            await self._cluster.reach(self._deadline())
+            self._begin()
+            if self._group.wanted is not None:
+                self._group.enter()
         except BaseException:
             await self.close()
             raise
-        self._begin()
-        if self._group.wanted is not None:
-            self._group.enter()
 
     async def close(self, *, processed: bool = True, for_good: bool = False) -> None:
         """Commit what was processed (with auto-commit), leave the group, close all connections.
@@ -243,7 +249,7 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        if asyncio.get_running_loop().time() < self._reading.turn_at:
+        if monotonic() < self._reading.turn_at:
             record = self._handing.take()
             if record is not None:
                 return record
@@ -419,8 +425,15 @@ class Consumer:
             raise ValueError("partitions are assigned by `assign`: unsubscribe first")
         if not names and not pattern:
             raise ValueError("nothing to subscribe to, expected a topic or a pattern")
+        if pattern is not None and not isinstance(pattern, str):
+            raise TypeError(
+                f"pattern is {pattern!r}, expected its text: brokers read expressions of RE2"
+            )
         if pattern and expressions.unavailable_or_none() is None:
-            expressions.check(pattern)
+            try:
+                expressions.check(pattern)
+            except expressions.InvalidExpression as error:
+                raise ValueError(f"pattern {pattern!r} is none of RE2: {error}") from None
         self._group.wanted = Subscribed(names, pattern or "")
 
     def _begin(self) -> None:

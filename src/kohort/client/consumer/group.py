@@ -63,18 +63,18 @@ class Group:
             self._begin()
         elif self.wanted is not None:
             self._member.protocol.wanted = self.wanted
+            self._member.want()
             if self._member.outside.is_set():
-                self._member.join()
-            else:
-                self._member.want()
+                self._join(self._member)
+            if not self._is_modern:
+                self._look_soon()
 
     async def leave(self, *, for_good: bool) -> None:
         """Give everything back and leave."""
-        if self._member is not None:
-            if not self._member.outside.is_set():
-                self._member.leave(for_good=for_good)
-                await self._member.outside.wait()
-            await self.close()
+        if self._member is not None and not self._member.outside.is_set():
+            self._member.leave(for_good=for_good)
+            await self._member.outside.wait()
+        await self.close()
 
     async def close(self) -> None:
         """End without a word."""
@@ -101,14 +101,13 @@ class Group:
     def asked(self) -> None:
         """The application asks for records: it is back."""
         if self._late and self._member is not None and self._member.outside.is_set():
-            self._late = self._ownership.hurry = False
-            self._member.join()
+            self._join(self._member)
 
     def ask_for_assignment(self, reason: int) -> None:
         """Have the group computed anew, with metadata of now. Raises ValueError outside a group
         that could do it.
         """
-        if self._member is None or self._computing.offers() is None:
+        if self._member is None or not self._is_modern or not self._computing.has_assignors:
             raise ValueError("the consumer is in no group with assignors of its own")
         self._computing.reason = reason
         self._member.want()
@@ -142,9 +141,18 @@ class Group:
             timeout_s=settings.request_timeout_ms / 1000,
         )
         self._member.start()
-        self._member.join()
+        self._join(self._member)
         if not self._is_modern:
-            self._changing = asyncio.create_task(self.look_again())
+            self._look_soon()
+
+    def _join(self, member: Member) -> None:
+        """The application is there, so nobody is in a hurry."""
+        self._late = self._ownership.hurry = False
+        member.join()
+
+    def _look_soon(self) -> None:
+        """A member of a classic group matches expressions itself."""
+        self._changing = asyncio.create_task(self.look_again())
 
     def _refused(self, error: KohortError, for_good: bool) -> None:  # noqa: FBT001
         """Go on by the classic protocol where the broker has no KIP-848, else tell."""
@@ -165,4 +173,5 @@ class Group:
         former, self._member = self._member, None
         if former is not None:
             await former.close()
-        self._begin()
+        if self._member is None:  # nobody has begun meanwhile
+            self._begin()

@@ -6,7 +6,7 @@ other does what follows from the answers, one event after the other, in their or
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
 from kohort.client.cluster import Cluster, Node
@@ -53,6 +53,8 @@ class Owner(Protocol):
 
 class Computer(Protocol):
     """What computes assignments, where the coordinator asks this member to."""
+
+    def reached(self, coordinator: Node) -> None: ...
 
     def asked(self) -> None: ...
 
@@ -181,6 +183,7 @@ class Member:
                 need=self.protocol.need(request),
                 at_most=self.protocol.at_most(request),
             )
+            events = machine.received(number, answer, self._now())
         except UnsupportedVersionError as error:
             self._on_refusal(error, True)
             self.outside.set()
@@ -191,7 +194,7 @@ class Member:
             logger.exception("group %s: no answer to %s", self._group_id, request.name)
             self._take(machine.connection_lost(self._now()))
         else:
-            self._take(machine.received(number, answer, self._now()))
+            self._take(events)
 
     async def _find(self) -> None:
         """Look the coordinator up, until it is found."""
@@ -208,6 +211,7 @@ class Member:
                 found = error
             if isinstance(found, Node):
                 self._node = found
+                self._computer.reached(found)
                 self.protocol.machine.coordinator_found()
                 self._news.set()
                 return
@@ -243,11 +247,11 @@ class Member:
                 await self._assigned(raw)
             case Revoked(raw):
                 names = self._names_of(raw)
-                await self._owner.revoked(names, lambda: self.protocol.identity() is not None)
-                self._release(raw)
+                await self._let_go(
+                    raw, self._owner.revoked(names, lambda: self.protocol.identity() is not None)
+                )
             case Lost(raw, error):
-                await self._owner.lost(self._names_of(raw), error)
-                self._release(raw)
+                await self._let_go(raw, self._owner.lost(self._names_of(raw), error))
             case Attached(raw, version, metadata, failure):
                 told = AssignmentTold(tuple(self._names_of(raw)), metadata, version, failure)
                 self._computer.told(told)
@@ -298,7 +302,12 @@ class Member:
     def _names_of(self, raw: Collection[Any]) -> list[TopicPartition]:
         return sorted(self._named[one] for one in raw if one in self._named)
 
-    def _release(self, raw: Collection[Any]) -> None:
+    async def _let_go(self, raw: Collection[Any], farewell: Awaitable[None]) -> None:
+        """The group waits for the release, whatever comes of the rest."""
+        try:
+            await farewell
+        except Exception:
+            logger.exception("group %s: while partitions were given up", self._group_id)
         for one in raw:
             self._named.pop(one, None)
         self._take(self.protocol.released(raw, self._now()))

@@ -23,11 +23,12 @@ from kohort.client.members.heartbeat import Offer, Profile
 from kohort.client.members.membership import Membership
 from kohort.client.members.pauses import Pauses
 from kohort.client.metadata import Metadata
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, TopicPartition
 from kohort.wire.messages.join_group import JoinGroupRequest
 
 HEARTBEAT = Need(1, "a member with an id of its own", "KIP-1082, Apache Kafka 4.0")
+_MISSING = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _GRACE_MS = 5000  # the answer to a join may take a rebalance, and its way
 
 Events = list[Event[Any]]
@@ -156,6 +157,7 @@ class ClassicProtocol:
         self._metadata = metadata
         self.wanted = wanted
         self._matched: tuple[str, ...] = ()
+        self._matched_by = ""
         self._counted: dict[str, int] = {}  # as the leader last knew
         self.machine = ClassicMembership(
             GroupId(settings.group_id or ""),
@@ -166,8 +168,9 @@ class ClassicProtocol:
 
     def _profile(self) -> ClassicProfile:
         settings = self._settings
+        matched = self._matched if self._matched_by == self.wanted.pattern else ()
         return ClassicProfile(
-            topics=tuple(sorted({*self.wanted.names, *self._matched})),
+            topics=tuple(sorted({*self.wanted.names, *matched})),
             protocols=settings.partition_assignment_strategy,
             session_timeout_ms=settings.session_timeout_ms,
             rebalance_timeout_ms=settings.max_poll_interval_ms,
@@ -186,14 +189,14 @@ class ClassicProtocol:
 
     async def look_again(self, now: Millis, deadline: float) -> Events:
         events: Events = []
-        if self.wanted.pattern:
+        pattern = self.wanted.pattern
+        if pattern:
             topics = await self._metadata.all_topics(deadline)
+            self._matched_by = pattern
             self._matched = tuple(
-                sorted(
-                    name
-                    for name, topic in topics.items()
-                    if not topic.is_internal and expressions.matches(self.wanted.pattern, name)
-                )
+                name
+                for name, topic in topics.items()
+                if not topic.is_internal and expressions.matches(pattern, name)
             )
             events += self.want(now)
         if self.machine.leads and self.machine.stage is ClassicStage.MEMBER:
@@ -205,8 +208,14 @@ class ClassicProtocol:
         return events
 
     async def count(self, topics: Collection[str], deadline: float) -> dict[str, int]:
-        """How many partitions each topic has, for the leader: 0 for one that does not exist."""
+        """How many partitions each topic has, for the leader: 0 for one that does not exist.
+
+        Raises ApiError while one is not known: its partitions would go to nobody.
+        """
         found = await self._metadata.topics(topics, deadline)
+        for topic in found.values():
+            if isinstance(topic, ApiError) and topic.code.retriable and topic.code is not _MISSING:
+                raise topic
         self._counted = {
             name: 0 if isinstance(topic, ApiError) else len(topic.partitions)
             for name, topic in found.items()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership
@@ -13,8 +14,8 @@ _FOR_EVER_S = 3600.0
 
 
 class Reading:
-    """`turn_at` is when others on the event loop have to have a turn: heartbeats are among them,
-    and an application that never waits for anything would keep them out.
+    """`turn_at` is when others on the event loop have to have a turn, by `time.monotonic`:
+    heartbeats are among them, and an application that never waits for anything would keep them out.
 
     `on_ask` is called whenever the application asks and nothing is ready at hand.
     """
@@ -71,7 +72,7 @@ class Reading:
         self._ownership.came_back()
         self._on_ask()
         self._asked_at = now
-        self.turn_at = now + _TURN_S
+        self.turn_at = monotonic() + _TURN_S
         await asyncio.sleep(0)
 
     async def _wait(
@@ -91,4 +92,4 @@ class Reading:
         finally:
             self._waits = False
             self._asked_at = loop.time()
-            self.turn_at = self._asked_at + _TURN_S
+            self.turn_at = monotonic() + _TURN_S

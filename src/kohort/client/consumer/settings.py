@@ -19,6 +19,19 @@ def _strategy(name: str, value: Any) -> tuple[str, ...]:
     return names
 
 
+# What has no meaning in one of the protocols, and what counts there instead.
+_OF_THE_OTHER = {
+    "consumer": {
+        "session_timeout_ms": "the broker decides, by group.consumer.session.timeout.ms",
+        "heartbeat_interval_ms": "the broker decides, by group.consumer.heartbeat.interval.ms",
+        "partition_assignment_strategy": "group_remote_assignor names an assignor of the broker",
+    },
+    "classic": {
+        "group_remote_assignor": "partition_assignment_strategy names those of the members",
+    },
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConsumerSettings(FetchSettings):
     """Those of fetching are inherited. Times are milliseconds.
@@ -50,6 +63,14 @@ class ConsumerSettings(FetchSettings):
 
     def check(self) -> None:
         """Raises ValueError for settings that contradict each other."""
+        defaults = ConsumerSettings()
+        for name, instead in _OF_THE_OTHER.get(self.group_protocol, {}).items():
+            given = getattr(self, name)
+            if given != getattr(defaults, name):
+                raise ValueError(
+                    f"{name} is {given!r}, which means nothing with group_protocol "
+                    f"{self.group_protocol}: {instead}"
+                )
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms}, expected less than "

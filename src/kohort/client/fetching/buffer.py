@@ -60,25 +60,28 @@ class Buffer:
         return self._row < len(self._rows) or bool(self._answers) or self.error is not None
 
     def add(self, answer: PartitionData) -> None:
-        """What was fetched from `fetch_from` on. Only the headers of batches are looked at."""
-        data = answer.records or b""
-        end = self.fetch_from
-        try:
-            for _, header in whole_batches(data):
-                end = Place(header.last_offset + 1, header.partition_leader_epoch)
-        except WireError as error:
-            self._fail(self.fetch_from.offset, error)
+        """What was fetched from `fetch_from` on. Only the headers of batches are looked at.
+
+        Bytes without a batch that goes beyond `fetch_from` are an error: they would come again. The
+        records before it are handed out.
+        """
+        data = answer.records
+        if not data:
             return
-        if end.offset > self.fetch_from.offset:
-            committed = self._settings.reads_committed
-            aborted = Aborted(answer.aborted_transactions) if committed else None
-            self._answers.append(_Answer(data, aborted))
-            self.bytes += len(data)
-            self.fetch_from = end
+        try:
+            end = _end(data, self.fetch_from)
+        except WireError as error:
+            self.error = RecordError(self.partition, self.fetch_from.offset, str(error))
+            return
+        committed = self._settings.reads_committed
+        aborted = Aborted(answer.aborted_transactions) if committed else None
+        self._answers.append(_Answer(data, aborted))
+        self.bytes += len(data)
+        self.fetch_from = end
 
     def take(self, most: int) -> list[ConsumerRecord]:
         """Up to so many records. Without any, `error` may be set."""
-        while self._row == len(self._rows) and self.error is None and self._answers:
+        while self._row == len(self._rows) and self._answers:
             self._decode_next()
         found = self._rows[self._row : self._row + most]
         self._row += len(found)
@@ -112,7 +115,7 @@ class Buffer:
                 first = self._take_from.offset
                 rows = records_of(self.partition, answer.data, position, header, first)
         except WireError as error:
-            self._fail(self._take_from.offset, error)
+            self._fail(RecordError(self.partition, self._take_from.offset, str(error)))
             return
         settings = self._settings
         failure = None
@@ -125,11 +128,20 @@ class Buffer:
             self._take_from = Place(header.last_offset + 1, header.partition_leader_epoch)
         else:
             self._take_from = Place(failure.offset, header.partition_leader_epoch)
-            self.error = failure
-            self._answers.clear()
-            self.bytes = 0
+            self._fail(failure)
 
-    def _fail(self, offset: int, error: WireError) -> None:
-        self.error = RecordError(self.partition, offset, str(error))
+    def _fail(self, error: RecordError) -> None:
+        self.error = error
         self._answers.clear()
         self.bytes = 0
+
+
+def _end(data: bytes, begin: Place) -> Place:
+    """Where the next answer has to begin. Raises WireError when that is no other place."""
+    end = begin
+    for _, header in whole_batches(data):
+        if header.last_offset >= end.offset:
+            end = Place(header.last_offset + 1, header.partition_leader_epoch)
+    if end == begin:
+        raise WireError(f"{len(data)} bytes were sent, and nothing from there on")
+    return end

@@ -4,6 +4,7 @@ The cost of a consumer is here: the loop is written out, and nothing is decoded 
 wants it.
 """
 
+from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ from kohort.client.fetching.record import ConsumerRecord
 from kohort.errors import KohortError, WireError
 from kohort.terms import TopicPartition
 from kohort.wire.batch import (
-    PREFIX_SIZE,
     BatchHeader,
     marker_commits,
     peek,
@@ -25,6 +25,11 @@ from kohort.wire.messages.fetch import AbortedTransaction
 
 CREATE, APPEND = "create", "append"
 
+# What a varint of one or two bytes says, by its 14 bits.
+_ZIGZAG = array(
+    "h", (one for pair in zip(range(8192), range(-1, -8193, -1), strict=True) for one in pair)
+)
+
 
 class RecordError(KohortError):
     """A record that cannot be handed out: its bytes are damaged, or a deserializer raises.
@@ -36,6 +41,11 @@ class RecordError(KohortError):
         super().__init__(f"{partition} at offset {offset}: {why}")
         self.partition = partition
         self.offset = offset
+        self.why = why
+
+    def __reduce__(self) -> tuple[type["RecordError"], tuple[TopicPartition, int, str]]:
+        """It may go to another process."""
+        return type(self), (self.partition, self.offset, self.why)
 
 
 def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
@@ -44,7 +54,7 @@ def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
     It sends the first one whole, however long, so that a reader gets on. Raises WireError.
     """
     position = 0
-    while len(data) - position > PREFIX_SIZE:
+    while position < len(data):
         try:
             header = peek(data, position)
         except WireError:
@@ -92,7 +102,7 @@ def records_of(
 ) -> list[ConsumerRecord]:
     """The records of a whole batch from offset `first` on. Raises WireError and nothing else."""
     body, at, end = plain_records(data, position, header, OUTPUT_LIMIT)
-    new, make = tuple.__new__, ConsumerRecord
+    new, make, zigzag = tuple.__new__, ConsumerRecord, _ZIGZAG
     topic, index = partition
     kind = APPEND if header.is_append_time else CREATE
     append_time = header.max_timestamp if header.is_append_time else None
@@ -103,11 +113,14 @@ def records_of(
     last_delta = -1
     try:
         for _ in range(header.count):
-            # One byte is the common length of every varint here, so it is tested inline.
+            # One or two bytes are the common length of every varint here: they are read inline.
             byte = body[at]
             at += 1
             if byte < 0x80:
-                size = (byte >> 1) ^ -(byte & 1)
+                size = zigzag[byte]
+            elif (more := body[at]) < 0x80:
+                size = zigzag[(byte & 0x7F) | more << 7]
+                at += 1
             else:
                 size, at = read_varint(body, at - 1)
             record_end = at + size
@@ -116,14 +129,20 @@ def records_of(
             byte = body[at + 1]  # after the attributes, which have no meaning yet
             at += 2
             if byte < 0x80:
-                delta = (byte >> 1) ^ -(byte & 1)
+                delta = zigzag[byte]
+            elif (more := body[at]) < 0x80:
+                delta = zigzag[(byte & 0x7F) | more << 7]
+                at += 1
             else:
                 delta, at = read_varint(body, at - 1)
             timestamp = base_timestamp + delta if append_time is None else append_time
             byte = body[at]
             at += 1
             if byte < 0x80:
-                delta = (byte >> 1) ^ -(byte & 1)
+                delta = zigzag[byte]
+            elif (more := body[at]) < 0x80:
+                delta = zigzag[(byte & 0x7F) | more << 7]
+                at += 1
             else:
                 delta, at = read_varint(body, at - 1)
             if delta <= last_delta:
@@ -135,7 +154,10 @@ def records_of(
             byte = body[at]
             at += 1
             if byte < 0x80:
-                size = (byte >> 1) ^ -(byte & 1)
+                size = zigzag[byte]
+            elif (more := body[at]) < 0x80:
+                size = zigzag[(byte & 0x7F) | more << 7]
+                at += 1
             else:
                 size, at = read_varint(body, at - 1)
             key: bytes | None = None
@@ -145,7 +167,10 @@ def records_of(
             byte = body[at]
             at += 1
             if byte < 0x80:
-                size = (byte >> 1) ^ -(byte & 1)
+                size = zigzag[byte]
+            elif (more := body[at]) < 0x80:
+                size = zigzag[(byte & 0x7F) | more << 7]
+                at += 1
             else:
                 size, at = read_varint(body, at - 1)
             value: bytes | None = None

@@ -6,13 +6,15 @@ These connections are the fetcher's own, so that nothing else waits behind such 
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from kohort.client.cluster import Cluster, Node
+from kohort.client.fetching.buffer import Buffer
+from kohort.client.fetching.decoding import RecordError
 from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range
 from kohort.client.fetching.record import ConsumerRecord, Place
-from kohort.client.fetching.session import BROKEN, Session, Wanted
+from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.fetching.track import Reset, Track
 from kohort.client.metadata import Metadata
@@ -24,6 +26,22 @@ logger = logging.getLogger(__name__)
 
 BY_NAME = 12  # the last version that names topics
 _REPLICA_S = 300.0  # how long a replica is read from before the leader is asked again
+
+
+class _Broker:
+    """What one broker is asked for: by a request that waits for records, and by one beside it that
+    does not. `work` is set when there may be more.
+    """
+
+    def __init__(self) -> None:
+        self.work = asyncio.Event()
+        self.late = asyncio.Event()  # the same, for what is asked beside
+        self.waits_for: dict[TopicPartition, Wanted] = {}
+        self.beside: dict[TopicPartition, Wanted] = {}
+
+    def go_on(self) -> None:
+        self.work.set()
+        self.late.set()
 
 
 class Fetcher:
@@ -41,7 +59,7 @@ class Fetcher:
         self._tracks: dict[TopicPartition, Track] = {}  # in the order of their turns
         self._ready = asyncio.Event()
         self._missing = asyncio.Event()  # something has to be found out
-        self._work: dict[int, asyncio.Event] = {}  # by node: there may be something to ask for
+        self._brokers: dict[int, _Broker] = {}  # by the id of the node
         self._tasks: set[asyncio.Task[None]] = set()
         self._finder: asyncio.Task[None] | None = None
 
@@ -158,65 +176,119 @@ class Fetcher:
             self._finder = asyncio.create_task(self._find())
 
     async def _find(self) -> None:
+        """Ask who leads partitions, and have each leader asked for itself: none waits for another
+        one that is slow.
+        """
         loop = asyncio.get_running_loop()
         while True:
             self._missing.clear()
             now = loop.time()
-            due = [track for track in self._tracks.values() if _misses(track)]
+            due = [one for one in self._tracks.values() if _misses(one) and one.not_before <= now]
             try:
-                await self._finding.look([one for one in due if one.not_before <= now])
+                await self._finding.leaders([one for one in due if one.leader is None])
             except KohortError as error:
-                logger.info("partitions are not known yet: %s", error)
+                logger.info("leaders are not known yet: %s", error)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
-                logger.exception("partitions are not known yet")
+                logger.exception("leaders are not known yet")
                 await asyncio.sleep(PAUSE_S)
-            self._serve_all()
-            if any(track.error is not None for track in due):
-                self.nudge()
-            waits = any(_misses(track) for track in self._tracks.values())
+            by_leader: dict[Node, list[Track]] = {}
+            for track in due:
+                if track.leader is not None and _misses(track):
+                    track.is_sought = True
+                    by_leader.setdefault(track.leader, []).append(track)
+            for leader, some in by_leader.items():
+                self._spawn(self._ask_leader(leader, some))
+            self._found(due)
+            waits = any(map(_misses, self._tracks.values()))
             try:
                 async with asyncio.timeout(PAUSE_S if waits else None):
                     await self._missing.wait()
             except TimeoutError:
                 continue
 
+    async def _ask_leader(self, leader: Node, tracks: Collection[Track]) -> None:
+        try:
+            await self._finding.places(leader, tracks)
+        except Exception:
+            logger.exception("%s is asked again", leader)
+            self._look_up(track.partition for track in tracks)
+        finally:
+            for track in tracks:
+                track.is_sought = False
+            self._found(tracks)
+            self._missing.set()
+
+    def _found(self, tracks: Collection[Track]) -> None:
+        self._serve_all()
+        if any(track.error is not None for track in tracks):
+            self.nudge()
+
     def _serve_all(self) -> None:
         """A task for each broker that has something of ours."""
         for track in self._tracks.values():
             node = track.node
-            if node is not None and node.id not in self._work:
-                self._work[node.id] = asyncio.Event()
-                self._spawn(self._serve(node.id))
+            if node is not None and node.id not in self._brokers:
+                broker = self._brokers[node.id] = _Broker()
+                self._spawn(self._serve(node.id, broker))
+                self._spawn(self._serve_beside(node.id, broker))
         self._go_on()
 
     # Asking a broker
 
     def _go_on(self) -> None:
-        for work in self._work.values():
-            work.set()
+        for broker in self._brokers.values():
+            broker.go_on()
 
-    async def _serve(self, node_id: int) -> None:
+    async def _serve(self, node_id: int, broker: _Broker) -> None:
         """Ask one broker for whatever is wanted of it, one request after the other."""
         session = Session()
-        work = self._work[node_id]
         while True:
-            work.clear()
-            node, wanted = self._wanted(node_id)
+            broker.work.clear()
+            node, broker.waits_for = self._wanted(node_id, broker.beside)
             if node is None:
-                await self._idle(work)
+                await self._idle(broker.work)
                 continue
-            try:
-                await self._ask(node, wanted, session)
-            except KohortError as error:
-                logger.info("fetch from %s: %s", node, error)
-                session.broke()
-                self._look_up(wanted)
-                await asyncio.sleep(PAUSE_S)
-            except Exception:
-                logger.exception("fetch from %s", node)
+            answered = await self._try(node, broker.waits_for, session)
+            broker.waits_for = {}
+            if answered:
+                await asyncio.sleep(0)  # whoever waits for records is first
+            else:
                 session.broke()
                 await asyncio.sleep(PAUSE_S)
+
+    async def _serve_beside(self, node_id: int, broker: _Broker) -> None:
+        """What was added, resumed or sought, or was full, while a request waits for records has not
+        to wait for that. It is asked for beside, until the next request names it as well.
+        """
+        while True:
+            await broker.late.wait()
+            broker.late.clear()
+            if not broker.waits_for:
+                continue
+            node, broker.beside = wanted = self._wanted(node_id, broker.waits_for)
+            if node is None:
+                continue
+            answered = await self._try(node, broker.beside)
+            broker.beside = {}
+            if not answered or self._wanted(node_id, broker.waits_for) == wanted:
+                await asyncio.sleep(PAUSE_S)  # it has no records either
+            broker.go_on()
+
+    async def _try(
+        self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session | None = None
+    ) -> bool:
+        """Whether the broker has answered."""
+        try:
+            await self._ask(node, dict(wanted), session)
+        except KohortError as error:
+            logger.info("fetch from %s: %s", node, error)
+            self._look_up(wanted)
+            return False
+        except Exception:
+            logger.exception("fetch from %s", node)
+            return False
+        return True
 
     async def _idle(self, work: asyncio.Event) -> None:
         """Until there may be something to ask for; a partition that rests is looked at again."""
@@ -228,35 +300,53 @@ class Fetcher:
         except TimeoutError:
             return
 
-    def _wanted(self, node_id: int) -> tuple[Node | None, dict[TopicPartition, Wanted]]:
+    def _wanted(
+        self, node_id: int, asked_already: Mapping[TopicPartition, Wanted]
+    ) -> tuple[Node | None, dict[TopicPartition, Wanted]]:
         """What to ask this broker for now, and where it is; nobody where there is nothing."""
         now = asyncio.get_running_loop().time()
         every = self._tracks.values()
-        if sum(one.buffer.bytes for one in every if one.buffer) >= self._settings.queued_max_bytes:
+        if self._is_full():
             return None, {}
         asked: Node | None = None
         found = {}
         for track in every:
             if track.replica is not None and now > track.replica_until:
                 track.replica = None
+                self._go_on()
             node = track.node
             if node is None or node.id != node_id:
                 continue
             wanted = track.wanted(now)
-            if wanted is not None:
+            if wanted is not None and asked_already.get(track.partition) != wanted:
                 asked = node
                 found[track.partition] = wanted
         return asked, found
 
+    def _is_full(self) -> bool:
+        """Whether as much is ready as may be. Who is paused gives way, and is fetched again."""
+        if self._queued() < self._settings.queued_max_bytes:
+            return False
+        for track in self._tracks.values():
+            if track.paused and track.buffer is not None and track.buffer.bytes:
+                track.go_to(track.position)
+        return self._queued() >= self._settings.queued_max_bytes
+
+    def _queued(self) -> int:
+        return sum(one.buffer.bytes for one in self._tracks.values() if one.buffer)
+
     async def _ask(
-        self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session
+        self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session | None
     ) -> None:
+        """Without a session the broker does not wait for records, and is asked on the connection
+        for look-ups. So such an answer is no longer than that of one partition.
+        """
         settings = self._settings
-        part = session.ask(wanted)
+        part = everything(wanted) if session is None else session.ask(wanted)
         request = FetchRequest(
-            max_wait_ms=settings.fetch_max_wait_ms,
+            max_wait_ms=settings.fetch_max_wait_ms if session else 0,
             min_bytes=settings.fetch_min_bytes,
-            max_bytes=settings.fetch_max_bytes,
+            max_bytes=settings.fetch_max_bytes if session else settings.max_partition_fetch_bytes,
             isolation_level=int(settings.reads_committed),
             session_id=part.session_id,
             session_epoch=part.session_epoch,
@@ -265,8 +355,9 @@ class Fetcher:
             rack_id=settings.client_rack or "",
         )
         by_id = all(one.topic_id != NO_TOPIC_ID for one in wanted.values())
-        limit_s = (settings.request_timeout_ms + settings.fetch_max_wait_ms) / 1000
-        answer: FetchResponse = await self._cluster.ask(
+        limit_s = (settings.request_timeout_ms + request.max_wait_ms) / 1000
+        cluster = self._cluster if session else self._metadata.cluster
+        answer: FetchResponse = await cluster.ask(
             node,
             request,
             deadline=asyncio.get_running_loop().time() + limit_s,
@@ -274,33 +365,34 @@ class Fetcher:
         )
         if answer.error_code:
             error = api_error(answer.error_code)
-            session.broke()
-            if error.code not in BROKEN:
+            if error.code not in BROKEN or session is None:
                 raise error
+            session.broke()
             logger.info("fetch from %s: %s: with a new session", node, error)
             self._look_up(wanted, error.code)
-            await asyncio.sleep(0)
             return
-        session.answered(answer.session_id)
+        if session is not None:
+            session.answered(answer.session_id)
         names = {one.topic_id: partition.topic for partition, one in wanted.items()}
         for topic in answer.responses:
             name = topic.topic or names.get(TopicId(topic.topic_id), "")
             for one in topic.partitions:
                 partition = TopicPartition(name, one.partition_index)
                 if partition in wanted:
-                    self._take_in(partition, wanted[partition], one)
-        await asyncio.sleep(0)  # whoever waits for records is first
+                    self._take_in(node, partition, wanted[partition], one)
 
     # What came of it
 
-    def _take_in(self, partition: TopicPartition, wanted: Wanted, data: PartitionData) -> None:
+    def _take_in(
+        self, node: Node, partition: TopicPartition, wanted: Wanted, data: PartitionData
+    ) -> None:
         track = self._tracks.get(partition)
         if track is None or track.buffer is None:
             return
         if track.buffer.fetch_from.offset != wanted.offset:
             return  # somebody has sought meanwhile
         if data.error_code:
-            self._refused(track, data)
+            self._refused(node, track, track.buffer, api_error(data.error_code), data)
             return
         track.log_start = data.log_start_offset
         track.high_watermark = data.high_watermark
@@ -312,24 +404,35 @@ class Fetcher:
                 track.look_up(asyncio.get_running_loop().time() + PAUSE_S)
             self._look()
         track.buffer.add(data)
+        # What it has sent, it has.
+        track.checked_epoch = max(track.checked_epoch, wanted.current_epoch)
         if track.is_ready:
             self.nudge()
 
-    def _refused(self, track: Track, data: PartitionData) -> None:
-        error = api_error(data.error_code)
+    def _refused(
+        self, node: Node, track: Track, buffer: Buffer, error: ApiError, data: PartitionData
+    ) -> None:
         later = asyncio.get_running_loop().time() + PAUSE_S
-        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and track.replica is None:
-            out_of_range(track, self._settings.auto_offset_reset, data.log_start_offset)
-        elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE or error.code.retriable:
-            logger.info("%s: %s", track.partition, error)
-            track.look_up(later)
-        else:
-            track.error = ApiError(error.code, f"{track.partition}: {error.message or 'refused'}")
+        logger.info("%s: %s", track.partition, error)
+        match error.code:
+            case ErrorCode.OFFSET_OUT_OF_RANGE if (
+                track.leader is None or track.leader.id != node.id
+            ):
+                track.look_up(later)  # a replica may be behind
+            case ErrorCode.OFFSET_OUT_OF_RANGE if buffer.has_something:
+                track.not_before = later  # what is there comes first
+            case ErrorCode.OFFSET_OUT_OF_RANGE:
+                out_of_range(track, self._settings.auto_offset_reset, data.log_start_offset)
+            case ErrorCode.CORRUPT_MESSAGE:
+                why = error.message or "the broker finds it damaged"
+                track.error = RecordError(track.partition, buffer.fetch_from.offset, why)
+            case _:
+                track.refused(error, later)
         if track.error is not None:
             self.nudge()
         self._look()
 
-    def _look_up(self, wanted: Collection[TopicPartition], code: ErrorCode | None = None) -> None:
+    def _look_up(self, wanted: Iterable[TopicPartition], code: ErrorCode | None = None) -> None:
         """The broker does not answer, or knows other topics: ask who leads these now."""
         if code in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
             return
@@ -348,6 +451,6 @@ class Fetcher:
 
 def _misses(track: Track) -> bool:
     """Whether something has to be found out before it can be fetched."""
-    if track.error is not None:
+    if track.error is not None or track.is_sought:
         return False
     return track.leader is None or track.reset is not None or track.has_to_be_checked

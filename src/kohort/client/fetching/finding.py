@@ -4,18 +4,23 @@ has what was read before.
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
-from kohort.client.admin.rounds import settle
-from kohort.client.admin.topics import When, leaders, list_offsets
 from kohort.client.cluster import Node
 from kohort.client.fetching.record import Place
 from kohort.client.fetching.settings import DURATION, FetchSettings, duration_of
 from kohort.client.fetching.track import Track
-from kohort.client.metadata import KnownTopic, Metadata
-from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.client.metadata import Metadata
+from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.terms import PartitionIndex, TopicPartition
+from kohort.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from kohort.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -27,44 +32,43 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.1
-NONE = "none"
+NONE, LATEST = "none", "latest"
+_POINTS = {"earliest": -2, LATEST: -1}
 
 
 class Finding:
-    """Asks the cluster of `metadata`, whose connections are not those of long fetches."""
+    """Asks the cluster of `metadata`, whose connections are not those of long fetches.
+
+    What concerns one partition alone is never raised: it becomes the error of its track, or it is
+    looked for again after a pause.
+    """
 
     def __init__(self, metadata: Metadata, settings: FetchSettings) -> None:
         self._metadata = metadata
         self._settings = settings
         self._timeout_s = min(10.0, settings.request_timeout_ms / 1000)
 
-    async def look(self, tracks: Iterable[Track]) -> None:
-        """Find out what is missing of these, as far as the cluster answers. Raises nothing that
-        concerns one of them alone: that is looked for again after a pause.
-        """
-        every = list(tracks)
-        await self._leaders([one for one in every if one.leader is None])
-        await self._places([one for one in every if one.reset is not None])
-        await self._checks([one for one in every if one.leader and one.has_to_be_checked])
-
     # Leaders
 
-    async def _leaders(self, tracks: Sequence[Track]) -> None:
+    async def leaders(self, tracks: Sequence[Track]) -> None:
+        """Who leads each of these, as the cluster says now. Raises what `Metadata.topics` raises.
+
+        A partition without a leader rests for a while.
+        """
         if not tracks:
             return
         names = {one.partition.topic for one in tracks}
         for name in names:
             self._metadata.outdated(name)
         topics = await self._metadata.topics(names, self._deadline())
-        later = asyncio.get_running_loop().time() + PAUSE_S
+        later = _later()
         for track in tracks:
             topic = topics[track.partition.topic]
-            known = None
-            if isinstance(topic, KnownTopic):
-                known = topic.partitions.get(PartitionIndex(track.partition.partition))
-                track.topic_id = topic.id
-            elif not topic.code.retriable:
-                track.error = topic
+            if isinstance(topic, ApiError):
+                track.refused(topic, later)
+                continue
+            track.topic_id = topic.id
+            known = topic.partitions.get(PartitionIndex(track.partition.partition))
             if known is None or known.leader is None:
                 track.not_before = later
             else:
@@ -72,108 +76,121 @@ class Finding:
 
     # Places
 
-    async def _places(self, tracks: Sequence[Track]) -> None:
-        asked: dict[tuple[str, int], When] = {}
+    async def places(self, leader: Node, tracks: Iterable[Track]) -> None:
+        """Where these begin, or whether they may go on, as their leader says. It is asked once."""
+        every = list(tracks)
+        try:
+            await self._resets(leader, [one for one in every if one.reset is not None])
+            await self._checks(leader, [one for one in every if one.has_to_be_checked])
+        except KohortError as error:
+            logger.info("%s: %s", leader, error)
+            later = _later()
+            for track in every:
+                track.look_up(later)
+
+    async def _resets(self, leader: Node, tracks: Sequence[Track]) -> None:
+        asked: dict[TopicPartition, str] = {}
+        topics: dict[str, list[ListOffsetsPartition]] = {}
         for track in tracks:
+            name, index = track.partition
             if track.reset == NONE:
+                track.reset = None
                 track.error = ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
                     f"{track.partition} has no committed offset, and auto_offset_reset is none",
                 )
-                track.reset = None
             elif track.reset is not None:
-                asked[track.partition] = self._time(track.reset)
+                asked[track.partition] = track.reset
+                topics.setdefault(name, []).append(
+                    ListOffsetsPartition(
+                        partition_index=index,
+                        current_leader_epoch=track.leader_epoch,
+                        timestamp=_timestamp(track.reset),
+                    )
+                )
         if not asked:
             return
-        found = await list_offsets(
-            self._metadata.cluster,
-            asked,
-            read_committed=self._settings.reads_committed,
-            deadline=self._deadline(),
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=int(self._settings.reads_committed),
+            topics=[ListOffsetsTopic(name=name, partitions=some) for name, some in topics.items()],
         )
-        outcomes = dict(found.items())
-        missing = []
+        answer: ListOffsetsResponse = await self._metadata.cluster.ask(
+            leader, request, deadline=self._deadline()
+        )
+        told = {
+            TopicPartition(topic.name, one.partition_index): one
+            for topic in answer.topics
+            for one in topic.partitions
+        }
         for track in tracks:
-            when = asked.get(track.partition)
-            outcome = outcomes.get(track.partition)
-            if when is None or track.reset is None or self._time_differs(track.reset, when):
-                continue  # somebody has sought meanwhile
-            if isinstance(outcome, ApiError) or outcome is None:
-                track.not_before = asyncio.get_running_loop().time() + PAUSE_S
-                if outcome is not None and not outcome.code.retriable:
-                    track.error = outcome
-                logger.info("%s: no offset yet: %s", track.partition, outcome)
-            elif outcome.offset is None:
-                missing.append(track)
-            else:
-                epoch = -1 if outcome.leader_epoch is None else outcome.leader_epoch
-                track.go_to(Place(outcome.offset, epoch))
-                track.checked_epoch = track.leader_epoch
-        for track in missing:  # every record is older than that
-            track.reset = "latest"
+            partition = track.partition
+            if partition in asked and track.reset == asked[partition]:  # else somebody has sought
+                self._begin(track, told.get(partition), leader)
 
-    def _time(self, reset: str) -> When:
-        if reset.startswith(DURATION):
-            return datetime.now(UTC) - duration_of(reset)
-        return reset
-
-    def _time_differs(self, reset: str, when: When) -> bool:
-        return isinstance(when, str) and reset != when
+    def _begin(
+        self, track: Track, found: ListOffsetsPartitionResponse | None, leader: Node
+    ) -> None:
+        if found is None or found.error_code:
+            error = _untold(leader) if found is None else api_error(found.error_code)
+            logger.info("%s: no offset yet: %s", track.partition, error)
+            track.refused(error, _later())
+        elif found.offset >= 0:
+            track.go_to(Place(found.offset, found.leader_epoch))
+            track.checked_epoch = track.leader_epoch
+        elif track.reset != LATEST:  # every record is older than that
+            track.reset = LATEST
+        else:
+            track.not_before = _later()
 
     # What was read before
 
-    async def _checks(self, tracks: Sequence[Track]) -> None:
+    async def _checks(self, leader: Node, tracks: Sequence[Track]) -> None:
         """A leader of a newer epoch may never have had what was read of the former (KIP-320)."""
-        places = {
-            track.partition: track.buffer.fetch_from for track in tracks if track.buffer is not None
-        }
-        if not places:
-            return
-        epochs = {track.partition: track.leader_epoch for track in tracks}
-
-        async def ask(
-            node: Node, keys: Sequence[TopicPartition], deadline: float
-        ) -> dict[TopicPartition, EpochEndOffset | ApiError]:
-            topics: dict[str, list[OffsetForLeaderPartition]] = {}
-            for key in keys:
-                topics.setdefault(key.topic, []).append(
-                    OffsetForLeaderPartition(
-                        partition=key.partition,
-                        current_leader_epoch=epochs[key],
-                        leader_epoch=places[key].leader_epoch,
-                    )
-                )
-            request = OffsetForLeaderEpochRequest(
-                replica_id=-1,
-                topics=[
-                    OffsetForLeaderTopic(topic=name, partitions=some)
-                    for name, some in topics.items()
-                ],
-            )
-            answer: OffsetForLeaderEpochResponse = await self._metadata.cluster.ask(
-                node, request, deadline=deadline
-            )
-            return {
-                TopicPartition(topic.topic, one.partition): api_error(one.error_code)
-                if one.error_code
-                else one
-                for topic in answer.topics
-                for one in topic.partitions
-            }
-
-        cluster = self._metadata.cluster
-        outcomes = await settle(cluster, places, leaders(cluster), ask, deadline=self._deadline())
+        asked: dict[TopicPartition, tuple[Place, int]] = {}
+        topics: dict[str, list[OffsetForLeaderPartition]] = {}
         for track in tracks:
-            if track.buffer is None or places.get(track.partition) != track.buffer.fetch_from:
-                continue
-            outcome = outcomes[track.partition]
-            if isinstance(outcome, ApiError):
-                if outcome.code is ErrorCode.UNSUPPORTED_VERSION:
-                    track.checked_epoch = epochs[track.partition]
-                else:
-                    track.look_up(asyncio.get_running_loop().time() + PAUSE_S)
+            assert track.buffer is not None
+            name, index = track.partition
+            place, epoch = track.buffer.fetch_from, track.leader_epoch
+            asked[track.partition] = (place, epoch)
+            topics.setdefault(name, []).append(
+                OffsetForLeaderPartition(
+                    partition=index, current_leader_epoch=epoch, leader_epoch=place.leader_epoch
+                )
+            )
+        if not asked:
+            return
+        request = OffsetForLeaderEpochRequest(
+            replica_id=-1,
+            topics=[
+                OffsetForLeaderTopic(topic=name, partitions=some) for name, some in topics.items()
+            ],
+        )
+        try:
+            answer: OffsetForLeaderEpochResponse = await self._metadata.cluster.ask(
+                leader, request, deadline=self._deadline()
+            )
+        except UnsupportedVersionError:  # then nobody can know
+            for track in tracks:
+                track.checked_epoch = track.leader_epoch
+            return
+        told = {
+            TopicPartition(topic.topic, one.partition): one
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+        for track in tracks:
+            place, epoch = asked[track.partition]
+            if track.buffer is None or track.buffer.fetch_from != place:
+                continue  # somebody has sought meanwhile
+            end = told.get(track.partition)
+            if end is None or end.error_code:
+                error = _untold(leader) if end is None else api_error(end.error_code)
+                logger.info("%s: not checked yet: %s", track.partition, error)
+                track.refused(error, _later())
             else:
-                self._judge(track, outcome, epochs[track.partition])
+                self._judge(track, end, epoch)
 
     def _judge(self, track: Track, end: EpochEndOffset, epoch: int) -> None:
         assert track.buffer is not None
@@ -181,6 +198,9 @@ class Finding:
         unknown = end.leader_epoch < 0 or end.end_offset < 0
         if not unknown and end.end_offset >= place.offset:
             track.checked_epoch = epoch
+            return
+        if track.buffer.has_something:  # some of that may still be there: it is fetched anew
+            track.go_to(track.position)
             return
         until = "an offset that is not known" if unknown else f"offset {end.end_offset}"
         text = (
@@ -199,6 +219,21 @@ class Finding:
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._timeout_s
+
+
+def _later() -> float:
+    return asyncio.get_running_loop().time() + PAUSE_S
+
+
+def _timestamp(reset: str) -> int:
+    """What ListOffsets calls it: a point of the log, or milliseconds since 1970."""
+    if reset.startswith(DURATION):
+        return max(0, int((time.time() - duration_of(reset).total_seconds()) * 1000))
+    return _POINTS[reset]
+
+
+def _untold(node: Node) -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer of {node} lacks it")
 
 
 def out_of_range(track: Track, policy: str, log_start: int | None) -> None:

@@ -12,6 +12,7 @@ from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
 NO_SESSION, FIRST_EPOCH, LAST_EPOCH = 0, 0, 2**31 - 1
+OUTSIDE = -1  # the epoch of a request that belongs to no session
 
 BROKEN = frozenset(
     {
@@ -41,6 +42,11 @@ class Part(NamedTuple):
     session_epoch: int
     topics: list[FetchTopic]
     forgotten: list[ForgottenTopic]
+
+
+def everything(wanted: Mapping[TopicPartition, Wanted]) -> Part:
+    """The part of a request outside of any session: the broker remembers nothing of it."""
+    return Part(NO_SESSION, OUTSIDE, _topics(wanted), [])
 
 
 class Session:
@@ -82,15 +88,15 @@ class Session:
 
 
 def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
-    topics: dict[str, FetchTopic] = {}
-    for partition, one in wanted.items():
-        topic = topics.get(partition.topic)
+    topics: dict[tuple[str, TopicId], FetchTopic] = {}
+    for (name, index), one in wanted.items():
+        topic = topics.get((name, one.topic_id))
         if topic is None:
-            topic = FetchTopic(topic=partition.topic, topic_id=one.topic_id, partitions=[])
-            topics[partition.topic] = topic
+            topic = FetchTopic(topic=name, topic_id=one.topic_id, partitions=[])
+            topics[name, one.topic_id] = topic
         topic.partitions.append(
             FetchPartition(
-                partition=partition.partition,
+                partition=index,
                 current_leader_epoch=one.current_epoch,
                 fetch_offset=one.offset,
                 last_fetched_epoch=-1,
@@ -101,11 +107,11 @@ def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
 
 
 def _forgotten(said: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
-    topics: dict[str, ForgottenTopic] = {}
-    for partition, one in said.items():
-        topic = topics.get(partition.topic)
+    topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
+    for (name, index), one in said.items():
+        topic = topics.get((name, one.topic_id))
         if topic is None:
-            topic = ForgottenTopic(topic=partition.topic, topic_id=one.topic_id, partitions=[])
-            topics[partition.topic] = topic
-        topic.partitions.append(partition.partition)
+            topic = ForgottenTopic(topic=name, topic_id=one.topic_id, partitions=[])
+            topics[name, one.topic_id] = topic
+        topic.partitions.append(index)
     return list(topics.values())

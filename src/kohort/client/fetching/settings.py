@@ -1,5 +1,6 @@
 """The settings of fetching, under upstream's names with underscores for dots."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +11,11 @@ from kohort.client.settings import checked, choice, flag, function, text, whole
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 RESETS = ("earliest", "latest", "none")
 DURATION = "by_duration:"
-_UNITS = {"D": "days", "H": "hours", "M": "minutes", "S": "seconds"}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_SPELLED = re.compile(
+    rf"P(?:(?P<days>{_NUMBER})D)?"
+    rf"(?:T(?=.)(?:(?P<hours>{_NUMBER})H)?(?:(?P<minutes>{_NUMBER})M)?(?:(?P<seconds>{_NUMBER})S)?)?"
+)
 
 
 def _reset(name: str, value: Any) -> str:
@@ -32,25 +37,13 @@ def duration_of(reset: str) -> timedelta:
     seconds. Raises ValueError.
     """
     spelled = reset.removeprefix(DURATION)
-    days, _, times = spelled.removeprefix("P").partition("T")
-    found: dict[str, float] = {}
-    for part, units in ((days, "D"), (times, "HMS")):
-        number = ""
-        for letter in part:
-            if letter in units and number and _UNITS[letter] not in found:
-                found[_UNITS[letter]] = float(number)
-                number = ""
-            elif letter.isdecimal() or letter == ".":
-                number += letter
-            else:
-                break
-        else:
-            if not number:
-                continue
-        break
-    else:
-        if spelled.startswith("P") and found:
-            return timedelta(**found)
+    found = _SPELLED.fullmatch(spelled)
+    parts = {} if found is None else {unit: one for unit, one in found.groupdict().items() if one}
+    if parts:
+        try:
+            return timedelta(**{unit: float(one) for unit, one in parts.items()})
+        except OverflowError:
+            raise ValueError(f"{spelled!r} is no duration that can be reckoned with") from None
     raise ValueError(f"{spelled!r} is no duration, expected one such as PT1H or P1DT30M")
 
 

@@ -5,7 +5,7 @@ from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.record import ConsumerRecord, Place
 from kohort.client.fetching.session import Wanted
 from kohort.client.fetching.settings import FetchSettings
-from kohort.errors import KohortError
+from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 
 NOBODY = -1
@@ -17,8 +17,9 @@ class Track:
     `error` why nobody can.
 
     `leader` is None while it has to be looked up, and `replica` the broker to read from in place of
-    the leader (KIP-392). `checked_epoch` is the newest epoch of leaders whose log is known to have
-    what was read (KIP-320).
+    the leader (KIP-392). `is_sought` says that the leader is being asked for what is missing.
+    `checked_epoch` is the newest epoch of leaders whose log is known to have what was read
+    (KIP-320).
     """
 
     def __init__(self, partition: TopicPartition, settings: FetchSettings) -> None:
@@ -29,6 +30,7 @@ class Track:
         self.paused = False
         self.leader: Node | None = None
         self.leader_epoch = NOBODY
+        self.is_sought = False
         self.topic_id: TopicId = NO_TOPIC_ID
         self.replica: Node | None = None
         self.replica_until = 0.0
@@ -108,3 +110,10 @@ class Track:
         """Its leader is another one, or cannot be reached."""
         self.leader = self.replica = None
         self.not_before = not_before
+
+    def refused(self, error: ApiError, not_before: float) -> None:
+        """Ask again where it may be another broker, or another time; else it stays an error."""
+        if error.code.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+            self.look_up(not_before)
+        else:
+            self.error = ApiError(error.code, f"{self.partition}: {error.message or 'refused'}")
