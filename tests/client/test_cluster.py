@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
-from kohort.client.cluster import Backoff, Cluster, Node
+from kohort.client.cluster import OF_TRANSACTION, Backoff, Cluster, Node
 from kohort.client.connection import Address, ConnectionFailedError
-from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
@@ -78,6 +78,29 @@ async def test_a_connection_that_died_meanwhile_is_opened_anew():
         await cluster.nodes(soon())
         assert sorted(await cluster.nodes(soon())) == [0]
         assert len(scripted.sent("ApiVersions")) == 2
+        await cluster.close()
+
+
+@pytest.mark.parametrize("versions", ["0-6", "0-3"])
+@asynchronous
+async def test_transactional_ids_have_coordinators_too(versions):
+    async with Scripted(2) as scripted:
+        scripted.offer("FindCoordinator", versions)
+        scripted.coordinators["x"] = 1
+        cluster = scripted.cluster()
+        found = await cluster.coordinators(["x"], soon(), key_type=OF_TRANSACTION)
+        await cluster.close()
+        assert found["x"].id == 1
+        assert [one.request.key_type for one in scripted.sent("FindCoordinator")] == [1]
+
+
+@asynchronous
+async def test_a_broker_without_transactions_is_refused_by_name():
+    async with Scripted() as scripted:
+        scripted.offer("FindCoordinator", "0-0")
+        cluster = scripted.cluster()
+        with pytest.raises(UnsupportedVersionError, match="transactions needs v1"):
+            await cluster.coordinators(["x"], soon(), key_type=OF_TRANSACTION)
         await cluster.close()
 
 

@@ -14,6 +14,7 @@ from kohort.client.connection import (
 )
 from kohort.errors import ErrorCode, UnsupportedVersionError, WireError
 from kohort.wire.frames import encode_response
+from kohort.wire.messages.api_versions import ApiVersionsRequest, FinalizedFeatureKey
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
@@ -310,4 +311,55 @@ async def test_an_answer_that_is_no_message_fails_its_request_only():
             await connection.ask(ListGroupsRequest(), deadline=soon())
         fine = await connection.ask(ListGroupsRequest(), deadline=soon())
         assert fine.groups[0].group_id == "fine"
+        await connection.close()
+
+
+@asynchronous
+async def test_what_has_no_answer_is_only_told():
+    async with Scripted(answers={ListGroupsRequest: lambda _: None}) as scripted:
+        connection = await connect(scripted)
+        await connection.tell(ListGroupsRequest())
+        with pytest.raises(UnsupportedVersionError, match="telling needs v99"):
+            await connection.tell(ListGroupsRequest(), need=Need(99, "telling", "never"))
+        await asyncio.sleep(0.02)
+        assert scripted.names() == ["ListGroups"]
+        await connection.close()
+        with pytest.raises(ConnectionFailedError) as raised:
+            await connection.tell(ListGroupsRequest())
+        assert not raised.value.sent
+
+
+@asynchronous
+async def test_who_tells_much_waits_until_it_is_written():
+    async with Scripted(answers={ListGroupsRequest: lambda _: None}) as scripted:
+        connection = await connect(scripted)
+        connection.pause_writing()
+        telling = asyncio.create_task(connection.tell(ListGroupsRequest()))
+        await asyncio.sleep(0.01)
+        assert not telling.done()
+        connection.resume_writing()
+        await telling
+        connection.pause_writing()
+        telling = asyncio.create_task(connection.tell(ListGroupsRequest()))
+        await asyncio.sleep(0)
+        await connection.close()
+        await telling
+
+
+@asynchronous
+async def test_the_features_of_the_cluster_are_known():
+    async with Scripted() as scripted:
+
+        def answer(asked):
+            told = scripted._api_versions(asked)
+            told.finalized_features = [
+                FinalizedFeatureKey(
+                    name="transaction.version", max_version_level=2, min_version_level=2
+                )
+            ]
+            return told
+
+        scripted.answers[ApiVersionsRequest] = answer
+        connection = await connect(scripted)
+        assert connection.features == {"transaction.version": 2}
         await connection.close()

@@ -219,6 +219,18 @@ async def test_who_gives_up_sending_offsets_has_to_abort(broker: Broker) -> None
         await client.abort_transaction()
 
 
+@asynchronous
+async def test_who_is_cancelled_while_it_delivers_aborts(broker: Broker) -> None:
+    async with made(broker) as client:
+        await client.partitions_for("t")
+        broker.faults.delay("Produce", 0.3)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await write(client, b"aborted")
+        await write(client, b"good")
+    assert await committed(broker, 1) == [b"good"]
+
+
 # A coordinator that plays a part, in transactions of the first version.
 
 

@@ -188,3 +188,27 @@ async def test_a_quota_is_kept_to() -> None:
         before = loop.time()
         await client.send_and_wait("t", b"v")
         assert loop.time() - before > 0.05
+
+
+@asynchronous
+async def test_a_topic_that_grows_is_seen_in_time() -> None:
+    async with scripted(taken) as world, producer(world, metadata_max_age_ms=30) as client:
+        await client.send_and_wait("t", b"v")
+        world.topics["t"] = [0, 0]
+        before = len(world.sent("Metadata"))
+        await until(lambda: len(world.sent("Metadata")) > before + 1)
+        assert (
+            len({(await client.send_and_wait("t", b"%d" % n, key=b"%d" % n))[1] for n in range(9)})
+            == 2
+        )
+        assert not any(one.request.allow_auto_topic_creation for one in world.sent("Metadata")[1:])
+
+
+@asynchronous
+async def test_a_producer_that_is_refused_sends_nothing_more() -> None:
+    answer = refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you")
+    async with scripted(answer) as world, producer(world, batch_size=1) as client:
+        some = [await client.send("t", b"v") for _ in range(3)]
+        found = await asyncio.gather(*some, return_exceptions=True)
+        assert {one.code for one in found} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+        assert len(world.sent("Produce")) == 1

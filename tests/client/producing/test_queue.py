@@ -281,7 +281,6 @@ def test_all_of_a_topic_is_dropped_but_what_is_under_way() -> None:
     put(queue, "c", TopicPartition("u", 0))
     outcomes = queue.drop(ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION), topic="t")
     assert told(outcomes) == [(["b"], UNKNOWN, "INVALID_TOPIC_EXCEPTION")]
-    assert queue.topics == {"t", "u"}
     assert told(queue.drop(LOST)) == [(["c"], UNKNOWN, "NETWORK_EXCEPTION")]
     assert told(queue.acked(batch, 3, UNKNOWN)) == [(["a"], 3, None)]
 

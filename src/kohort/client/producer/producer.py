@@ -17,7 +17,7 @@ from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
 from kohort.client.producer.settings import CODECS, ProducerSettings
-from kohort.client.producing.errors import DeliveryError, TransactionError
+from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
 from kohort.client.producing.transactions import Phase
@@ -160,9 +160,8 @@ class Producer:
     ) -> Delivery:
         """Take a record, and return what will be `Delivered` or raise DeliveryError.
 
-        Waits for room (`buffer_memory`) and for the topic, up to `max_block_ms`. Without a
-        partition the key chooses it, and without a key the producer keeps to one for a batch.
-        Without a time the record has that of now.
+        Waits for room (`buffer_memory`) and for the topic, up to `max_block_ms`. The key chooses
+        the partition; without one the producer keeps to one for a batch. The time is that of now.
 
         Raises:
             DeliveryError: the record was not taken, and is certainly not written:
@@ -170,8 +169,7 @@ class Producer:
                 UNKNOWN_TOPIC_OR_PARTITION for a partition that is not there.
             ApiError: the cluster refuses this topic or this producer.
             TransactionError: the transaction has failed.
-            ValueError: the producer is not started or closed, or has a `transactional_id` and is
-                in no transaction.
+            ValueError: the producer is not started, closed, or in no transaction.
             TypeError: key or value are not bytes, and there is no serializer that makes them so.
         """
         if self._makes_bytes:
@@ -194,7 +192,12 @@ class Producer:
         if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
             self._check_in_transaction()
         if partition is None:
-            partition = self._choose(known, key, size)
+            sticky = None if key is not None else self._sticky.get(topic)
+            if sticky is not None and sticky.left > 0:
+                sticky.left -= size
+                partition = sticky.partition
+            else:
+                partition = self._choose(known, key, size)
         delivery: Delivery = asyncio.Future(loop=self._loop)
         if self._queue.add(
             (topic, partition),
@@ -266,8 +269,8 @@ class Producer:
             raise
         try:
             await self.commit_transaction()
-        except TransactionError as error:
-            if error.abortable:
+        except BaseException:
+            if self._transactions().transactions.phase in _UNFINISHED:
                 await self._abort_quietly()
             raise
 
@@ -386,6 +389,7 @@ class Producer:
     async def _find(self, topic: str, partition: int | None) -> KnownTopic:
         """The topic, as soon as there is one. A partition has to be there at the second look."""
         self._check_may_send()
+        self._sender.topics.add(topic)
         deadline = self._deadline()
         loop = asyncio.get_running_loop()
         while True:

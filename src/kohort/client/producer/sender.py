@@ -50,8 +50,8 @@ class Sender:
 
     `may_send` says whether a partition may be written to at the moment, and `version` the highest
     version of Produce to use. `on_failure` hears of each error that ends a batch, and `on_over`
-    why nothing is sent any more. `after_turn` is called when all was sent that may be sent, and
-    `identify` is run when the queue needs a producer id.
+    gives the error of everything after one that ends the producer. `after_turn` is called when all
+    was sent that may be sent, and `identify` is run when the queue needs a producer id.
     """
 
     def __init__(
@@ -66,8 +66,9 @@ class Sender:
         self.may_send: Callable[[TopicPartition], bool] = lambda _: True
         self.version: Callable[[], int] = lambda: BY_NAME
         self.on_failure: Callable[[ApiError], None] = lambda _: None
-        self.on_over: Callable[[ApiError], object] = lambda _: None
+        self.on_over: Callable[[ApiError], ApiError] = lambda error: error
         self.after_turn: Callable[[], None] = lambda: None
+        self.topics: set[str] = set()  # those whose leaders and partitions are kept up to date
         self.room = Room(settings.buffer_memory, lambda: queue.used)
         self.queue = queue
         self._cluster = cluster
@@ -131,8 +132,7 @@ class Sender:
     def over(self, error: ApiError) -> None:
         """Send nothing more: what waits fails with this error."""
         if self.trouble is None:
-            self.trouble = error
-            self.on_over(error)
+            self.trouble = self.on_over(error)
             self.tell(self.queue.drop(error))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -191,7 +191,7 @@ class Sender:
                 wake_at = self._turn()
                 if loop.time() >= refresh_at:
                     refresh_at = loop.time() + refresh_s
-                    self._look_up(self.queue.topics)
+                    self.spawn(self._refresh())
                 at = refresh_at if wake_at is None else min(refresh_at, wake_at / 1000)
                 try:
                     async with asyncio.timeout_at(at):
@@ -268,6 +268,18 @@ class Sender:
                 await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
             self._looking = None
             self.wake()
+
+    async def _refresh(self) -> None:
+        """Leaders may have moved, and topics have grown, without anybody who told."""
+        for topic in self.topics:
+            self._metadata.outdated(topic)
+        deadline = asyncio.get_running_loop().time() + self._settings.request_timeout_ms / 1000
+        try:
+            found = await self._metadata.topics(list(self.topics), deadline)
+        except KohortError as error:
+            logger.info("topics are not looked at again: %s", error)
+            return
+        self.topics -= {topic for topic, one in found.items() if isinstance(one, ApiError)}
 
     # Requests
 

@@ -81,11 +81,6 @@ class Queue:
         """Nothing waits, and no answer is awaited."""
         return not self._busy
 
-    @property
-    def topics(self) -> set[str]:
-        """Those that something waits for."""
-        return {topic for topic, _ in self._busy}
-
     def is_done(self, number: int) -> bool:
         """Whether everybody knows the fate of all batches up to this one."""
         return not any(

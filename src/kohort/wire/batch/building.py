@@ -12,6 +12,7 @@ from kohort.wire.batch.header import (
     CONTROL_KEY,
     CONTROL_VALUE,
     HEADER_SIZE,
+    PREFIX_SIZE,
     TRANSACTIONAL,
     header_at,
 )
@@ -160,20 +161,19 @@ def seal(
     base_sequence: int,
 ) -> bytes:
     """A producer's batch from its encoded records, compressed as `attributes` says."""
-    covered = (
-        _COVERED.pack(
-            attributes,
-            count - 1,
-            base_timestamp,
-            max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            count,
-        )
-        + body
+    head = _COVERED.pack(
+        attributes,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
     )
-    return _sealed(covered, 0, -1)
+    crc = google_crc32c.extend(google_crc32c.value(head), body)
+    length = HEADER_SIZE - PREFIX_SIZE + len(body)
+    return b"".join((_PREFIX.pack(0, length, -1, 2, crc), head, body))
 
 
 def build_marker(
