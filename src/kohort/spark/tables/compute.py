@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from kohort.spark.gold.completeness import with_completeness
 from kohort.spark.gold.replayed import with_histories
 from kohort.spark.schemas import END_OFFSETS, Table
 from kohort.spark.tables import delta, spark_reader
+from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import GOLD, Gold, Manifest, Part, Writer
 from kohort.spark.tables.silver import views
 
@@ -42,19 +44,34 @@ def compute(
     for measure in MEASURES:
         table = measure.table
         doing(table.name)
-        before = _reusable(measure, manifest.gold.get(table.name))
+        before = _reusable(measure, manifest, writer.directory)
         done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
         after = manifest.with_(gold=done)
         frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
     return done
 
 
-def _reusable(measure: Measure, before: Gold | None) -> Gold | None:
-    """What was computed earlier, where some of it may still be right."""
+def _reusable(measure: Measure, manifest: Manifest, directory: Path) -> Gold | None:
+    """What was computed earlier, where some of it may still be right: by the same code, into files
+    that are there.
+    """
     table = measure.table
+    before = manifest.gold.get(table.name)
     if before is None or measure.whole or "partition" not in table.names:
         return None
-    return before if before.columns == _columns(table) else None
+    same = before.columns == _columns(table) and manifest.code == code()
+    return before if same and all(_is_whole(directory, one) for one in before.parts) else None
+
+
+def _is_whole(directory: Path, part: Part) -> bool:
+    """Whether the files of a part have as many rows as they should. Delta knows by itself."""
+    if part.version is not None:
+        return True
+    try:
+        there = rows_of(directory / part.path)
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return there == part.rows if part.partitions is None else there >= part.rows
 
 
 def _one(

@@ -34,6 +34,7 @@ LOCK = ".lock"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
+DAY_MS = 86_400_000
 
 _FILES = DiskFiles()
 
@@ -94,6 +95,32 @@ class Retired(msgspec.Struct, frozen=True):
     since_ms: int
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run was told, as far as its tables depend on it."""
+
+    source: str
+    format: str = "parquet"
+    from_us: int | None = None
+    to_us: int | None = None
+    as_of_us: int | None = None
+    """None: the moment at which reading was planned."""
+    retention_ms: int | None = None
+    session_timeout_ms: int | None = None
+    keep_days: float | None = None
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tables were made of, and by whom: where all of it is as it was, so are they."""
+
+    log: str
+    """What there was to read (see `sources.fingerprint`)."""
+    asked: Asked
+    code: str
+    """Which Kohort has made them (see `tables.code`)."""
+    files: str
+    """What the files look like that hold them."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a directory of tables holds, at one moment."""
 
@@ -113,12 +140,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rows_version: int | None = None
     end_offsets: tuple[Part, ...] = ()
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
+    code: str | None = None
+    """What gold was computed by (see `tables.code`); another Kohort computes all of it anew."""
     as_of_ms: int | None = None
     """The moment for which gold was computed."""
     settings: Settings = Settings()
     """As they were known when gold was computed."""
     notes: tuple[Note, ...] = ()
     retired: tuple[Retired, ...] = ()
+    basis: Basis | None = None
+    """None where the next run has to look at everything. Lost with the next flip, whatever it is
+    for, unless that says it anew."""
 
     def paths(self) -> Iterator[str]:
         """Every directory of Parquet files that count, relative to the directory of tables."""
@@ -239,7 +271,7 @@ class Writer:
         self._names += 1
         return f"{what}{self.manifest.number + 1:06}-{self._token}-{self._names}"
 
-    def publish(self, manifest: Manifest) -> None:
+    def publish(self, manifest: Manifest, basis: Basis | None = None) -> None:
         """Flip every table at once. Whatever the new manifest names is made durable first."""
         if self._closed:
             raise TablesError(f"{self.directory} is not written any more: its writer has ended")
@@ -269,6 +301,7 @@ class Writer:
             written_ms=now_ms,
             notes=manifest.notes[-MOST_NOTES:],
             retired=kept,
+            basis=basis,
         )
         for name in {path.partition("/")[0] for path in paths}:
             _FILES.sync_directory(str(self.directory / name))
