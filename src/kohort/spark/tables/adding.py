@@ -20,9 +20,10 @@ from kohort.spark.sources.source import Ends, Source
 from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.tables import increments, spark_reader
 from kohort.spark.tables.code import code
-from kohort.spark.tables.compute import compute, write_part
+from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import as_one, small_parts, walked
 from kohort.spark.tables.manifest import DAY_MS, END, Manifest, Part, Writer
+from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
 
 _SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
@@ -128,10 +129,11 @@ def flip(
     the log whose rows are not those of the published manifest.
     """
     with telling(spark, progress, "computing") as doing:
-        gold = compute(spark, writer, manifest, touched, context, doing)
+        computed = compute(spark, writer, manifest, touched, context, doing)
     writer.publish(
         manifest.with_(
-            gold=gold,
+            gold=computed.gold,
+            histories=computed.histories,
             code=code(),
             as_of_ms=int(context.as_of.timestamp() * 1000),
             settings=Settings(context.retention_ms, context.session_timeout_ms),
