@@ -1,4 +1,4 @@
-"""Parts of tables: directories of Parquet files, of which those rows count that the manifest says."""
+"""Parts of tables: directories of Parquet files, whose rows count as the manifest says."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
