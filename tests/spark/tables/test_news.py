@@ -51,6 +51,10 @@ def test_a_partition_that_was_cut():
     assert found(known(FIRST), there) == some(anew=[0])
 
 
+def test_a_partition_that_was_cut_and_has_nothing_new():
+    assert found(known(FIRST), list(cut([FIRST], {0: 6}))) == some(anew=[0])
+
+
 def test_a_cut_of_before_is_no_news():
     (before,) = cut([FIRST], {0: 6})
     there = [before, Increment(name="b", ranges={0: (6, 7)}, counts={})]
@@ -67,6 +71,11 @@ def test_an_increment_that_is_gone():
     left = Increment(name="b", ranges=FIRST.ranges, counts={}, compacted=True)
     assert found(known(FIRST), [left]) == some(anew=[0, 1])
     assert found(known(FIRST), [left], published=[left]) == some()
+
+
+def test_an_increment_of_which_nothing_is_left():
+    now = known(complete=dict.fromkeys((0, 1), WHOLE))
+    assert found(known(FIRST), [], now=now) == some(anew=[0, 1])
 
 
 def test_a_partition_that_is_complete_from_elsewhere():

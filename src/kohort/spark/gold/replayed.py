@@ -183,6 +183,7 @@ def _as_dict(row: Row) -> dict[str, object]:
     if isinstance(row, RebalanceRow):
         for name in _NESTED:
             told[name] = [one._asdict() for one in told[name]]
+        told["computed"] = None if row.computed is None else row.computed._asdict()
     return told
 
 
@@ -259,7 +260,7 @@ def _folded(commits: DataFrame, records: DataFrame) -> DataFrame:
             F.max_by("committed_offset", "offset").alias("committed_offset"),
             F.min("timestamp").alias("first_at"),
             F.max("timestamp").alias("timestamp"),
-            F.max("offset").alias("offset"),
+            F.min("offset").alias("offset"),
             F.max("partition_leader_epoch").alias("partition_leader_epoch"),
             F.count("*").alias("count"),
         )
