@@ -21,10 +21,11 @@ from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.standing import Note
-from kohort.spark.tables import arrow_reader
-from kohort.spark.tables.adding import Summary
+from kohort.spark.tables import arrow_reader, unchanged
 from kohort.spark.tables.catalog import SHORT, known_tables
-from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.manifest import Asked, Basis, Gold, Part, Writer, load
+from kohort.spark.tables.report_mark import mark_of
+from kohort.spark.tables.summary import Summary
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [
@@ -280,6 +281,56 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
     assert not any("quarantine" in line for line in lines)
     assert "note: offsets 7 to 9 of partition 3 were removed before they were read" in lines
     assert lines[-2:] == ["3 rebalances: 2 join, 1 leave", f"report: {out}/report.html"]
+
+
+def test_where_nothing_is_new_spark_is_not_needed(kohort, out, monkeypatch):
+    asked = []
+
+    def same(directory, told):
+        asked.append((directory, told))
+        return summary(out)._replace(rows={}, unchanged=True, notes=())
+
+    monkeypatch.setattr(unchanged, "summary_or_none", same)
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
+    command = ("pipeline", "run", "--source", "log:/d", "--out", out, "--to", "1795248000000")
+
+    lines = kohort(*command, "--retention", "7d").out.splitlines()
+
+    assert lines[0] == f"read 0 records of log:/d into {out} in 2 s"
+    said = "nothing is new in it: Spark was not started, and the tables are those of"
+    assert lines[1] == f"{said} 2026-11-21 07:00:00 UTC"
+    assert lines[-2:] == ["3 rebalances: 2 join, 1 leave", f"report: {out}/report.html"]
+    to_us = 1_795_248_000_000_000
+    told = Asked(source="log:/d", to_us=to_us, retention_ms=604_800_000)
+    assert asked == [(Path(out), told)]
+
+
+def test_a_report_is_drawn_once(kohort, out, monkeypatch):
+    same = summary(out)._replace(rows={}, unchanged=True)
+    monkeypatch.setattr(unchanged, "summary_or_none", lambda *_: same)
+    drawn = []
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **told: drawn.append(told) or path)
+    command = ("pipeline", "run", "--source", "log:/d", "--out", out)
+
+    def page(mark):
+        (Path(out) / "report.html").write_text(f'<meta name="kohort" content="{mark}">')
+
+    page("")
+    assert kohort(*command).code == 0
+    with Writer(Path(out)) as writer:
+        basis = Basis(log="l", asked=Asked(source="log:/d"), code="c", files="f")
+        writer.publish(writer.manifest, basis)
+    assert kohort(*command).code == 0
+    assert len(drawn) == 2
+    assert (drawn[0]["mark"], drawn[1]["mark"]) == ("", mark_of(load(Path(out))))
+    page(drawn[1]["mark"])
+    assert kohort(*command).out.splitlines()[-1] == f"report: {out}/report.html"
+    assert len(drawn) == 2
+    with Writer(Path(out)) as writer:
+        writer.publish(writer.manifest, basis)
+    assert kohort(*command).code == 0
+    assert len(drawn) == 3
 
 
 def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):

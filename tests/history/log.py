@@ -50,8 +50,8 @@ def end_of(name, **more):
     return Record(0, 0, MEMBER, name, None, **more)
 
 
-def target(number):
-    return Record(0, 0, TARGET_EPOCH, None, TargetEpoch(number))
+def target(number, computation=None):
+    return Record(0, 0, TARGET_EPOCH, None, TargetEpoch(number, computation))
 
 
 def has(name, number, *orders, before=None, state=STABLE, giving_up=(), **more):

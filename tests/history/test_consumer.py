@@ -3,7 +3,8 @@
 from tests.history import log as logs
 from tests.history.log import Log, at, end_of, epoch, expression, has, has_nothing, member, tables
 
-from kohort.history.events import AWAY, GIVES_UP
+from kohort.history.events import AWAY, GIVES_UP, Computation
+from kohort.history.rows import Computed
 
 
 def settled(*names, hash_of_topics=1):
@@ -24,6 +25,21 @@ def test_a_member_comes_and_the_rebalance_ends_with_the_last_to_reach_it():
     assert [at(time) for time in (row.started_at, row.assigned_at, row.ended_at)] == [5, 5, 7]
     assert [one.member_id for one in row.joined] == ["b"]
     assert row.seconds == row.seconds_at_least == row.seconds_at_most == 2
+
+
+def test_who_has_computed_the_target():
+    log = settled("a")
+    log.at(5).write(member("b"), epoch(3))
+    log.write(logs.target(2, Computation("x", "late")))  # of the epoch before
+    log.at(6).write(logs.target(3, Computation("x", "a", 2, 7, 1500)), has("b", 3, before=0))
+    log.at(7).write(logs.target(3, Computation("uniform", why="again")))
+    log.at(8).write(epoch(4), logs.target(4, Computation("uniform", why="nobody could")))
+    log.at(9).write(epoch(5), logs.target(5))
+    found = tables(log)
+    assert found.epoch(2).computed is None
+    assert found.epoch(3).computed == Computed("x", "a", 1.5, 7, 2, None)
+    assert found.epoch(4).computed == Computed("uniform", None, None, None, None, "nobody could")
+    assert found.epoch(5).computed is None
 
 
 def test_what_was_not_there_has_come_only_if_its_epoch_was_the_first():

@@ -10,7 +10,7 @@ from tests.history import log as logs
 from tests.history.log import Log, at, end_of, epoch, has, has_nothing, member, tables, told
 
 from kohort.history import Commits, History
-from kohort.history.events import AWAY, GIVES_UP
+from kohort.history.events import AWAY, GIVES_UP, Computation
 
 MEMBERS = ["a", "b", "c"]
 SUBSCRIPTIONS = [["orders"], ["orders", "payments"], None]
@@ -42,7 +42,7 @@ def consumer_records(draw):
         case 5:
             return end_of(name)
         case 6:
-            return logs.target(number)
+            return logs.target(number, draw(st.none() | st.just(Computation("x", "a"))))
         case 7:
             return has_nothing(name)
         case 8:
@@ -108,6 +108,21 @@ def test_cut_anywhere_it_is_the_whole(log, cuts, session_timeout_ms):
     assert fed(pieces, session_timeout_ms) == fed([log.events], session_timeout_ms)
 
 
+def test_a_silence_that_is_too_long_is_over_wherever_the_log_is_cut():
+    """Found by chance: its rebalance is final, and gone where the log was cut behind it."""
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0)))
+    log.commits(1, 4)
+    log.at(5).write(logs.generation(2, logs.classic("b"), logs.classic("c")))
+    log.at(6).write(logs.generation(3, logs.classic("b", 0), logs.classic("c")))
+    log.at(1900).commit(1, 1)
+    log.at(2000).write(logs.generation(4, logs.classic("b"), logs.classic("c", 0)))
+    log.at(4001).write(logs.generation(5, logs.classic("b", 0), logs.classic("c")))
+    whole = fed([log.events])
+    for place in range(len(log.events)):
+        assert fed([log.events[:place], log.events[place:]]) == whole, place
+
+
 def folded(events):
     """Commits of a partition between two records, as one."""
     found, run = [], {}
@@ -122,7 +137,7 @@ def folded(events):
         if last is None:
             run[key] = deepcopy(event)
             continue
-        last.offset, last.at = event.offset, event.at
+        last.at = event.at
         last.last_committed, last.leader_epoch = event.last_committed, event.leader_epoch
         last.count += event.count
     return found + sorted(run.values(), key=lambda one: one.offset)

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
@@ -63,3 +64,14 @@ class Fed:
 
     def settings(self):
         return self._settings
+
+
+class FedDecoded(Fed):
+    """The same of decoded rows."""
+
+    def frame(self, spark, plan):
+        chosen = []
+        for partition, (start, end) in plan.ranges.items():
+            offset = pc.field("offset")
+            chosen.append(self.rows[partition].filter((offset >= start) & (offset < end)))
+        return spark.createDataFrame(pa.concat_tables(chosen))

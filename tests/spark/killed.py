@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from kohort.spark import jobs
 from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables import compute, increments
+from kohort.spark.tables import compute, histories, increments, manifest
 from kohort.spark.tables.manifest import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
@@ -53,6 +53,15 @@ POINTS = {
     "all is written and nothing flipped": (Writer, "publish", lambda _: die),
     "all is flipped and nobody was told": (Writer, "publish", dies_after),
 }
+GOING_ON = {
+    "rows of an increment are written and not counted": (increments, "_count", lambda _: die),
+    "groups were replayed and nothing is written": (histories, "_table", lambda _: die),
+    "rows that are over are written, open ones are not": (histories, "write_part", second_dies),
+    "tables are written and states are not": (histories, "_states", lambda _: die),
+    "states are written and nothing flipped": (histories, "_states", dies_after),
+    "the manifest is written beside the old one": (manifest, "replace_whole", lambda _: die),
+    "all is flipped and nobody was told": (Writer, "publish", dies_after),
+}
 
 
 def main():
@@ -60,8 +69,9 @@ def main():
     compute.MEASURES = chosen(names)
     spark = session("local[2]", CONF, quick=True)
     print("working", flush=True)
-    if point in POINTS:
-        owner, name, dying = POINTS[point]
+    points = {**POINTS, **GOING_ON}
+    if point in points:
+        owner, name, dying = points[point]
         setattr(owner, name, dying(getattr(owner, name)))
     jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF)
 

@@ -25,11 +25,12 @@ from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.schemas.rows import BATCH
+from kohort.spark.sources import fingerprint
 from kohort.spark.sources.standing import Identity, Position
-from kohort.spark.tables import end_samples, increments, spark_reader
+from kohort.spark.tables import adding, compute, end_samples, increments, spark_reader
 from kohort.spark.tables.adding import Batch, Options, add
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import TablesError, Writer, load
+from kohort.spark.tables.manifest import DAY_MS, TablesError, Writer, load
 from kohort.spark.tables.silver import views
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
@@ -171,6 +172,54 @@ def test_an_older_copy_hides_nothing(spark, tmp_path):
     log.rows[0] = joined(keyed(7), keyed(2, start=7, ms=FIRST + 1))  # it was cut, as is seen now
     jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
     assert offsets(tmp_path) == list(range(9))
+
+
+def test_where_nothing_is_new_no_session_is_needed(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprint, "SETTLED_NS", 0)
+    folder = golden_logs.unpack("1-written", tmp_path)
+    out = tmp_path / "out"
+    first = jobs.run(f"log:{folder}", out, spark=spark)
+    before = load(out)
+    with monkeypatch.context() as without:
+        without.setattr(jobs, "session", lambda *_, **__: pytest.fail("Spark was started"))
+        same = jobs.run(f"log:{folder}", out)
+    assert (same.rows, same.gold, same.unchanged, first.unchanged) == ({}, first.gold, True, False)
+    assert abs(same.as_of - first.as_of) < timedelta(milliseconds=1)
+    assert same.log_end == first.log_end
+    assert load(out) == before
+
+    later = jobs.run(f"log:{folder}", out, spark=spark, as_of=AS_OF)
+    assert (later.unchanged, load(out).as_of_ms) == (False, AS_OF.timestamp() * 1000)
+
+
+def test_files_of_gold_that_are_gone_are_made_anew(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprint, "SETTLED_NS", 0)
+    folder = golden_logs.unpack("1-written", tmp_path)
+    out = tmp_path / "out"
+    jobs.run(f"log:{folder}", out, spark=spark, as_of=AS_OF)
+    wanted = by_partition(out)
+    for damage in (Path.unlink, lambda file: file.write_bytes(b"PAR1")):
+        (part,) = load(out).gold["counts"].parts
+        for file in (out / part.path).glob("*.parquet"):
+            damage(file)
+
+        again = jobs.run(f"log:{folder}", out, spark=spark, as_of=AS_OF)
+
+        assert (again.unchanged, by_partition(out)) == (False, wanted)
+
+
+def test_another_kohort_computes_anew(spark, tmp_path, monkeypatch):
+    log = Fed({0: keyed(5)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    later = AS_OF + timedelta(hours=1)
+    jobs.run(log, tmp_path, spark=spark, as_of=later)
+    assert by_partition(tmp_path)[0]["as_of"] == AS_OF
+    for module in (adding, compute):
+        monkeypatch.setattr(module, "code", lambda: "of tomorrow")
+
+    jobs.run(log, tmp_path, spark=spark, as_of=later)
+
+    assert by_partition(tmp_path)[0]["as_of"] == later
 
 
 def test_where_a_copy_ends_is_told_unless_it_ends_now(spark, tmp_path):
@@ -317,7 +366,7 @@ def test_another_log_or_format_is_refused(spark, tmp_path):
 def test_merging_changes_no_row_and_old_history_goes_but_not_the_state(
     spark, tmp_path, monkeypatch
 ):
-    day = increments.DAY_MS
+    day = DAY_MS
     log = Fed({0: keyed(0)})
     monkeypatch.setattr(increments, "MOST_INCREMENTS", 3)
     for number in range(3):

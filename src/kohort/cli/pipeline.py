@@ -30,7 +30,7 @@ from kohort.cli.show import Show
 
 if TYPE_CHECKING:
     from kohort.spark.engine.progress import Doing
-    from kohort.spark.tables.adding import Summary
+    from kohort.spark.tables.summary import Summary
 
 PATIENCE_S = 2.0
 LINE_EVERY_S = 10.0
@@ -126,26 +126,18 @@ def _add_cluster(parser: ArgumentParser) -> None:
 
 def _run(args: Namespace, output: Output) -> int:
     require("spark")
-    from kohort.spark import jobs
-
-    common: dict[str, Any] = {
-        "master": args.master,
+    told: dict[str, Any] = {
         "from_time": args.from_time,
-        "conf": dict(args.conf),
         "as_of": args.as_of,
         "retention_ms": args.retention,
         "session_timeout_ms": args.session_timeout,
         "format": args.format,
         "keep_days": args.keep,
-        "progress": _Shown(),
     }
-    logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     try:
-        if args.stream:
-            every_s = None if args.every is None else args.every / 1000
-            summary = jobs.stream(args.source, args.out, every_s=every_s, **common)
-        else:
-            summary = jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
+        summary = None if args.stream else _unchanged(args, told)
+        if summary is None:
+            summary = _with_spark(args, told)
     except KeyboardInterrupt:
         complain(f"interrupted; {args.out} has the tables as they were last whole")
         return INTERRUPTED
@@ -153,8 +145,28 @@ def _run(args: Namespace, output: Output) -> int:
     if summary.log_end is not None:
         _tell_end(summary.log_end, output, chosen=bool(args.as_of or args.to_time))
     _tell_causes(args.out, output)
-    _write_report(args.out, None, output)
+    if not (summary.unchanged and _has_report(args.out, output)):
+        _write_report(args.out, None, output)
     return OK
+
+
+def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
+    """What there is to tell where Spark is not needed, not even to be imported."""
+    from kohort.spark.tables import unchanged
+
+    asked = unchanged.asked(args.source, to_time=args.to_time, **told)
+    return unchanged.summary_or_none(args.out, asked)
+
+
+def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
+    from kohort.spark import jobs
+
+    common = {**told, "master": args.master, "conf": dict(args.conf), "progress": _Shown()}
+    logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
+    if args.stream:
+        every_s = None if args.every is None else args.every / 1000
+        return jobs.stream(args.source, args.out, every_s=every_s, **common)
+    return jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
 
 
 def _tell(summary: "Summary", source: str, output: Output) -> None:
@@ -163,6 +175,11 @@ def _tell(summary: "Summary", source: str, output: Output) -> None:
     output.line(
         f"read {total:,} records of {source} into {summary.directory} in {summary.seconds:.0f} s"
     )
+    if summary.unchanged:
+        output.line(
+            f"nothing is new in it: Spark was not started, and the tables are those of "
+            f"{_text(summary.as_of)} UTC"
+        )
     if total:
         output.line()
         output.table(("TABLE", "NEW ROWS"), [pair for pair in summary.rows.items() if pair[1]])
@@ -184,10 +201,9 @@ def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
     from collections import Counter
 
-    from kohort.spark.report.picks import select
     from kohort.spark.tables.arrow_reader import Tables
 
-    found = select(Tables(directory)("rebalances"), ["trigger", "possible"]).to_pylist()
+    found = Tables(directory)("rebalances").to_table(["trigger", "possible"]).to_pylist()
     causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()
     total = len(found)
     listed = ", ".join(f"{count} {cause}" for cause, count in causes)
@@ -216,6 +232,17 @@ def _report(args: Namespace, output: Output) -> int:
     require("tables")
     _write_report(args.out, tuple(args.group) or None, output)
     return OK
+
+
+def _has_report(directory: Path, output: Output) -> bool:
+    """Name the report, if there is one of these very tables."""
+    from kohort.spark.tables.manifest import load, local
+    from kohort.spark.tables.report_mark import up_to_date_or_none
+
+    found = up_to_date_or_none(directory, load(local(directory)))
+    if found is not None:
+        output.line(f"report: {found}")
+    return found is not None
 
 
 def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Output) -> None:

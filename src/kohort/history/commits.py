@@ -157,7 +157,7 @@ def begin_silence(
         silence.unknown = NO_COMMITS
         return
     open_before = any(
-        other is not None and other.silences[index].ongoing
+        other is not None and _waits(other.silences[index], state.now)
         for other, index in ((state.rebalances.get(one), index) for one, index in progress.silences)
     )
     silence.usual_us, silence.per_us = usual_us(progress.rhythm), per_us(progress.rhythm)
@@ -175,10 +175,17 @@ def begin_silence(
 
 def waits_for_commits(rebalance: Rebalance, now: int | None) -> bool:
     """Whether a commit may still tell more about this rebalance."""
-
-    def comes(since: int | None) -> bool:
-        return since is not None and now is not None and now - since <= LONGEST_US
-
-    return any(one.ongoing and comes(one.lost_at) for one in rebalance.silences) or any(
-        one.waits_for is not None and comes(one.removed_at) for one in rebalance.removals
+    return any(_waits(one, now) for one in rebalance.silences) or any(
+        one.waits_for is not None and _is_lately(one.removed_at, now) for one in rebalance.removals
     )
+
+
+def _waits(silence: Silence, now: int | None) -> bool:
+    """Whether a commit may still end it. What no commit may end is over, whether or not somebody
+    has looked meanwhile.
+    """
+    return silence.ongoing and _is_lately(silence.lost_at, now)
+
+
+def _is_lately(since: int | None, now: int | None) -> bool:
+    return since is not None and now is not None and now - since <= LONGEST_US

@@ -11,6 +11,7 @@ from kohort.history.events import (
     GIVES_UP,
     STABLE,
     ById,
+    Computation,
     Current,
     Epoch,
     Expression,
@@ -20,7 +21,7 @@ from kohort.history.events import (
 )
 from kohort.history.ownership import Holds, Moment, change
 from kohort.history.removals import Gone, gone_with, judged, last_commit
-from kohort.history.rows import MemberRow, Who
+from kohort.history.rows import Computed, MemberRow, Who
 from kohort.history.state import (
     Coming,
     Described,
@@ -202,6 +203,15 @@ def on_target_epoch(story: Story, step: Step) -> None:
     ):
         times = (rebalance.assigned_at, step.record.at)
         rebalance.assigned_at = min((at for at in times if at is not None), default=None)
+        if value.computation is not None and rebalance.computed is None:
+            rebalance.computed = _computed(value.computation)
+
+
+def _computed(value: Computation) -> Computed:
+    if value.member_id is None:
+        return Computed(value.assignor, None, None, None, None, value.why or None)
+    took = value.took_ms / 1000
+    return Computed(value.assignor, value.member_id, took, value.error, value.reason, None)
 
 
 def _begun(story: Story) -> Rebalance | None:

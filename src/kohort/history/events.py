@@ -78,10 +78,22 @@ class Member(Struct, tag=MEMBER):
     classic_protocols: list[str] | None = None
 
 
+class Computation(Struct):
+    """How a target came about: see `kohort.records.schemas.Computation`."""
+
+    assignor: str
+    member_id: str | None = None
+    reason: int = 0
+    error: int = 0
+    took_ms: int = 0
+    why: str = ""
+
+
 class TargetEpoch(Struct, tag=TARGET_EPOCH):
-    """The epoch that the target assignment is of."""
+    """The epoch that the target assignment is of, and how it came about, where that is written."""
 
     assignment_epoch: int
+    computation: Computation | None = None
 
 
 class Current(Struct, tag=CURRENT):
@@ -126,7 +138,8 @@ class Commits(Struct, tag_field="event", tag="commits"):
     """Commits of a partition between two records of the group, or some of them."""
 
     offset: int
-    """The offset in the log of the last of them."""
+    """The offset in the log of the first of them: of several runs the one that began first ends a
+    silence."""
     first_at: int | None
     at: int | None
     """When the last of them was written."""

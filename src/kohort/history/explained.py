@@ -234,6 +234,7 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
         unread,
         sum(known) if known else None,
         max(known) if known else None,
+        rebalance.computed,
     )
 
 

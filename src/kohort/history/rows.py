@@ -89,6 +89,20 @@ class Likely(NamedTuple):
     usual_seconds: float | None
 
 
+class Computed(NamedTuple):
+    """Who has computed an assignment: a member, or the broker, and then why."""
+
+    assignor: str
+    member_id: str | None
+    seconds: float | None
+    """From when the member was asked; null for the broker."""
+    error: int | None
+    """What the member's assignor told; 0 for none."""
+    reason: int | None
+    """Which a member had given for a new assignment; 0 for none."""
+    why: str | None
+
+
 class MemberRow(Struct, array_like=True):
     """A member, for as long as what it says of itself is the same."""
 
@@ -161,6 +175,7 @@ class RebalanceRow(Struct, array_like=True):
     unread: list[Unread]
     unread_seconds: float | None
     longest_unread_seconds: float | None
+    computed: Computed | None = None
 
 
 Row = MemberRow | AssignmentRow | RebalanceRow

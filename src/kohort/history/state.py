@@ -7,7 +7,7 @@ Nothing here is bound to grow with the log. What is over leaves as a row.
 from msgspec import Struct, field
 
 from kohort.history.events import Event, Expression, Generation, Member
-from kohort.history.rows import AssignmentRow, Likely, MemberRow, Move, Who
+from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 
 VERSION = 1
 """Of the state's layout and of the rules behind it: what an earlier one has kept is of no use."""
@@ -122,6 +122,7 @@ class Rebalance(Struct, array_like=True):
     involved: dict[str, bool] = {}
     """Members that got or lost partitions."""
     compared: "Compared | None" = None
+    computed: Computed | None = None
 
 
 class Compared(Struct, array_like=True):

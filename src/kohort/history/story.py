@@ -3,6 +3,7 @@ over.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from typing import NamedTuple
 
 from kohort.history.events import Record
@@ -23,13 +24,23 @@ class Names:
         self._ids: dict[str, str | None] = {}
         for topic_id, topic in self._names.items():
             self._ids[topic] = None if topic in self._ids else topic_id
+        self.asked: set[str] = set()
+        """The ids and the names that were asked for: on others nothing depends."""
+
+    def anew(self) -> "Names":
+        """The same, of which nothing was asked yet."""
+        same = copy(self)
+        same.asked = set()
+        return same
 
     def name(self, topic_id: str) -> str | None:
         """The name of a topic; None for unknown."""
+        self.asked.add(topic_id)
         return self._names.get(topic_id)
 
     def id(self, topic: str) -> str | None:
         """The id of a topic, if exactly one of that name is known."""
+        self.asked.add(topic)
         return self._ids.get(topic)
 
 

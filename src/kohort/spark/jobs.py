@@ -31,12 +31,13 @@ from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.streaming import MicroBatch, follow
-from kohort.spark.tables import delta, delta_files, older_copy
-from kohort.spark.tables.adding import Batch, Options, Summary, add, ends_now, tidy
+from kohort.spark.tables import delta, delta_files, older_copy, unchanged
+from kohort.spark.tables.adding import Batch, Options, add, ends_now, tidy
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
 from kohort.spark.tables.manifest import TablesError, Writer, claim, load
+from kohort.spark.tables.summary import Summary
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000
@@ -61,6 +62,9 @@ def run(
 ) -> Summary:
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
+    Where nothing can have changed since the last run, Spark is not started: the summary says
+    `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`).
+
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
     planned: what the log says later is read by the next run. `keep_days` drops history
     that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
@@ -69,25 +73,34 @@ def run(
     the source cannot be read, the tables are those of another log, somebody else is writing them.
     """
     began = time.monotonic()
+    told = unchanged.asked(
+        source,
+        format=format,
+        from_time=from_time,
+        to_time=to_time,
+        as_of=as_of,
+        retention_ms=retention_ms,
+        session_timeout_ms=session_timeout_ms,
+        keep_days=keep_days,
+    )
+    same = unchanged.summary_or_none(out, told)
+    if same is not None:
+        return same
     with _opened(source, out, format) as (log, writer):
+        seen = unchanged.seen(told)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
-        planned = sum(end - start for start, end in plan.ranges.values())
-        quick = planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
         given = Given(spark, master, conf, alone=alone)
-        with _session(given, writer, progress, quick=quick) as active:
-            told = Settings(retention_ms, session_timeout_ms)
-            options = Options(as_of or to_time, told, keep_days)
+        with _session(given, writer, progress, quick=_is_quick(writer, plan)) as active:
             if to_time is None:  # with `to_time`, a plan ends before the log does
                 older = older_copy.older_copies(active, writer, log, plan)
                 plan = older_copy.spared(plan, writer, older)
-            plan, missed = _with_late(active, writer, log, plan)
-            _begin(writer, plan, from_time)
-            frame = log.frame(active, plan) if plan.ranges else None
-            batch = Batch(frame, plan, late=missed, ends=ends)
-            added = add(active, writer, log, batch, options, progress)
-            context = Context(added.as_of, *writer.manifest.settings)
-            tidy(active, writer, context, keep_days, progress)
+            batch = _batch(active, writer, log, plan, from_time)._replace(ends=ends)
+            settings_told = Settings(retention_ms, session_timeout_ms)
+            options = Options(as_of or to_time, settings_told, keep_days)
+            added = _added(active, writer, log, batch, options, progress)
+        if not added.notes:  # what happened to the log is looked at again
+            unchanged.remember(writer, told, seen)
         gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
     return added._replace(gold=gold, seconds=time.monotonic() - began, log_end=ended)
 
@@ -144,6 +157,36 @@ def stream(
         time.monotonic() - began,
         log_end(Tables(writer.directory)),
     )
+
+
+def _is_quick(writer: Writer, plan: Plan) -> bool:
+    """Whether there will be few rows."""
+    planned = sum(end - start for start, end in plan.ranges.values())
+    return planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
+
+
+def _batch(
+    spark: SparkSession, writer: Writer, log: Source, plan: Plan, from_time: datetime | None
+) -> Batch:
+    """The rows of a plan, and those that came late."""
+    plan, missed = _with_late(spark, writer, log, plan)
+    _begin(writer, plan, from_time)
+    return Batch(log.frame(spark, plan) if plan.ranges else None, plan, late=missed)
+
+
+def _added(
+    spark: SparkSession,
+    writer: Writer,
+    log: Source,
+    batch: Batch,
+    options: Options,
+    progress: Progress | None,
+) -> Summary:
+    """Add rows, and tidy up."""
+    added = add(spark, writer, log, batch, options, progress)
+    context = Context(added.as_of, *writer.manifest.settings)
+    tidy(spark, writer, context, options.keep_days, progress)
+    return added
 
 
 class Given(NamedTuple):

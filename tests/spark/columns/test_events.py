@@ -6,15 +6,18 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
+from tests.coordinator.assigning import Assigner, offer, settle, share
 from tests.coordinator.consumers import Consumer, beat
 from tests.spark import rows
 from tests.spark.gold.stories import Story, stalls, ticking
 
 from kohort.history import Commits, History, Names, RebalanceRow, Record, Told
+from kohort.history.rows import Computed
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
 from kohort.spark.columns.located import InColumns
 from kohort.spark.columns.segments import parse
+from kohort.spark.gold.replayed import as_table
 from kohort.spark.schemas import DECODED
 
 
@@ -51,6 +54,38 @@ def test_what_the_broker_writes_is_proof():
 
 def test_a_rebalance_timeout_is_one():
     assert "rebalance timeout" in [row.trigger for row in rebalances(stalls())]
+
+
+def test_who_has_computed_an_assignment():
+    """A member, for a reason, in a time and with an outcome; or the broker, and why."""
+    desk = Story(group_consumer_assignment_interval_ms=0)
+    a, b = Assigner(desk, "a").join(), Assigner(desk, "b").join()
+    settle(a, b)
+    b.beat(client_assignors=[offer(reason=3)])
+    desk.wait(1234)
+    b.compute(*share(b.prepare()))
+    settle(a, b)
+    b.beat(client_assignors=[offer(reason=4)])
+    desk.wait(500)
+    b.install(b.prepare().group_epoch, error=7)
+    settle(a, b)
+    a.beat(client_assignors=[offer("y")])
+    settle(a, b)
+    found = {row.epoch: row.computed for row in rebalances(desk) if row.assigned_at is not None}
+    computed = [one for one in found.values() if one is not None]
+    assert Computed("x", "b", 1.234, 0, 3, None) in computed
+    assert Computed("x", "b", 0.5, 7, 4, None) in computed
+    last = found[max(found)]
+    assert (last.member_id, last.seconds, last.error, last.reason) == (None,) * 4
+    assert (last.assignor, bool(last.why)) == ("uniform", True)
+    of_table = as_table(0, "g", rebalances(desk)).column("rebalances").to_pylist()
+    assert [row["computed"] for row in of_table] == [
+        None if row.computed is None else row.computed._asdict() for row in rebalances(desk)
+    ]
+
+
+def test_where_nobody_offers_assignors_the_log_does_not_say_who_has_computed():
+    assert {row.computed for row in rebalances(stalls())} == {None}
 
 
 def test_commits_that_were_folded_and_those_that_were_not():

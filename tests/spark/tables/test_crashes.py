@@ -19,7 +19,21 @@ from kohort.spark.tables.manifest import load_or_none
 
 ROOT = Path(__file__).parents[3]
 FEW = "commits,offsets"
+MEMBERSHIP = "members,assignments,rebalances"
 FLIPPED = "all is flipped and nobody was told"
+
+
+def die(folder, out, names, point):
+    """A run that dies there."""
+    done = subprocess.run(
+        [sys.executable, killed.__file__, str(folder), str(out), names, point],
+        start_new_session=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        timeout=500,
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"working\n"), done.stderr
 
 
 @pytest.mark.timeout(600)
@@ -32,15 +46,7 @@ def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
     out = tmp_path / "out"
 
     for point in killed.POINTS:
-        done = subprocess.run(
-            [sys.executable, killed.__file__, str(folder), str(out), FEW, point],
-            start_new_session=True,
-            capture_output=True,
-            check=False,
-            cwd=ROOT,
-            timeout=500,
-        )
-        assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"working\n"), done.stderr
+        die(folder, out, FEW, point)
         manifest = load_or_none(out)
         assert (manifest is not None) == (point == FLIPPED)
     assert contents(out) == wanted
@@ -50,3 +56,33 @@ def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
     assert summary.rows == {}
     assert contents(out) == wanted
     assert len(list((out / "rows").iterdir())) == 1
+
+
+@pytest.mark.timeout(900)
+def test_killed_while_histories_go_on(spark, tmp_path, monkeypatch):
+    """Tables and states are of one run at every moment, the old one or the new."""
+    compute_only(monkeypatch, killed.chosen(MEMBERSHIP))
+    part = golden_logs.unpack("1-written", tmp_path / "part")
+    for file in part.rglob("__consumer_offsets-*/*.log"):
+        with file.open("r+b") as opened:
+            opened.truncate(file.stat().st_size * 2 // 3)
+    folder = golden_logs.unpack("1-written", tmp_path / "whole")
+    out = tmp_path / "out"
+    jobs.run(f"log:{part}", out, spark=spark, as_of=killed.AS_OF)
+    jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
+    before, wanted = contents(out), contents(tmp_path / "undisturbed")
+    states = load_or_none(out).histories
+    assert 10 < len(before["members"]) < len(wanted["members"])
+
+    for point in killed.GOING_ON:
+        die(folder, out, MEMBERSHIP, point)
+        assert contents(out) == (wanted if point == FLIPPED else before), point
+        assert (load_or_none(out).histories == states) == (point != FLIPPED)
+
+    summary = jobs.run(f"log:{folder}", out, spark=spark, as_of=killed.AS_OF)
+
+    assert (summary.rows, contents(out)) == ({}, wanted)
+    manifest = load_or_none(out)
+    named = {*manifest.paths(), *(one.path for one in manifest.retired)}
+    there = {f"histories/{one.name}" for one in (out / "histories").iterdir()}
+    assert there == {one for one in named if one.startswith("histories/")}

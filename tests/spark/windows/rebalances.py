@@ -18,7 +18,7 @@ from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas.membership import REBALANCES
 
-NEW = ("likely", "unread", "unread_seconds", "longest_unread_seconds")
+NEW = ("likely", "unread", "unread_seconds", "longest_unread_seconds", "computed")
 """Columns that the windows cannot tell."""
 BEFORE = replace(
     REBALANCES, columns=tuple(one for one in REBALANCES.columns if one.name not in NEW)

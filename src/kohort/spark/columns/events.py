@@ -38,7 +38,8 @@ VALUES: dict[int, type[msgspec.Struct]] = {
 """
 COMMITS = (KINDS[0], KINDS[1])
 FOLDED = ("count", "plain", "first_at", "first_committed")
-"""Columns of commits that were folded: of each of several, the other columns are of the last."""
+"""Columns of commits that were folded: of each of several, the offset is the first, and
+the other columns are of the last."""
 _WHERE = ("offset", "timestamp", "kind", "type", "partition_leader_epoch")
 
 

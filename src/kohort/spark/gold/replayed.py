@@ -6,11 +6,14 @@ partition between two records of its group. So Python sees few rows however many
 and none of groups that never had members.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -30,23 +33,35 @@ from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.history import GROUP, so_far
 from kohort.spark.gold.measure import Context, Frames, kept
 from kohort.spark.gold.names import topic_names
-from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
+from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Column, Table
 from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
 
 HISTORIES = "histories"
 """The name under which the frames have the result of `histories`, once it is known."""
-_TABLES: Mapping[type[Row], Table] = {
+TABLES: Mapping[type[Row], Table] = {
     MemberRow: MEMBERS,
     AssignmentRow: ASSIGNMENTS,
     RebalanceRow: REBALANCES,
 }
+STATES = Table(
+    "states",
+    "gold",
+    "What is known of groups with members, from which their histories go on.",
+    (
+        Column("partition", pa.int32(), "partition of the log"),
+        Column("group_id", pa.string(), "the group"),
+        Column("state", pa.binary(), "see `kohort.history.state`"),
+        Column("topics", pa.list_(pa.string()), "ids and names on which the history depends"),
+    ),
+)
+"""The states of groups, in `replay` beside the rows of the tables."""
 _ELSEWHERE = (*GROUP, "complete_from")
 _ROWS = {
     table.name: pa.struct([one for one in table.arrow if one.name not in _ELSEWHERE])
-    for table in _TABLES.values()
+    for table in TABLES.values()
 }
 _REPLAYED = pa.schema(
-    [("partition", pa.int32()), ("group_id", pa.string()), ("table", pa.string()), *_ROWS.items()]
+    [*STATES.arrow, ("table", pa.string()), ("is_open", pa.bool_()), *_ROWS.items()],
 )
 _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
 
@@ -56,59 +71,111 @@ def with_histories(frames: Frames, context: Context) -> Frames:
     return {**frames, HISTORIES: kept(histories(frames, context))}
 
 
-def histories(frames: Frames, context: Context) -> DataFrame:
-    """partition, group_id, table, and a struct with the row for each of the tables: all but the
-    one that `table` names are null.
-    """
-    if HISTORIES in frames:
-        return frames[HISTORIES]
+class Known(NamedTuple):
+    """What is known besides the log of a group: see `kohort.history.Told`."""
+
+    names: Mapping[str, str]
+    """Topic id, as text -> name."""
+    complete: Mapping[int, int | None]
+    """Partition of the log -> offset from which on nothing is missing."""
+    session_timeout_ms: int | None
+
+
+def known(frames: Frames, context: Context) -> Known:
+    """What the tables tell of it."""
     names = topic_names(frames).toArrow().to_pylist()
     complete = complete_from(frames).toArrow().to_pylist()
-    replayed = _replayed(
+    return Known(
         {row["topic_id"]: row["topic"] for row in names},
         {row["partition"]: row["complete_offset"] for row in complete},
         context.session_timeout_ms,
     )
-    grouped = _events(frames).groupBy(*GROUP)
-    return grouped.applyInArrow(replayed, from_arrow_schema(_REPLAYED))
+
+
+def histories(frames: Frames, context: Context) -> DataFrame:
+    """All histories from the begin of the log on, as `replay` gives them."""
+    if HISTORIES in frames:
+        return frames[HISTORIES]
+    decoded = frames[DECODED.name]
+    members = groups_with_members(decoded)
+    return replay(events_of(decoded, members), None, known(frames, context))
+
+
+def replay(happened: DataFrame, states: DataFrame | None, besides: Known) -> DataFrame:
+    """The histories of the groups that have events, from their states on, if they have any.
+
+    `table` says what a row is: one of a table, in a struct of that name, which may still change if
+    it `is_open`; or the group's state behind these events, exactly one for each group.
+    """
+    schema = STATES.spark
+    if states is None:
+        states = happened.sparkSession.createDataFrame([], schema)
+    both = happened.unionByName(states, allowMissingColumns=True)
+    return both.groupBy(*GROUP).applyInArrow(_replayed(besides), from_arrow_schema(_REPLAYED))
 
 
 def rows_of(frames: Frames, context: Context, table: Table) -> DataFrame:
     """The rows of one of the tables."""
-    found = histories(frames, context).where(F.col("table") == table.name)
-    return found.select(*GROUP, f"{table.name}.*")
+    return of_table(histories(frames, context), table)
 
 
-def _replayed(
-    names: Mapping[str, str],
-    complete: Mapping[int, int | None],
-    session_timeout_ms: int | None,
-) -> Callable[[pa.Table], pa.Table]:
+def of_table(replayed: DataFrame, table: Table) -> DataFrame:
+    """The rows of one of the tables, out of what `replay` gives."""
+    return replayed.where(F.col("table") == table.name).select(*GROUP, f"{table.name}.*")
+
+
+def _replayed(besides: Known) -> Callable[[pa.Table], pa.Table]:
+    names = Names(besides.names)
+
     def replayed(rows: pa.Table) -> pa.Table:
         partition, group_id = (rows[name][0].as_py() for name in GROUP)
-        told = Told(Names(names), session_timeout_ms, complete.get(partition))
-        history = History(told)
+        (before,) = rows.filter(pc.is_valid(rows["state"])).select(
+            ["state", "topics"]
+        ).to_pylist() or [{"state": None, "topics": []}]
+        told = Told(names.anew(), besides.session_timeout_ms, besides.complete.get(partition))
+        history = History(told, before["state"])
         history.feed(events(rows))
-        return as_table(partition, group_id, [*history.closed, *history.open_rows()])
+        found = as_table(partition, group_id, history.closed, list(history.open_rows()))
+        topics = sorted(told.names.asked | {*before["topics"]})
+        return pa.concat_tables([found, _state(partition, group_id, history.state(), topics)])
 
     return replayed
 
 
-def as_table(partition: int, group_id: str, rows: list[Row]) -> pa.Table:
-    """The rows of a group's history, as `histories` has them."""
-    tables = [_TABLES[type(row)].name for row in rows]
-    columns: list[pa.Array] = [
-        pa.array([partition] * len(rows), pa.int32()),
-        pa.array([group_id] * len(rows), pa.string()),
-        pa.array(tables, pa.string()),
-    ]
+def as_table(
+    partition: int, group_id: str, closed: Sequence[Row], still_open: Sequence[Row] = ()
+) -> pa.Table:
+    """The rows of a group's history, as `replay` gives them."""
+    rows = [*closed, *still_open]
+    tables = [TABLES[type(row)].name for row in rows]
+    columns: dict[str, pa.Array] = {
+        "partition": pa.array([partition] * len(rows), pa.int32()),
+        "group_id": pa.array([group_id] * len(rows), pa.string()),
+        "table": pa.array(tables, pa.string()),
+        "is_open": pa.array([False] * len(closed) + [True] * len(still_open), pa.bool_()),
+    }
     for name, kind in _ROWS.items():
         told = [
             _as_dict(row) if table == name else None
             for row, table in zip(rows, tables, strict=True)
         ]
-        columns.append(pa.array(told, kind))
-    return pa.Table.from_arrays(columns, schema=_REPLAYED)
+        columns[name] = pa.array(told, kind)
+    return _with_nulls(columns, len(rows))
+
+
+def _state(partition: int, group_id: str, state: bytes, topics: list[str]) -> pa.Table:
+    told = {"partition": partition, "group_id": group_id, "state": state, "topics": topics}
+    columns = {field.name: pa.array([told[field.name]], field.type) for field in STATES.arrow}
+    return _with_nulls({**columns, "table": pa.array([STATES.name])}, 1)
+
+
+def _with_nulls(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
+    """The other columns are null."""
+    arrays = [
+        columns[field.name] if field.name in columns else pa.nulls(rows, field.type)
+        for field in _REPLAYED
+    ]
+    return pa.Table.from_arrays(arrays, schema=_REPLAYED)
 
 
 def _as_dict(row: Row) -> dict[str, object]:
@@ -116,18 +183,28 @@ def _as_dict(row: Row) -> dict[str, object]:
     if isinstance(row, RebalanceRow):
         for name in _NESTED:
             told[name] = [one._asdict() for one in told[name]]
+        told["computed"] = None if row.computed is None else row.computed._asdict()
     return told
 
 
-def _events(frames: Frames) -> DataFrame:
-    """Records about members, and commits of their groups, folded."""
-    records = _records(frames[DECODED.name])
-    commits = frames[DECODED.name].where(F.col("kind").isin(*COMMITS))
-    with_members = F.broadcast(records.select(*GROUP).distinct())
+def groups_with_members(decoded: DataFrame) -> DataFrame:
+    """The groups of which there are records about members."""
+    return decoded.where(_is_record()).select(*GROUP).distinct()
+
+
+def events_of(decoded: DataFrame, members: DataFrame) -> DataFrame:
+    """Records about members, and the commits of the groups `members`, folded."""
+    records = _records(decoded)
+    commits = decoded.where(F.col("kind").isin(*COMMITS))
     return records.unionByName(
-        _folded(commits.join(with_members, [*GROUP], "left_semi"), records),
+        _folded(commits.join(F.broadcast(members), [*GROUP], "left_semi"), records),
         allowMissingColumns=True,
     )
+
+
+def _is_record() -> Expression:
+    kinds = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
+    return F.col("kind").isin(*kinds) & F.col("type").isin(*RECORD_TYPES)
 
 
 def _records(decoded: DataFrame) -> DataFrame:
@@ -136,25 +213,21 @@ def _records(decoded: DataFrame) -> DataFrame:
         F.when(kind == KINDS[number], F.struct(*_fields(number))).alias(KINDS[number])
         for number in VALUES
     ]
-    return (
-        decoded.where(kind.isin(TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES)))
-        .where(F.col("type").isin(*RECORD_TYPES))
-        .select(
-            *GROUP,
-            "offset",
-            "timestamp",
-            "kind",
-            F.col("type").cast("int").alias("type"),
-            "partition_leader_epoch",
-            "headers",
-            "member_id",
-            "regular_expression",
-            *values,
-        )
+    return decoded.where(_is_record()).select(
+        *GROUP,
+        "offset",
+        "timestamp",
+        "kind",
+        F.col("type").cast("int").alias("type"),
+        "partition_leader_epoch",
+        "headers",
+        "member_id",
+        "regular_expression",
+        *values,
     )
 
 
-def _fields(number: int) -> list[Column]:
+def _fields(number: int) -> list[Expression]:
     value = F.col(KINDS[number])
     found = [value[name].alias(name) for name in VALUES[number].__struct_fields__]
     if number == CLASSIC:  # without the bytes of subscriptions and assignments
@@ -187,7 +260,7 @@ def _folded(commits: DataFrame, records: DataFrame) -> DataFrame:
             F.max_by("committed_offset", "offset").alias("committed_offset"),
             F.min("timestamp").alias("first_at"),
             F.max("timestamp").alias("timestamp"),
-            F.max("offset").alias("offset"),
+            F.min("offset").alias("offset"),
             F.max("partition_leader_epoch").alias("partition_leader_epoch"),
             F.count("*").alias("count"),
         )

@@ -12,9 +12,9 @@ from kohort.spark.report import lag, members, owners, page, rebalances, stale, s
 from kohort.spark.report.picks import Read, when
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.log_end import log_end as end_of
+from kohort.spark.tables.report_mark import FILE, mark_of
 
 TITLE = "Consumer groups"
-FILE = "report.html"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -25,6 +25,7 @@ def write(
     *,
     title: str = TITLE,
     log_end: datetime | None = None,
+    mark: str = "",
 ) -> Path:
     """Write the page, in the place of an earlier one; returns where it is.
 
@@ -39,6 +40,7 @@ def write(
         title: the heading.
         log_end: where the log ends, if that is long before the moment of the tables: charts end
             there too, and the page says so.
+        mark: says what the page was made of; not shown.
     """
     chosen = None if groups is None else tuple(dict.fromkeys(groups))
     until = summary.until(read)
@@ -56,7 +58,7 @@ def write(
     foot = f"Kohort. As of {when(until)} UTC. All times are in UTC." if until else "Kohort."
     target = Path(path)
     unfinished = target.with_name(f"{target.name}.new")
-    unfinished.write_text(page.document(title, top, sections, foot), encoding="utf-8")
+    unfinished.write_text(page.document(title, top, sections, foot, mark), encoding="utf-8")
     os.replace(unfinished, target)  # noqa: PTH105  (over an earlier one, on every system)
     return target
 
@@ -68,7 +70,8 @@ def write_into(out: str | Path, groups: Sequence[str] | None = None) -> Path:
     tables = Tables(out)
     if groups is not None:
         tables.check_groups(groups)
-    return write(tables, Path(out) / FILE, groups, log_end=end_of(tables))
+    mark = mark_of(tables.manifest) if groups is None else ""
+    return write(tables, Path(out) / FILE, groups, log_end=end_of(tables), mark=mark)
 
 
 __all__ = ["TITLE", "Read", "write", "write_into"]

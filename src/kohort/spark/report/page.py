@@ -43,13 +43,16 @@ class Section(NamedTuple):
     content: tuple[Html, ...]
 
 
-def document(title: str, top: Iterable[Html], sections: Sequence[Section], foot: str) -> str:
-    """The whole page."""
+def document(
+    title: str, top: Iterable[Html], sections: Sequence[Section], foot: str, mark: str = ""
+) -> str:
+    """The whole page. `mark` is not shown: it says what the page was made of."""
     links = "".join(f'<a href="#{escape(one.key)}">{escape(one.title)}</a>' for one in sections)
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        *([f'<meta name="kohort" content="{escape(mark)}">'] if mark else []),
         f"<title>{escape(title)}</title>",
         f"<style>{_resource('page.css')}</style></head><body>",
         f"<header><h1>{escape(title)}</h1>",

@@ -235,6 +235,16 @@ _UNREAD = pa.list_(
         ]
     )
 )
+_COMPUTED = pa.struct(
+    [
+        ("assignor", pa.string()),
+        ("member_id", pa.string()),
+        ("seconds", pa.float64()),
+        ("error", pa.int32()),
+        ("reason", pa.int32()),
+        ("why", pa.string()),
+    ]
+)
 _LIKELY = pa.list_(
     pa.struct(
         [
@@ -354,6 +364,15 @@ REBALANCES = Table(
         ),
         Column("unread_seconds", pa.float64(), "their sum; null where none is known"),
         Column("longest_unread_seconds", pa.float64(), "the longest; null where none is known"),
+        Column(
+            "computed",
+            _COMPUTED,
+            "who has computed the assignment, where members offer assignors: `member_id`, by the "
+            "`assignor`, in so many `seconds` from when it was asked, with what its assignor told "
+            "(`error`, 0 for none), for the `reason` that a member had given (0 for none); null "
+            "`member_id`: the broker, and `why`. Null where the log does not say, or the "
+            "epoch was superseded before its assignment came",
+        ),
         _COMPLETE_FROM,
     ),
     computed="Of a consumer group, what the coordinator writes together with a new epoch: members "

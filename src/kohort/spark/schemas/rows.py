@@ -113,6 +113,15 @@ TOPIC_PARTITIONS = pa.list_(
 TOPIC_ID_PARTITIONS = pa.list_(
     pa.struct([("topic_id", pa.string()), ("partitions", pa.list_(pa.int32()))])
 )
+COMPUTATION = {
+    "assignor": pa.string(),
+    "member_id": pa.string(),
+    "reason": pa.int8(),
+    "error": pa.int8(),
+    "took_ms": pa.int32(),
+    "why": pa.string(),
+}
+"""How a target assignment came about: fields of `kohort.records.schemas.Computation`."""
 CLASSIC_MEMBER = pa.struct(
     [
         ("member_id", pa.string()),
@@ -182,6 +191,13 @@ DETAILS: dict[int, tuple[Column, ...]] = {
     6: (
         Column("assignment_epoch", pa.int32(), "the group epoch that the target is of"),
         Column("assignment_timestamp", TIME, "when the target was computed; null before 4.3"),
+        Column(
+            "computation",
+            pa.struct([*COMPUTATION.items()]),
+            "how it came about, where members offer assignors (Kohort's broker): the assignor, the "
+            "member that has computed it, for which reason, with which error and in which time; "
+            "without a member the broker has, and `why` tells why",
+        ),
     ),
     7: (Column("target_partitions", TOPIC_ID_PARTITIONS, "what the member shall own"),),
     8: (

@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.sampling import MOST_SAMPLES, folders, sample, sample_cluster
+from kohort.spark.sources.sampling import MOST_SAMPLES, sample, sample_cluster
 from kohort.spark.sources.source import Ends
 
 _TASKS = 64

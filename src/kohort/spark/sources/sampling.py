@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,49 +18,18 @@ from kohort.client.admin.views import FoundOffset, Outcomes
 from kohort.errors import Broken
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.asking import ask
+from kohort.spark.sources.beside import INTERNAL_TOPICS, Folder, folders, log_start
 from kohort.spark.sources.columns import of_columns
 from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk, segment_files
-from kohort.spark.sources.folders import folders_in, is_partition, reach
 from kohort.spark.sources.samples import NOTHING, Sample, Since
 from kohort.storage import checkpoints
 from kohort.terms import uuid_text
 
-INTERNAL_TOPICS = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
 MOST_SAMPLES = 10_000
 _LATEST_MS = 253_402_300_799_999  # the end of the year 9999; beyond it is no time
 
 
-class Folder(NamedTuple):
-    """The folder of one partition of a user topic, and the directory that it is in."""
-
-    path: str
-    topic: str
-    partition: int
-    directory: str
-
-
 _FILES = ReadOnlyFiles()
-
-
-def folders(directory: str) -> list[Folder]:
-    """The partitions of user topics beside a group log, by the rules by which that is found.
-
-    So `directory` is a broker's directory of logs, a directory of such, or the folder of a
-    partition in one; of a partition that is there several times, the copy that reaches furthest.
-    """
-    path = directory.removeprefix("file:").rstrip("/") or "/"
-    if is_partition(path) and segment_files(path):
-        path = path.rpartition("/")[0] or "."
-    copies: dict[tuple[str, int], list[Folder]] = {}
-    for one in (path, *(one for one in folders_in(path) if not is_partition(one))):
-        with suppress(PermissionError):
-            for folder in folders_in(one):
-                place = checkpoints.split_name(folder.rpartition("/")[2])
-                if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
-                    copies.setdefault(place, []).append(Folder(folder, *place, one))
-    return [max(copies[place], key=lambda one: reach(one.path)) for place in sorted(copies)]
 
 
 def sample_folders(
@@ -94,7 +62,7 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
     samples = thinned(_ends(segments, last), most)
     if not samples and last is None:
         samples = _end_by_file_time(segments)
-    start = max(_log_start(folder), min((one.base for one in segments), default=0))
+    start = max(log_start(folder), min((one.base for one in segments), default=0))
     return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
 
 
@@ -184,16 +152,6 @@ def _topic_id(path: str) -> str | None:
         topic_id = checkpoints.topic_id(_FILES, path)
         return None if topic_id is None else uuid_text(topic_id)
     return None
-
-
-def _log_start(folder: Folder) -> int:
-    """As the checkpoints tell it, Kafka's beside the folder and Kohort's in it; 0 for nothing."""
-    starts = [0]
-    for directory in (folder.directory, folder.path):
-        with suppress(OSError, Broken, ValueError):
-            told = checkpoints.start_offsets(_FILES, directory)
-            starts.append(told.get((folder.topic, folder.partition), 0))
-    return max(starts)
 
 
 def sample_cluster(bootstrap: str) -> pa.Table:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import reduce
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,29 +17,16 @@ from kohort.spark.engine.progress import Progress, telling
 from kohort.spark.gold import Context
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.source import Ends, Source
-from kohort.spark.sources.standing import Note, Plan, Position, Settings
+from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.tables import increments, spark_reader
-from kohort.spark.tables.compute import compute, write_part
+from kohort.spark.tables.code import code
+from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import as_one, small_parts, walked
-from kohort.spark.tables.manifest import END, Manifest, Part, Writer
+from kohort.spark.tables.manifest import DAY_MS, END, Manifest, Part, Writer
+from kohort.spark.tables.parts import write_part
+from kohort.spark.tables.summary import Summary
 
 _SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
-
-
-class Summary(NamedTuple):
-    """What a run did."""
-
-    directory: Path
-    rows: dict[str, int]
-    """Table of silver -> rows that were added."""
-    gold: dict[str, int]
-    """Table of gold -> rows that it has now."""
-    notes: tuple[Note, ...]
-    """What happened to the log: gaps, cut tails."""
-    as_of: datetime
-    seconds: float
-    log_end: datetime | None = None
-    """Where the log ends, if that is long before `as_of` and it may be a copy."""
 
 
 class Options(NamedTuple):
@@ -143,10 +129,12 @@ def flip(
     the log whose rows are not those of the published manifest.
     """
     with telling(spark, progress, "computing") as doing:
-        gold = compute(spark, writer, manifest, touched, context, doing)
+        computed = compute(spark, writer, manifest, touched, context, doing)
     writer.publish(
         manifest.with_(
-            gold=gold,
+            gold=computed.gold,
+            histories=computed.histories,
+            code=code(),
             as_of_ms=int(context.as_of.timestamp() * 1000),
             settings=Settings(context.retention_ms, context.session_timeout_ms),
         )
@@ -165,7 +153,7 @@ def tidy(
 
     A merge changes no row and no table. Dropping history changes gold.
     """
-    keep_ms = None if keep_days is None else int(keep_days * increments.DAY_MS)
+    keep_ms = None if keep_days is None else int(keep_days * DAY_MS)
     manifest = writer.manifest
     merging = increments.to_merge(manifest.increments, keep_ms)
     if merging:

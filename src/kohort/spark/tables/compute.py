@@ -4,21 +4,29 @@ A group lives in one partition of the log, so where nothing was added nothing ca
 measure depends on the moment. Those are marked `whole`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import with_completeness
-from kohort.spark.gold.replayed import with_histories
-from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.gold.replayed import TABLES, with_histories
+from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables import delta, spark_reader
-from kohort.spark.tables.manifest import GOLD, Gold, Manifest, Part, Writer
+from kohort.spark.tables.code import code
+from kohort.spark.tables.histories import bring_up
+from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Writer
+from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.silver import views
+
+
+class Computed(NamedTuple):
+    """All of gold, and what the histories of groups go on from."""
+
+    gold: dict[str, Gold]
+    histories: Histories | None
 
 
 def compute(
@@ -28,7 +36,7 @@ def compute(
     touched: Iterable[int],
     context: Context,
     doing: Callable[[str], None],
-) -> dict[str, Gold]:
+) -> Computed:
     """Every table of gold over the rows of `manifest`, `touched` being the log partitions whose
     rows are not those that gold was last computed from. The files are new; the old ones stay.
     """
@@ -37,24 +45,49 @@ def compute(
     frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
     frames |= with_completeness(frames)
     doing("histories of groups")
-    frames |= with_histories(frames, context)
+    replayed = _histories(spark, writer, manifest, frames, context)
     done: dict[str, Gold] = {}
     for measure in MEASURES:
         table = measure.table
-        doing(table.name)
-        before = _reusable(measure, manifest.gold.get(table.name))
-        done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
+        if table.name in replayed.gold:
+            done[table.name] = replayed.gold[table.name]
+        else:
+            doing(table.name)
+            before = _reusable(measure, manifest, writer.directory)
+            done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
         after = manifest.with_(gold=done)
         frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
-    return done
+    return Computed(done, replayed.histories)
 
 
-def _reusable(measure: Measure, before: Gold | None) -> Gold | None:
-    """What was computed earlier, where some of it may still be right."""
+def _histories(
+    spark: SparkSession,
+    writer: Writer,
+    manifest: Manifest,
+    frames: dict[str, DataFrame],
+    context: Context,
+) -> Computed:
+    """The tables of histories, as far as they are not computed like the others: Delta has no parts
+    that could be added to.
+    """
+    if not {one.table.name for one in MEASURES} >= {one.name for one in TABLES.values()}:
+        return Computed({}, None)
+    if manifest.format == "delta":
+        frames |= with_histories(frames, context)
+        return Computed({}, None)
+    return Computed(*bring_up(spark, writer, manifest, frames, context))
+
+
+def _reusable(measure: Measure, manifest: Manifest, directory: Path) -> Gold | None:
+    """What was computed earlier, where some of it may still be right: by the same code, into files
+    that are there.
+    """
     table = measure.table
+    before = manifest.gold.get(table.name)
     if before is None or measure.whole or "partition" not in table.names:
         return None
-    return before if before.columns == _columns(table) else None
+    same = before.columns == columns_of(table) and manifest.code == code()
+    return before if same and all(is_whole(directory, one) for one in before.parts) else None
 
 
 def _one(
@@ -75,50 +108,7 @@ def _one(
     if writer.manifest.format == "delta":
         last = before.parts[0] if before is not None else None
         part = delta.write_part(spark, writer, computed, f"{GOLD}/{table.name}", only, last)
-        return Gold(columns=_columns(table), parts=(part,))
+        return Gold(columns=columns_of(table), parts=(part,))
     new = write_part(writer, computed, f"{GOLD}/{table.name}", only)
-    kept = () if before is None else _without(before.parts, changed, writer.directory)
-    return Gold(columns=_columns(table), parts=(*kept, new))
-
-
-def _without(
-    parts: Iterable[Part], partitions: tuple[int, ...], directory: Path
-) -> tuple[Part, ...]:
-    """The parts with the rows of other partitions only."""
-    kept = []
-    for part in parts:
-        counts = _counts(directory / part.path)
-        there = counts if part.partitions is None else part.partitions
-        left = tuple(one for one in sorted(there) if one not in partitions)
-        if left:
-            rows = sum(counts[one] for one in left)
-            kept.append(Part(path=part.path, rows=rows, partitions=left))
-    return tuple(kept)
-
-
-def _counts(path: Path) -> Counter[int]:
-    """Partition of the log -> how many rows of it the files have."""
-    counts: Counter[int] = Counter()
-    for batch in ds.dataset(path, format="parquet").to_batches(columns=["partition"]):
-        for pair in batch.column("partition").value_counts().to_pylist():
-            counts[pair["values"]] += pair["counts"]
-    return counts
-
-
-def write_part(
-    writer: Writer, frame: DataFrame, where: str, partitions: tuple[int, ...] | None
-) -> Part:
-    """Write a frame into new files."""
-    name = f"{where}/{writer.new_name('')}"
-    path = writer.directory / name
-    frame.write.mode("overwrite").parquet(str(path))
-    return Part(path=name, rows=rows_of(path), partitions=partitions)
-
-
-def rows_of(path: Path) -> int:
-    """How many rows the Parquet files of a directory hold, as their footers tell."""
-    return sum(pq.read_metadata(file).num_rows for file in sorted(path.glob("*.parquet")))
-
-
-def _columns(table: Table) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in table.arrow)
+    kept = () if before is None else without(before.parts, changed, writer.directory)
+    return Gold(columns=columns_of(table), parts=(*kept, new))

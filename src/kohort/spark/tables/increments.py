@@ -22,7 +22,6 @@ ROWS_PER_FILE = 1_000_000
 FEW_ROWS = 200_000
 MOST_INCREMENTS = 10
 """So many of about one size are merged into one."""
-DAY_MS = 86_400_000
 
 
 class Written(NamedTuple):

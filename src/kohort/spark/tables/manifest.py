@@ -6,6 +6,7 @@ behind is named nowhere, and the next one removes it. Files that a flip makes su
 a while, because somebody may be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
+    DIR/histories/…
 """
 
 import contextlib
@@ -32,8 +33,10 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
+HISTORIES = "histories"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
+DAY_MS = 86_400_000
 
 _FILES = DiskFiles()
 
@@ -77,6 +80,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Partitions of the log whose rows in here count; None for all."""
     version: int | None = None
     """The version of a Delta table."""
+    is_open: bool = False
+    """Its rows may still change: the next run replaces them."""
 
 
 class Gold(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,11 +92,58 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
 
 
+class Histories(msgspec.Struct, frozen=True, kw_only=True):
+    """What the histories of groups go on from, and what else they depend on: where that is another
+    they begin anew.
+    """
+
+    code: str
+    """Which Kohort has replayed them (see `tables.code`); empty for unknown."""
+    session_timeout_ms: int | None
+    fed: dict[int, int]
+    """Partition of the log -> the offset up to which its groups know it."""
+    complete: dict[int, tuple[int | None, int | None]]
+    """Partition of the log -> from which offset and time on nothing is missing, in microseconds."""
+    states: tuple[Part, ...] = ()
+    names: Part | None = None
+    """The names of topics as they were known."""
+
+    def with_(self, **changes: object) -> "Histories":
+        """A copy with other values."""
+        return msgspec.structs.replace(self, **changes)
+
+
 class Retired(msgspec.Struct, frozen=True):
     """Files that no longer count, and since when."""
 
     path: str
     since_ms: int
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run was told, as far as its tables depend on it."""
+
+    source: str
+    format: str = "parquet"
+    from_us: int | None = None
+    to_us: int | None = None
+    as_of_us: int | None = None
+    """None: the moment at which reading was planned."""
+    retention_ms: int | None = None
+    session_timeout_ms: int | None = None
+    keep_days: float | None = None
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tables were made of, and by whom: where all of it is as it was, so are they."""
+
+    log: str
+    """What there was to read (see `sources.fingerprint`)."""
+    asked: Asked
+    code: str
+    """Which Kohort has made them (see `tables.code`)."""
+    files: str
+    """What the files look like that hold them."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,20 +165,34 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rows_version: int | None = None
     end_offsets: tuple[Part, ...] = ()
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
+    histories: Histories | None = None
+    """None: they are replayed as a whole."""
+    code: str | None = None
+    """What gold was computed by (see `tables.code`); another Kohort computes all of it anew."""
     as_of_ms: int | None = None
     """The moment for which gold was computed."""
     settings: Settings = Settings()
     """As they were known when gold was computed."""
     notes: tuple[Note, ...] = ()
     retired: tuple[Retired, ...] = ()
+    basis: Basis | None = None
+    """None where the next run has to look at everything. Lost with the next flip, whatever it is
+    for, unless that says it anew."""
 
     def paths(self) -> Iterator[str]:
         """Every directory of Parquet files that count, relative to the directory of tables."""
         if self.format == "parquet":
             yield from (f"{ROWS}/{one.name}" for one in self.increments)
-        for part in (*self.end_offsets, *(one for it in self.gold.values() for one in it.parts)):
+        gold = (one for it in self.gold.values() for one in it.parts)
+        for part in (*self.end_offsets, *gold, *self._of_histories()):
             if part.version is None:
                 yield part.path
+
+    def _of_histories(self) -> Iterator[Part]:
+        if self.histories is not None:
+            yield from self.histories.states
+            if self.histories.names is not None:
+                yield self.histories.names
 
     def gold_rows(self) -> dict[str, int]:
         """How many rows the files of each table of gold hold."""
@@ -239,7 +305,7 @@ class Writer:
         self._names += 1
         return f"{what}{self.manifest.number + 1:06}-{self._token}-{self._names}"
 
-    def publish(self, manifest: Manifest) -> None:
+    def publish(self, manifest: Manifest, basis: Basis | None = None) -> None:
         """Flip every table at once. Whatever the new manifest names is made durable first."""
         if self._closed:
             raise TablesError(f"{self.directory} is not written any more: its writer has ended")
@@ -269,6 +335,7 @@ class Writer:
             written_ms=now_ms,
             notes=manifest.notes[-MOST_NOTES:],
             retired=kept,
+            basis=basis,
         )
         for name in {path.partition("/")[0] for path in paths}:
             _FILES.sync_directory(str(self.directory / name))
@@ -311,7 +378,7 @@ def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
     table its own log knows.
     """
     ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
-    for parent in (directory / END, directory / CHECKPOINTS, *ours):
+    for parent in (directory / END, directory / CHECKPOINTS, directory / HISTORIES, *ours):
         yield from _inside(parent)
 
 

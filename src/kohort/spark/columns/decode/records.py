@@ -16,6 +16,7 @@ from kohort.records.codec import (
 )
 from kohort.records.consumer_protocol import decode_assignment, decode_subscription
 from kohort.records.schemas import (
+    Computation,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
@@ -29,6 +30,7 @@ from kohort.records.schemas import (
 )
 from kohort.spark.columns.times import microseconds_or_none
 from kohort.spark.schemas import KINDS, MARKER, OTHER, QUARANTINE, TOMBSTONE
+from kohort.spark.schemas.rows import COMPUTATION
 from kohort.terms import NO_TOPIC_ID, uuid_text
 from kohort.wire import codec
 from kohort.wire.batch import marker_commits
@@ -227,7 +229,12 @@ def _target_metadata(value: ConsumerGroupTargetAssignmentMetadataValue) -> Row:
     return {
         "assignment_epoch": value.assignment_epoch,
         "assignment_timestamp": microseconds_or_none(computed) if computed else None,
+        "computation": None if value.computation is None else _computation(value.computation),
     }
+
+
+def _computation(value: Computation) -> Row:
+    return {name: getattr(value, name) for name in COMPUTATION}
 
 
 def _target_member(value: ConsumerGroupTargetAssignmentMemberValue) -> Row:

@@ -1,0 +1,52 @@
+"""Where the folders of user topics are that lie beside a group log."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from kohort.errors import Broken
+from kohort.spark.sources.files import ReadOnlyFiles, segment_files
+from kohort.spark.sources.folders import folders_in, is_partition, reach
+from kohort.storage import checkpoints
+
+INTERNAL_TOPICS = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+_FILES = ReadOnlyFiles()
+
+
+class Folder(NamedTuple):
+    """The folder of one partition of a user topic, and the directory that it is in."""
+
+    path: str
+    topic: str
+    partition: int
+    directory: str
+
+
+def folders(directory: str) -> list[Folder]:
+    """The partitions of user topics beside a group log, by the rules by which that is found.
+
+    So `directory` is a broker's directory of logs, a directory of such, or the folder of a
+    partition in one; of a partition that is there several times, the copy that reaches furthest.
+    """
+    path = directory.removeprefix("file:").rstrip("/") or "/"
+    if is_partition(path) and segment_files(path):
+        path = path.rpartition("/")[0] or "."
+    copies: dict[tuple[str, int], list[Folder]] = {}
+    for one in (path, *(one for one in folders_in(path) if not is_partition(one))):
+        with suppress(PermissionError):
+            for folder in folders_in(one):
+                place = checkpoints.split_name(folder.rpartition("/")[2])
+                if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
+                    copies.setdefault(place, []).append(Folder(folder, *place, one))
+    return [max(copies[place], key=lambda one: reach(one.path)) for place in sorted(copies)]
+
+
+def log_start(folder: Folder) -> int:
+    """As the checkpoints tell it, Kafka's beside the folder and Kohort's in it; 0 for nothing."""
+    starts = [0]
+    for directory in (folder.directory, folder.path):
+        with suppress(OSError, Broken, ValueError):
+            told = checkpoints.start_offsets(_FILES, directory)
+            starts.append(told.get((folder.topic, folder.partition), 0))
+    return max(starts)

@@ -1,0 +1,63 @@
+"""What a directory of logs looks like: enough to tell that a run would find nothing else in it.
+
+No record is read. A file that was written a moment ago may have been written again at the same
+time as its clock tells it, so such a directory has no fingerprint yet.
+"""
+
+import time
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+from kohort.spark.sources import beside
+from kohort.spark.sources.files import segment_files
+from kohort.spark.sources.folders import find
+from kohort.spark.sources.options import GROUP_LOG
+from kohort.storage.checkpoints import PARTITION_METADATA, START_OFFSETS
+from kohort.storage.directory import META_PROPERTIES
+
+SETTLED_NS = 2_000_000_000
+"""How long ago a file must have been written for its times to tell it from what comes later."""
+_TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
+"""Small files that say something of a log; others are rewritten all the time and say nothing."""
+
+
+def fingerprint(path: str, topic: str = GROUP_LOG) -> str | None:
+    """Of the group log in a directory, and of the user topics beside it: which segments there are,
+    how large and since when, and what the small files beside them say. None where a file is too
+    young to tell. Raises SourceError like `find`.
+    """
+    found = find(path, topic)
+    topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
+    folders = [*found.by_partition.values(), *(one.path for one in topics)]
+    holders = dict.fromkeys([*found.directories, *(one.directory for one in topics)])
+    return _digest([path, topic], folders, [*holders, *folders])
+
+
+def _digest(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -> str | None:
+    before = time.time_ns() - SETTLED_NS
+    digest = blake2b(digest_size=16)
+    for word in words:
+        digest.update(f"{word}\n".encode())
+    try:
+        for folder in folders:
+            digest.update(f"{folder}\n".encode())
+            for one in segment_files(folder):
+                stat = Path(one.path).stat()
+                if max(stat.st_mtime_ns, stat.st_ctime_ns) > before:
+                    return None
+                facts = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+                digest.update(f"{one.path} {facts}\n".encode())
+        for directory in told:
+            for name in _TOLD:
+                digest.update(f"{directory}/{name} {_content(directory, name)!r}\n".encode())
+    except OSError:  # it changes while it is looked at
+        return None
+    return digest.hexdigest()
+
+
+def _content(directory: str, name: str) -> bytes | None:
+    try:
+        return (Path(directory) / name).read_bytes()
+    except (FileNotFoundError, PermissionError):
+        return None

@@ -1,0 +1,266 @@
+"""Members, assignments and rebalances: what is new of the histories of groups, as parts of tables.
+
+Rows that nothing can change any more are appended. Those that still may change, and the states from
+which histories go on, are replaced for the partitions of the log that have something new. So a run
+costs what is new. Where that could be wrong (see `news`), histories are replayed from bronze.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.columns.events import COMMITS
+from kohort.spark.gold import Context
+from kohort.spark.gold.completeness import complete_from, mark
+from kohort.spark.gold.history import GROUP
+from kohort.spark.gold.measure import Frames, kept
+from kohort.spark.gold.replayed import (
+    STATES,
+    TABLES,
+    Known,
+    events_of,
+    groups_with_members,
+    known,
+    of_table,
+    replay,
+)
+from kohort.spark.schemas import DECODED, Table
+from kohort.spark.tables import spark_reader
+from kohort.spark.tables.code import code
+from kohort.spark.tables.manifest import GOLD, HISTORIES, Gold, Histories, Manifest, Part, Writer
+from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
+from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+
+MOST_PARTS = 10
+"""So many small parts of rows that are over become one."""
+FEW_ROWS = 200_000
+_NAMES = "names.parquet"
+
+
+class Replayed(NamedTuple):
+    """The tables, and what the next run goes on from."""
+
+    gold: dict[str, Gold]
+    histories: Histories
+
+
+class _Run(NamedTuple):
+    """What a run knows."""
+
+    spark: SparkSession
+    writer: Writer
+    manifest: Manifest
+    frames: Frames
+    besides: Known
+    news: News
+
+    def here(self, frame: DataFrame, partitions: Collection[int]) -> DataFrame:
+        """The rows of some partitions of the log."""
+        return frame.where(F.col("partition").isin(sorted(partitions)))
+
+    def parts(self, table: Table, those: Collection[Part]) -> DataFrame:
+        """The rows of parts of a table."""
+        return spark_reader.parts(self.spark, self.writer.directory, table, those)
+
+    def rows(self, *, fresh: bool) -> DataFrame:
+        """The decoded rows that were added since the published manifest, or those before."""
+        old = {one.name for one in self.writer.manifest.increments}
+        chosen = [one for one in self.manifest.increments if (one.name not in old) == fresh]
+        return spark_reader.rows(self.spark, self.writer.directory, self.manifest, chosen)
+
+
+def bring_up(
+    spark: SparkSession, writer: Writer, manifest: Manifest, frames: Frames, context: Context
+) -> Replayed:
+    """The three tables over the rows of `manifest`, from what the published one knows of them. The
+    files are new; the old ones stay.
+    """
+    besides = known(frames, context)
+    before, now = manifest.histories, _now(manifest, frames, besides)
+    found = _news(writer, manifest, now, besides)
+    if before is not None and found.touched == frozenset():
+        return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, before)
+    run = _Run(spark, writer, manifest, frames, besides, found)
+    replayed = kept(_replayed(run))
+    counts = {
+        (row["table"], row["is_open"]): row["count"]
+        for row in replayed.groupBy("table", "is_open").count().collect()
+    }
+    gold = {one.name: _table(run, replayed, one, counts) for one in TABLES.values()}
+    names = _write_names(writer, besides)
+    return Replayed(gold, now.with_(states=_states(run, replayed), names=names))
+
+
+def _now(manifest: Manifest, frames: Frames, besides: Known) -> Histories:
+    """What histories depend on that is not in their states."""
+    micros = F.unix_micros("complete_from").alias("at")
+    complete = complete_from(frames).select("partition", "complete_offset", micros).toArrow()
+    return Histories(
+        code=code() or "",
+        session_timeout_ms=besides.session_timeout_ms,
+        fed=reached_by(manifest.increments),
+        complete={
+            row["partition"]: (row["complete_offset"], row["at"]) for row in complete.to_pylist()
+        },
+    )
+
+
+def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) -> News:
+    """Everything, where what was known is not there or is not whole."""
+    before, directory = manifest.histories, writer.directory
+    if before is None or before.names is None:
+        return ALL
+    for table in TABLES.values():
+        gold = manifest.gold.get(table.name)
+        if gold is None or gold.columns != columns_of(table):
+            return ALL
+        if not all(is_whole(directory, one) for one in gold.parts):
+            return ALL
+    if not all(is_whole(directory, one) for one in (*before.states, before.names)):
+        return ALL
+    topics = renamed_topics(_names(directory, before.names), besides.names)
+    renamed = _partitions_with(directory, before.states, topics)
+    return news(before, now, writer.manifest.increments, manifest.increments, renamed)
+
+
+def _names(directory: Path, part: Part) -> dict[str, str]:
+    rows = pq.read_table(directory / part.path / _NAMES).to_pylist()
+    return {row["topic_id"]: row["topic"] for row in rows}
+
+
+def _write_names(writer: Writer, besides: Known) -> Part:
+    name = f"{HISTORIES}/{writer.new_name('names-')}"
+    path = writer.directory / name
+    path.mkdir(parents=True)
+    rows = {
+        "topic_id": pa.array(besides.names.keys(), pa.string()),
+        "topic": pa.array(besides.names.values(), pa.string()),
+    }
+    pq.write_table(pa.table(rows), path / _NAMES)
+    return Part(path=name, rows=len(besides.names))
+
+
+def _partitions_with(directory: Path, states: Collection[Part], topics: set[str]) -> set[int]:
+    """Partitions of the log with groups that depend on one of these topics."""
+    found: set[int] = set()
+    wanted = pa.array(sorted(topics), pa.string())
+    for part in states if topics else ():
+        files = ds.dataset(directory / part.path, STATES.arrow, format="parquet")
+        for batch in files.to_batches(columns=["partition", "topics"]):
+            topic = pc.list_flatten(batch.column("topics"))
+            rows = pc.list_parent_indices(batch.column("topics"))
+            named = rows.filter(pc.is_in(topic, wanted)).unique()
+            found |= {*batch.column("partition").take(named).to_pylist()}
+    return found
+
+
+def _replayed(run: _Run) -> DataFrame:
+    """What `replay` gives of the groups with news."""
+    decoded = run.frames[DECODED.name]
+    if run.news.anew is None:
+        return replay(events_of(decoded, groups_with_members(decoded)), None, run.besides)
+    anew = run.here(decoded, run.news.anew)
+    if not run.news.go_on:
+        return replay(events_of(anew, groups_with_members(anew)), None, run.besides)
+    assert run.manifest.histories is not None
+    states = run.here(run.parts(STATES, run.manifest.histories.states), run.news.go_on)
+    fresh = run.here(run.rows(fresh=True), run.news.go_on)
+    described = groups_with_members(fresh)
+    newcomers = described.join(states, [*GROUP], "left_anti")
+    before = _commits_before(run, newcomers)
+    rows = fresh if before is None else fresh.unionByName(before)
+    members = states.select(*GROUP).unionByName(described)
+    if run.news.anew:
+        rows = rows.unionByName(anew)
+        members = members.unionByName(groups_with_members(anew))
+    with_news = F.broadcast(fresh.select(*GROUP).distinct())
+    going_on = states.join(with_news, [*GROUP], "left_semi")
+    return replay(events_of(rows, members.distinct()), going_on, run.besides)
+
+
+def _commits_before(run: _Run, newcomers: DataFrame) -> DataFrame | None:
+    """Commits of groups that had no members so far: from now on they belong to a history."""
+    known_before = reached_by(run.writer.manifest.increments)
+    if run.news.go_on.isdisjoint(known_before) or newcomers.isEmpty():
+        return None
+    old = run.here(run.rows(fresh=False), run.news.go_on)
+    commits = old.where(F.col("kind").isin(*COMMITS))
+    return commits.join(F.broadcast(newcomers), [*GROUP], "left_semi")
+
+
+def _table(
+    run: _Run, replayed: DataFrame, table: Table, counts: dict[tuple[str, bool], int]
+) -> Gold:
+    """Rows that are over are added to those before, and rows that are open replace them."""
+    anew, touched = run.news.anew, run.news.touched
+    before = () if anew is None else run.manifest.gold[table.name].parts
+    over = [one for one in before if not one.is_open]
+    parts = [*without(over, anew or (), run.writer.directory)]
+    if counts.get((table.name, False)):
+        closed = _told(run, replayed.where(~F.col("is_open")), table)
+        parts.append(_write(run, closed, table, None, counts[table.name, False]))
+    parts = _merged(run, table, parts)
+    rows = _told(run, replayed.where("is_open"), table)
+    still = [one for one in before if one.is_open]
+    if touched is not None:
+        rows = rows.unionByName(_others(run, run.parts(table, still), replayed))
+    expected = counts.get((table.name, True), 0) + sum(one.rows for one in still)
+    partitions = None if touched is None else tuple(sorted(touched))
+    if expected:
+        opened = _write(run, rows, table, partitions, expected, is_open=True)
+        parts += [opened] if opened.rows else []
+    parts += without(still, touched or (), run.writer.directory)
+    return Gold(columns=columns_of(table), parts=tuple(parts))
+
+
+def _told(run: _Run, replayed: DataFrame, table: Table) -> DataFrame:
+    return table.conform(mark(of_table(replayed, table), run.frames))
+
+
+def _others(run: _Run, rows: DataFrame, replayed: DataFrame) -> DataFrame:
+    """Rows of groups without news, in partitions of the log that go on."""
+    fed = F.broadcast(replayed.where(F.col("table") == STATES.name).select(*GROUP))
+    return run.here(rows, run.news.go_on).join(fed, [*GROUP], "left_anti").select(*rows.columns)
+
+
+def _write(
+    run: _Run,
+    rows: DataFrame,
+    table: Table,
+    partitions: tuple[int, ...] | None,
+    expected: int,
+    *,
+    is_open: bool = False,
+) -> Part:
+    few = rows.coalesce(1) if expected <= FEW_ROWS else rows
+    return write_part(run.writer, few, f"{GOLD}/{table.name}", partitions, is_open=is_open)
+
+
+def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
+    """The parts, small ones as one where there are many."""
+    small = [one for one in parts if one.rows < FEW_ROWS]
+    if len(small) < MOST_PARTS:
+        return parts
+    rows = sum(one.rows for one in small)
+    one = _write(run, run.parts(table, small), table, None, rows)
+    return [*(part for part in parts if part not in small), one]
+
+
+def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
+    """The states of all groups, as parts of the log's partitions."""
+    touched = run.news.touched
+    rows = replayed.where(F.col("table") == STATES.name).select(*STATES.names)
+    before: tuple[Part, ...] = ()
+    if touched is not None and run.manifest.histories is not None:
+        before = run.manifest.histories.states
+        rows = rows.unionByName(_others(run, run.parts(STATES, before), replayed))
+    partitions = None if touched is None else tuple(sorted(touched))
+    one = write_part(run.writer, rows.coalesce(1), HISTORIES, partitions)
+    return (*without(before, touched or (), run.writer.directory), one)

@@ -1,0 +1,87 @@
+"""Where histories of groups go on from their states, and where they begin anew. Needs no Spark.
+
+A partition of the log goes on where nothing has come but rows behind those that its groups know. It
+begins anew, with all rows that count, where that is not so or cannot be told.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from kohort.spark.tables.manifest import Histories, Increment
+
+
+class News(NamedTuple):
+    """Partitions of the log with something new."""
+
+    go_on: frozenset[int]
+    anew: frozenset[int] | None
+    """None: all there are."""
+
+    @property
+    def touched(self) -> frozenset[int] | None:
+        """Whose rows may be others than before; None for all."""
+        return None if self.anew is None else self.go_on | self.anew
+
+
+ALL = News(frozenset(), None)
+
+
+def news(
+    before: Histories,
+    now: Histories,
+    known: Iterable[Increment],
+    there: Iterable[Increment],
+    renamed: Collection[int] = (),
+) -> News:
+    """What is new in the increments that are `there`, of which `before` has known some; `renamed`
+    are partitions with groups that depend on a topic whose name was another.
+    """
+    if (before.code, before.session_timeout_ms) != (now.code, now.session_timeout_ms):
+        return ALL
+    if not before.code:
+        return ALL
+    old = {one.name: one for one in known}
+    new = {one.name: one for one in there}
+    anew = {*renamed}
+    anew |= {one for one, complete in before.complete.items() if now.complete.get(one) != complete}
+    reached = reached_by(old.values())
+    anew |= {one for one in reached if before.fed.get(one) != reached[one]}
+    for name, one in old.items():
+        anew |= _rewritten(one, new.get(name))
+    go_on: set[int] = set()
+    for one in new.values():
+        if one.name not in old:
+            anew |= {index for index, span in one.ranges.items() if _is_behind(span, index, before)}
+            go_on |= one.ranges.keys()
+    return News(frozenset(go_on - anew), frozenset(anew))
+
+
+def reached_by(increments: Iterable[Increment]) -> dict[int, int]:
+    """Partition of the log -> the offset behind the last that counts."""
+    reached: dict[int, int] = {}
+    for one in increments:
+        for index, (_, end) in one.ranges.items():
+            reached[index] = max(min(end, one.cuts.get(index, end)), reached.get(index, 0))
+    return reached
+
+
+def renamed_topics(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
+    """Ids of topics with another name, and names with another id; `None` is a name too."""
+    found = set()
+    for topic_id in before.keys() | now.keys():
+        names = before.get(topic_id), now.get(topic_id)
+        if names[0] != names[1]:
+            found |= {topic_id, *(one for one in names if one is not None)}
+    return found
+
+
+def _rewritten(before: Increment, now: Increment | None) -> set[int]:
+    """Partitions of which an increment does not say any more what it said."""
+    if now is None:
+        return {*before.ranges}
+    return {one for one in before.ranges if now.cuts.get(one) != before.cuts.get(one)}
+
+
+def _is_behind(span: tuple[int, int], partition: int, before: Histories) -> bool:
+    """Whether rows came later that stand before what was known."""
+    return span[0] < before.fed.get(partition, 0)

@@ -1,0 +1,25 @@
+"""What a run has to tell when it has ended."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from kohort.spark.sources.standing import Note
+
+
+class Summary(NamedTuple):
+    """What a run did."""
+
+    directory: Path
+    rows: dict[str, int]
+    """Table of silver -> rows that were added."""
+    gold: dict[str, int]
+    """Table of gold -> rows that it has now."""
+    notes: tuple[Note, ...]
+    """What happened to the log: gaps, cut tails."""
+    as_of: datetime
+    seconds: float
+    log_end: datetime | None = None
+    """Where the log ends, if that is long before `as_of` and it may be a copy."""
+    unchanged: bool = False
+    """Nothing was new, so the tables are those of an earlier run, and Spark was not needed."""

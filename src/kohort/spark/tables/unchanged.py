@@ -1,0 +1,137 @@
+"""Whether a run would find anything that an earlier one has not: if not, Spark need not start.
+
+Every doubt is a reason to start it. So the tables remember what they were made of and how their
+own files look, and only where all of that is the same as now, nothing is done. Needs no Spark.
+"""
+
+import time
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+
+from kohort.spark.sources.fingerprint import fingerprint
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.code import code
+from kohort.spark.tables.log_end import log_end
+from kohort.spark.tables.manifest import (
+    DAY_MS,
+    Asked,
+    Basis,
+    Manifest,
+    Writer,
+    load_or_none,
+    local,
+)
+from kohort.spark.tables.summary import Summary
+
+_LOG = "log:"
+
+
+def asked(
+    source: object,
+    *,
+    format: str = "parquet",  # noqa: A002  (what a run calls it)
+    from_time: datetime | None = None,
+    to_time: datetime | None = None,
+    as_of: datetime | None = None,
+    retention_ms: int | None = None,
+    session_timeout_ms: int | None = None,
+    keep_days: float | None = None,
+) -> Asked:
+    """What a run is told; an object that is a source has no name, and is never the same again."""
+    return Asked(
+        source=source if isinstance(source, str) else "",
+        format=format,
+        from_us=_microseconds(from_time),
+        to_us=_microseconds(to_time),
+        as_of_us=_microseconds(as_of),
+        retention_ms=retention_ms,
+        session_timeout_ms=session_timeout_ms,
+        keep_days=keep_days,
+    )
+
+
+def summary_or_none(out: str | Path, told: Asked) -> Summary | None:
+    """What a run has to tell that would change nothing; None where it has to run.
+
+    Raises KohortError as the run would: the log cannot be read, somebody else writes the tables.
+    """
+    began = time.monotonic()
+    directory = local(out)
+    before = load_or_none(directory)
+    if before is None or not _is_same(directory, before, told):
+        return None
+    with Writer(directory) as writer:  # it may be another's turn
+        if writer.manifest != before:
+            return None
+    return Summary(
+        directory,
+        {},
+        before.gold_rows(),
+        (),
+        datetime.fromtimestamp((before.as_of_ms or 0) / 1000, UTC),
+        time.monotonic() - began,
+        log_end(Tables(directory)),
+        unchanged=True,
+    )
+
+
+def seen(told: Asked) -> str | None:
+    """What there is to read. To be asked before reading is planned: what comes after it counts as
+    new. None where nobody can tell without reading, or for now.
+    """
+    return fingerprint(told.source[len(_LOG) :]) if told.source.startswith(_LOG) else None
+
+
+def remember(writer: Writer, told: Asked, log: str | None) -> None:
+    """Write down what the tables were made of, `log` being what was seen before. Without it the
+    next run looks at everything.
+    """
+    maker = code()
+    if log is None or maker is None or writer.manifest.format != "parquet":
+        return
+    files = files_of(writer.directory, writer.manifest)
+    if files is not None:
+        writer.publish(writer.manifest, Basis(log=log, asked=told, code=maker, files=files))
+
+
+def files_of(directory: Path, manifest: Manifest) -> str | None:
+    """How the files look that count; None where one is missing."""
+    digest = blake2b(digest_size=16)
+    try:
+        for path in sorted(manifest.paths()):
+            for file in sorted((directory / path).rglob("*"), key=str):
+                stat = file.stat()
+                name = file.relative_to(directory)
+                digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+            if not (directory / path).is_dir():
+                return None
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _is_same(directory: Path, before: Manifest, told: Asked) -> bool:
+    basis = before.basis
+    return (
+        basis is not None
+        and basis.asked == told
+        and basis.code == code()
+        and not _has_become_too_old(before, told)
+        and basis.files == files_of(directory, before)
+        and basis.log == seen(told)
+    )
+
+
+def _has_become_too_old(before: Manifest, told: Asked) -> bool:
+    """Whether some rows may have to be dropped, as time has passed."""
+    if told.keep_days is None:
+        return False
+    told_us = (told.as_of_us, told.to_us, int(time.time() * 1_000_000))
+    moment_us = next(one for one in told_us if one is not None)
+    oldest = moment_us / 1000 - told.keep_days * DAY_MS
+    return any(not one.compacted and (one.newest_ms or 0) < oldest for one in before.increments)
+
+
+def _microseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1_000_000)
