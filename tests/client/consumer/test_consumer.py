@@ -10,6 +10,7 @@ from tests.client.consumer.running import PROTOCOLS, Told, Worker, consumer, unt
 from tests.client.scripted import asynchronous
 
 from kohort.client.admin import AdminClient, CommittedOffset
+from kohort.client.consumer import Consumer, RebalanceListener
 from kohort.client.fetching import ConsumerRecord
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.schemas import ConsumerGroupMemberMetadataValue
@@ -428,6 +429,144 @@ async def test_who_stays_away_too_long_leaves_and_comes_back(broker: Broker, pro
         assert (await slow.getone()).offset == 4
 
 
+@asynchronous
+async def test_who_comes_back_while_it_is_leaving_is_taken_in_again(broker: Broker) -> None:
+    fill(broker, 2, partitions=1)
+
+    class Slow(RebalanceListener):
+        async def on_revoked(self, partitions: Any) -> None:
+            await asyncio.sleep(0.8)
+
+    settings: Any = {"max_poll_interval_ms": 500, "listener": Slow(), "max_poll_records": 1}
+    async with within(), consumer(broker, "t", **settings) as slow:
+        assert (await slow.getone()).offset == 0
+        await until(lambda: broker.groups["g"].state == "Stable")
+        await asyncio.sleep(0.9)  # it has begun to leave, and its listener is still busy
+        assert (await slow.getone()).offset in (0, 1)
+
+
+@asynchronous
+async def test_to_close_ends_who_waits_and_whoever_comes_after(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+    for wait in ("getone", "for", "getmany"):
+        reader = consumer(broker, "t", group_id=wait)
+        with pytest.raises(ValueError, match="the consumer is not started"):
+            await reader.getone()
+        await reader.start()
+        assert (await reader.getone()).offset == 0
+
+        async def run(reader: Consumer = reader, wait: str = wait) -> str:
+            if wait == "getmany":
+                await reader.getmany(timeout_ms=60_000)
+            elif wait == "getone":
+                await reader.getone()
+            async for _ in reader:
+                pass
+            return "over"
+
+        waiting = asyncio.create_task(run())
+        await asyncio.sleep(0.05)
+        async with within():
+            await reader.close()
+            (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
+        assert str(outcome) == ("over" if wait == "for" else "the consumer is closed")
+        for call in (reader.getmany(), reader.commit(), reader.commit({T0: 1})):
+            with pytest.raises(ValueError, match="the consumer is closed"):
+                await call
+
+
+@asynchronous
+async def test_what_a_listener_may_not_do(broker: Broker) -> None:
+    """Whatever would wait for the listener itself is refused, and nothing hangs."""
+    fill(broker, 2, partitions=1)
+    for call in ("getone", "getmany", "unsubscribe", "close"):
+
+        class Calls(RebalanceListener):
+            async def on_assigned(self, partitions: Any, call: str = call) -> None:
+                await getattr(reader, call)()
+
+        reader = consumer(broker, "t", group_id=call, listener=Calls())
+        async with within(), reader:
+            with pytest.raises(RuntimeError, match="inside a rebalance listener"):
+                await reader.getone()
+            assert (await reader.getone()).offset == 0
+
+
+@asynchronous
+async def test_a_listener_that_waits_for_what_was_cancelled(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+
+    class Cancelled(RebalanceListener):
+        async def on_assigned(self, partitions: Any) -> None:
+            task = asyncio.create_task(asyncio.sleep(9))
+            task.cancel()
+            await task
+
+    async with within(), consumer(broker, "t", listener=Cancelled()) as reader:
+        with pytest.raises(RuntimeError, match="a rebalance listener was cancelled"):
+            await reader.getone()
+        assert (await reader.getone()).offset == 0
+
+
+@both
+@asynchronous
+async def test_a_commit_of_what_was_lost_in_work_is_refused(broker: Broker, protocol: str) -> None:
+    fill(broker, 4, partitions=1)
+    told = Told()
+    settings: Any = {"group_protocol": protocol, "enable_auto_commit": False, "listener": told}
+    async with within(), consumer(broker, "t", **settings) as reader:
+        await reader.getone()
+        broker.groups["g"].remove_members()
+        await until(lambda: ("lost", [0]) in told.events)
+        with pytest.raises(ApiError, match="t:0: lost while their records were in work") as caught:
+            await reader.commit()
+        assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+        assert (await reader.getone()).offset == 0
+        await reader.commit()
+    assert committed(broker) == {0: 1}
+
+
+@asynchronous
+async def test_a_topic_that_is_gone_holds_up_no_commit_of_others(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+    broker.create_topic("u", 1)
+    broker.produce("u", "x")
+    async with within(10), consumer(broker, enable_auto_commit=False) as reader:
+        await reader.assign([T0, ("u", 0)])
+        while sum([len(one) for one in (await reader.getmany(timeout_ms=100)).values()]) < 1:
+            pass
+        broker.delete_topic("u")
+        with pytest.raises(ApiError, match="u:0") as caught:
+            await reader.commit({T0: 1, ("u", 0): 1})
+        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert committed(broker) == {0: 1}
+
+
+@asynchronous
+async def test_to_assign_where_offsets_are_refused(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+    broker.faults.error("OffsetFetch", "GROUP_AUTHORIZATION_FAILED", times=None)
+    async with within(10), consumer(broker, default_api_timeout_ms=1000) as reader:
+        with pytest.raises(ApiError, match="GROUP_AUTHORIZATION_FAILED"):
+            await reader.assign([T0])
+        broker.faults.clear()
+        broker.faults.error("OffsetFetch", "COORDINATOR_LOAD_IN_PROGRESS", times=None)
+        with pytest.raises(ApiError, match="COORDINATOR_LOAD_IN_PROGRESS|REQUEST_TIMED_OUT"):
+            await reader.assign([T0])
+
+
+@pytest.mark.parametrize("offset", ["begin", 1.5, None, -1, 1 << 63])
+@asynchronous
+async def test_places_that_make_no_sense(broker: Broker, offset: Any) -> None:
+    fill(broker, 1, partitions=1)
+    async with within(), consumer(broker) as reader:
+        await reader.assign([T0])
+        with pytest.raises((TypeError, ValueError), match=r"offset .* of t:0, expected"):
+            reader.seek(T0, offset)
+        with pytest.raises((TypeError, ValueError), match=r"offset .* of t:0, expected"):
+            await reader.commit({T0: offset})
+
+
 @both
 @asynchronous
 async def test_the_broker_starts_anew(broker: Broker, protocol: str) -> None:
@@ -506,8 +645,9 @@ async def test_who_is_refused_for_good_says_why(broker: Broker) -> None:
     fill(broker, 1, partitions=1)
     settings: Any = {"group_protocol": "consumer", "group_remote_assignor": "best"}
     async with within(), consumer(broker, "t", **settings) as reader:
-        with pytest.raises(ApiError, match="best") as caught:
-            await reader.getone()
+        for _ in range(2):  # nothing comes of asking again
+            with pytest.raises(ApiError, match="best") as caught:
+                await reader.getone()
     assert caught.value.code is ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
@@ -532,6 +672,7 @@ async def test_a_cluster_that_is_not_there() -> None:
         ((), {"group_id": None, "group_instance_id": "i"}, "group_instance_id needs a group_id"),
         ((), {"pattern": re.compile("t")}, "pattern is re.compile.*expected its text.*RE2"),
         ((), {"pattern": "(?=x)"}, r"pattern '\(\?=x\)' is none of RE2: inv"),
+        ((["t"],), {}, "topics has .'t'., expected a text"),
         (("t",), {"group_protocol": "new"}, "expected one of auto, consumer, classic"),
     ],
 )

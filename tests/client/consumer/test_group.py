@@ -267,7 +267,7 @@ async def test_a_broker_without_kip_848_is_spoken_to_by_the_classic_one(
             script.offer("ConsumerGroupHeartbeat", None)
         it.enter(T)
         await until(lambda: script.sent("JoinGroup"))
-        assert it.ownership.trouble is None
+        assert it.ownership.final is None
         assert len(it.clusters) == 2
         it.group.wanted = U
         it.group.enter()  # it stays with what the broker has
@@ -284,9 +284,9 @@ async def test_a_broker_without_kip_848_where_nothing_else_is_wished_for(
         if not offered:
             script.offer("ConsumerGroupHeartbeat", None)
         it.enter(T)
-        await until(lambda: it.ownership.trouble)
+        await until(lambda: it.ownership.final)
         assert "group_protocol is consumer, which the broker does not have" in str(
-            it.ownership.trouble
+            it.ownership.final
         )
         assert script.sent("JoinGroup") == []
 
@@ -308,11 +308,11 @@ async def test_a_refusal_is_told_where_it_stays(code: ErrorCode, is_told: bool) 
         it.enter(T)
         await until(lambda: script.sent("ConsumerGroupHeartbeat"))
         if is_told:
-            await until(lambda: it.ownership.trouble)
-            assert cast("Any", it.ownership.trouble).code is code
+            await until(lambda: it.ownership.final)
+            assert cast("Any", it.ownership.final).code is code
         else:
             await until(lambda: len(script.sent("ConsumerGroupHeartbeat")) > 1)
-            assert it.ownership.trouble is None
+            assert it.ownership.final is None
 
 
 @asynchronous

@@ -256,6 +256,8 @@ async def test_positions_and_whose_they_are() -> None:
 async def test_a_refusal_that_passes_is_only_logged() -> None:
     world = World()
     world.ownership.refused(LOST, for_good=False)
-    assert world.ownership.trouble is None
+    world.ownership.raise_trouble()
     world.ownership.refused(LOST, for_good=True)
-    assert world.ownership.trouble is LOST
+    for _ in range(2):  # each time: nothing comes any more
+        with pytest.raises(ApiError):
+            world.ownership.raise_trouble()

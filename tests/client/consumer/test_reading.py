@@ -68,6 +68,20 @@ async def test_trouble_is_raised_once() -> None:
 
 
 @asynchronous
+async def test_a_second_task_may_not_ask() -> None:
+    """It would say that the first one has processed its record."""
+    world = World()
+    waiting = asyncio.create_task(world.reading.many(None, 5.0))
+    await asyncio.sleep(0)
+    for ask in (world.reading.one(), world.reading.many(None, 0.0)):
+        with pytest.raises(RuntimeError, match="another task is asking"):
+            await ask
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert await world.reading.many(None, 0.0) == {}
+
+
+@asynchronous
 async def test_who_works_is_away_and_who_waits_is_not() -> None:
     world = World()
     now = asyncio.get_running_loop().time()

@@ -67,6 +67,9 @@ class Computing:
         if "" in self._assignors or len(self._assignors) < len(assignors):
             shown = ", ".join(repr(one.name) for one in assignors)
             raise ValueError(f"assignors have the names {shown}, expected one of its own for each")
+        for one in assignors:
+            if inspect.iscoroutinefunction(one.on_assignment):
+                raise TypeError(f"on_assignment of {one.name} is a coroutine, expected a function")
         self._cluster = cluster
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
@@ -89,7 +92,9 @@ class Computing:
             return None
         found = []
         for name, one in self._assignors.items():
-            metadata = one.metadata()
+            metadata: object = one.metadata()
+            if not isinstance(metadata, bytes):
+                raise TypeError(f"the metadata of assignor {name} are {metadata!r}, expected bytes")
             if len(metadata) > MOST_METADATA:
                 raise ValueError(
                     f"the metadata of assignor {name} have {len(metadata)} bytes, expected "
@@ -191,6 +196,14 @@ class Computing:
             return [], FAILED
         except Exception:
             logger.exception("group %s: assignor %s", self._group_id, name)
+            return [], FAILED
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            logger.exception(
+                "group %s: assignor %s waited for what was cancelled", self._group_id, name
+            )
             return [], FAILED
         if wrong:
             logger.error("group %s: assignor %s: %s", self._group_id, name, "; ".join(wrong[:20]))

@@ -24,6 +24,7 @@ from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
 from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
+from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -158,7 +159,9 @@ class Consumer:
         """
         if self._closed:
             return
+        self._check_outside("close")
         self._closed = True
+        self._reading.end()
         if processed:
             self._handing.came_back()
         self._ownership.hurry = True
@@ -173,6 +176,8 @@ class Consumer:
             if self._ticking is not None:
                 self._ticking.cancel()
                 await asyncio.gather(self._ticking, return_exceptions=True)
+            if self._ownership.trouble is not None:  # nobody asks for records any more
+                logger.error("while closing", exc_info=self._ownership.trouble)
             await self._group.close()
             await self._fetcher.close()
             await self._cluster.close()
@@ -191,6 +196,7 @@ class Consumer:
         """
         self._check_open()
         self._wish(topics, pattern)
+        self._ownership.final = None
         if listener is not None:
             self._ownership.listener = listener
         if self._ticking is not None:
@@ -200,6 +206,9 @@ class Consumer:
         """Commit what was processed (with auto-commit), and leave the group or let go of what was
         assigned. `subscribe` or `assign` may follow.
         """
+        self._check_open()
+        self._check_outside("unsubscribe")
+        self._ownership.final = None
         await self._reading.back()
         if self._chosen and self._ownership.owned:
             await self._ownership.revoked(self._ownership.owned, lambda: True)
@@ -214,6 +223,7 @@ class Consumer:
         Raises ValueError after `subscribe`, and ApiError where the offsets cannot be read.
         """
         self._check_open()
+        self._check_outside("assign")
         if self._group.wanted is not None:
             raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
         self._chosen = True
@@ -225,7 +235,7 @@ class Consumer:
             await self._ownership.revoked(gone, lambda: True)
         new = wanted - self._ownership.owned
         if new:
-            await self._ownership.assigned(new)
+            await self._ownership.assigned(new, deadline=self._deadline())
 
     def ask_for_assignment(self, reason: int = 1) -> None:
         """Ask for another assignment by an assignor of the members, which is given `reason` (1 to
@@ -253,11 +263,22 @@ class Consumer:
             record = self._handing.take()
             if record is not None:
                 return record
-        return await self._reading.one()
+        if self._closed:
+            raise StopAsyncIteration
+        self._check_asks()
+        try:
+            return await self._reading.one()
+        except ValueError:
+            if self._closed:  # by another task, meanwhile
+                raise StopAsyncIteration from None
+            raise
 
     async def getone(self) -> ConsumerRecord:
-        """The next record of any partition; waits for it."""
-        return await self.__anext__()
+        """The next record of any partition; waits for it. Raises ValueError once it is closed."""
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise ValueError("the consumer is closed") from None
 
     async def getmany(
         self, *, timeout_ms: int = 0, max_records: int | None = None
@@ -267,6 +288,7 @@ class Consumer:
         """
         if max_records is not None and max_records < 1:
             raise ValueError(f"max_records is {max_records}, expected 1 or more")
+        self._check_asks()
         return await self._reading.many(max_records, timeout_ms / 1000)
 
     # Places
@@ -292,8 +314,8 @@ class Consumer:
         """
         place = TopicPartition(*partition)
         self._ownership.check([place])
-        if isinstance(offset, int) and offset < 0:
-            raise ValueError(f"offset {offset} of {place}, expected 0 or more")
+        if offset not in ("earliest", "latest"):
+            _check_offset(place, offset)
         self._handing.drop([place])
         self._fetcher.seek(place, offset if isinstance(offset, str) else Place(offset))
 
@@ -353,13 +375,13 @@ class Consumer:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION say that
         others have the partitions now and will see the records again.
         """
-        await self._commit(self._to_commit(offsets))
+        await self._commit(*self._to_commit(offsets))
 
     def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
         """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
         looks at is logged. Commits reach the broker in the order of these calls.
         """
-        task = asyncio.create_task(self._commit(self._to_commit(offsets)))
+        task = asyncio.create_task(self._commit(*self._to_commit(offsets)))
         task.add_done_callback(_log_failure)
         return task
 
@@ -391,26 +413,51 @@ class Consumer:
         timeout_s = self.settings.default_api_timeout_ms / 1000
         return asyncio.get_running_loop().time() + timeout_s
 
-    def _to_commit(self, offsets: Offsets | None) -> dict[TopicPartition, CommittedOffset]:
+    def _to_commit(
+        self, offsets: Offsets | None
+    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
+        """Offsets, and what cannot be committed any more though it was handed out."""
+        self._check_open()
         self._group_offsets()
         ownership = self._ownership
         given = ownership.processed(ownership.owned, handed=True) if offsets is None else offsets
         whole = {
-            TopicPartition(*partition): CommittedOffset(one) if isinstance(one, int) else one
+            TopicPartition(*partition): one
+            if isinstance(one, CommittedOffset)
+            else CommittedOffset(one)
             for partition, one in given.items()
         }
         for partition, one in whole.items():
-            if one.offset < 0:
-                raise ValueError(f"offset {one.offset} of {partition}, expected 0 or more")
-        return whole
+            _check_offset(partition, one.offset)
+        return whole, ownership.lost_in_work if offsets is None else frozenset()
 
-    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def _commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], lost: frozenset[TopicPartition]
+    ) -> None:
         await self._group_offsets().commit(lambda: offsets, self._deadline())
         self._ownership.note(offsets)
+        if lost:
+            shown = ", ".join(map(str, sorted(lost)))
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"{shown}: lost while their records were in work, which others may see again",
+            )
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("the consumer is closed")
+
+    def _check_outside(self, call: str) -> None:
+        """A listener is waited for before anything goes on: it cannot wait for that in turn."""
+        telling = self._ownership.telling
+        if telling is not None and telling is asyncio.current_task():
+            raise RuntimeError(f"{call} inside a rebalance listener would wait for itself")
+
+    def _check_asks(self) -> None:
+        self._check_open()
+        self._check_outside("asking for records")
+        if self._ticking is None:
+            raise ValueError("the consumer is not started: use `async with`, or `start`")
 
     def _group_offsets(self) -> GroupOffsets:
         if self._offsets is None:
@@ -418,7 +465,11 @@ class Consumer:
         return self._offsets
 
     def _wish(self, topics: Iterable[str], pattern: str | None) -> None:
-        names = tuple(sorted(set(topics)))
+        given = list(topics)
+        for one in given:
+            if not isinstance(one, str):
+                raise TypeError(f"topics has {one!r}, expected a text for each")
+        names = tuple(sorted(set(given)))
         if self.settings.group_id is None:
             raise ValueError("to subscribe needs a group_id; `assign` does without")
         if self._chosen:
@@ -450,6 +501,8 @@ class Consumer:
         while True:
             await asyncio.sleep(_TICK_S)
             now = loop.time()
+            if self._reading.waits:
+                self._group.asked()  # it was still leaving, perhaps, when it was asked
             away_s = self._reading.away_s(now)
             if away_s * 1000 > settings.max_poll_interval_ms:
                 self._group.too_late(away_s)
@@ -464,6 +517,13 @@ class Consumer:
 
     def _late(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} is not known after {self.settings.default_api_timeout_ms} ms")
+
+
+def _check_offset(partition: TopicPartition, offset: object) -> None:
+    if not isinstance(offset, int):
+        raise TypeError(f"offset {offset!r} of {partition}, expected a whole number")
+    if not 0 <= offset < 1 << 63:
+        raise ValueError(f"offset {offset} of {partition}, expected 0 or more, below 2^63")
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

@@ -165,7 +165,8 @@ class Group:
             self._changing = asyncio.create_task(self._change())
         elif for_good and too_old and self._is_modern:
             text = f"group_protocol is consumer, which the broker does not have: {error}"
-            self._ownership.fail(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
+            refusal = ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
+            self._ownership.refused(refusal, for_good=True)
         else:
             self._ownership.refused(error, for_good=for_good)
 

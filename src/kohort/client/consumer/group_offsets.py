@@ -58,6 +58,9 @@ class Identity:
 NOBODY = Identity()  # a consumer that chose its partitions by itself
 
 
+_LOOKS = 4  # for a topic that the coordinator does not know: it may be new
+
+
 class GroupOffsets:
     """`identity` says who asks, at the moment of each request; None for nobody while the consumer
     is to be a member and is none.
@@ -97,20 +100,29 @@ class GroupOffsets:
         After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown whether they are.
         """
         left: dict[TopicPartition, CommittedOffset] = {}
+        missing: list[ApiError] = []
 
         async def attempt(node: Node) -> None:
             outcomes = await self._commit(node, left, deadline)
             for partition, error in outcomes.items():
                 if error is None:
                     left.pop(partition, None)
-            for partition, error in outcomes.items():
-                if error is not None:
-                    raise ApiError(error.code, f"{partition}: {error.message or error.code.name}")
+            refused = [_at(partition, error) for partition, error in outcomes.items() if error]
+            refused.sort(key=lambda error: error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if refused and refused[0].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                missing.append(refused[0])
+                if len(missing) == _LOOKS:  # it is deleted, and not about to be made
+                    return
+            if refused:
+                raise refused[0]
+            missing.clear()
 
         async with self._turn:
             left.update(offsets())
             if left:
                 await self._coordinator.settle(attempt, deadline)
+        if missing:
+            raise missing[0]
 
     async def finished(self) -> None:
         """No commit is under way: what is given away now is not overtaken by one of ours."""
@@ -162,7 +174,7 @@ class GroupOffsets:
             for one in topic.partitions:
                 place = TopicPartition(topic.name, one.partition_index)
                 if one.error_code:
-                    raise _at(place, one.error_code)
+                    raise _at(place, api_error(one.error_code))
                 found[place] = None
                 if one.committed_offset >= 0:
                     epoch = one.committed_leader_epoch
@@ -234,6 +246,5 @@ def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _at(place: TopicPartition, code: int) -> ApiError:
-    error = api_error(code)
+def _at(place: TopicPartition, error: ApiError) -> ApiError:
     return ApiError(error.code, f"{place}: {error.message or error.code.name}")

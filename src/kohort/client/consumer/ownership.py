@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import GroupOffsets
@@ -47,8 +48,10 @@ class RebalanceListener:
 class Ownership:
     """`owned` is what the consumer has, `paused` what the application has paused of it.
 
-    `trouble` is what the next call for records raises. `hurry` means that nobody waits for the
-    application any more: it is too slow, or the consumer closes.
+    `trouble` is what the next call for records raises, and `final` what each of them does.
+    `hurry` means that nobody waits for the application any more: it is too slow, or the consumer
+    closes. `lost_in_work` is what others got while the application worked on records of it, until
+    it comes back. `telling` is the task in which the listener is told something.
     """
 
     def __init__(
@@ -61,8 +64,11 @@ class Ownership:
         self.owned: frozenset[TopicPartition] = frozenset()
         self.paused: frozenset[TopicPartition] = frozenset()
         self.trouble: BaseException | None = None
+        self.final: BaseException | None = None
+        self.telling: asyncio.Task[Any] | None = None
         self.listener = RebalanceListener()
         self.hurry = False
+        self.lost_in_work: frozenset[TopicPartition] = frozenset()
         self._fetcher = fetcher
         self._handing = handing
         self._settings = settings
@@ -74,6 +80,7 @@ class Ownership:
 
     def came_back(self) -> None:
         """The application asks for more, so it has processed what it was handed."""
+        self.lost_in_work = frozenset()
         self._back.set()
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
@@ -113,9 +120,14 @@ class Ownership:
 
     # What the group says
 
-    async def assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Begin with these, each at its committed offset."""
-        places = await self._begin(partitions)
+    async def assigned(
+        self, partitions: Collection[TopicPartition], *, deadline: float | None = None
+    ) -> None:
+        """Begin with these, each at its committed offset.
+
+        Raises ApiError at the deadline, if there is one, and before it for what does not pass.
+        """
+        places = await self._begin(partitions, deadline)
         if places is None:
             return  # lost meanwhile
         self._fetcher.add(places)
@@ -144,19 +156,22 @@ class Ownership:
                 await self._offsets.finished()
             await self._tell(self.listener.on_revoked, partitions)
         else:
+            self._note_lost(partitions)
             await self._tell(self.listener.on_lost, partitions)
         self._forget(partitions)
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None:
         """Drop these: others may have them."""
         logger.warning("lost %s: %s", ", ".join(map(str, partitions)), error)
+        self._note_lost(partitions)
         self._forget(partitions)
         await self._tell(self.listener.on_lost, partitions)
 
     def refused(self, error: KohortError, *, for_good: bool) -> None:
         """The coordinator says no."""
         if for_good:
-            self.fail(error)
+            self.final = error
+            self._fetcher.nudge()
         else:
             logger.warning("refused, and asking again: %s", error)
 
@@ -164,6 +179,12 @@ class Ownership:
         """The next call for records raises this."""
         self.trouble = error
         self._fetcher.nudge()
+
+    def raise_trouble(self) -> None:
+        """Raise what was wrong: once, and each time where only another subscription helps."""
+        trouble, self.trouble = self.trouble or self.final, None
+        if trouble is not None:
+            raise trouble
 
     # Offsets
 
@@ -216,20 +237,26 @@ class Ownership:
                 self._committed[partition] = offset.offset
 
     async def _begin(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], until: float | None
     ) -> dict[TopicPartition, Place | None] | None:
         """Where each begins; None when they are lost before that is known."""
         places: dict[TopicPartition, Place | None] = dict.fromkeys(partitions)
         offsets = self._offsets
+        loop = asyncio.get_running_loop()
         while offsets is not None:
-            deadline = asyncio.get_running_loop().time() + _OFFSETS_S
+            deadline = loop.time() + _OFFSETS_S
+            if until is not None:
+                deadline = min(deadline, until)
             try:
                 committed = await offsets.fetch(partitions, deadline)
             except KohortError as error:
-                if not offsets.has_identity:
+                if not offsets.has_identity or self.hurry:
                     return None
+                passes = not isinstance(error, ApiError) or error.code.retriable
+                if until is not None and (loop.time() >= until or not passes):
+                    raise
                 logger.warning("committed offsets are not known yet: %s", error)
-                if isinstance(error, ApiError) and not error.code.retriable:
+                if not passes:
                     self.fail(error)
                 await asyncio.sleep(_LOOK_AGAIN_S)
             else:
@@ -240,6 +267,10 @@ class Ownership:
                         self._committed[partition] = one.offset
                 break
         return places
+
+    def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
+        gone = (one for one in partitions if self._handing.works_on([one]))
+        self.lost_in_work = self.lost_in_work.union(gone)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:
         gone = frozenset(partitions)
@@ -256,9 +287,18 @@ class Ownership:
         partitions: Collection[TopicPartition],
     ) -> None:
         """What a listener raises is raised by the next call for records."""
+        task = self.telling = asyncio.current_task()
         try:
             answer = call(tuple(sorted(partitions)))
             if inspect.isawaitable(answer):
                 await answer
         except Exception as error:  # noqa: BLE001  (the application's own)
             self.fail(error)
+        except asyncio.CancelledError as error:
+            if task is None or task.cancelling():
+                raise
+            failure = RuntimeError("a rebalance listener was cancelled")
+            failure.__cause__ = error
+            self.fail(failure)
+        finally:
+            self.telling = None

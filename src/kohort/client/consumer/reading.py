@@ -1,7 +1,8 @@
 """The application asks for records: how long it waits, and how long it stays away."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 
 from kohort.client.consumer.handing import Handing
@@ -36,6 +37,18 @@ class Reading:
         self._on_ask = on_ask
         self._asked_at: float | None = None  # None before the first time
         self._waits = False
+        self._asks = False
+        self._ended = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the application waits for records."""
+        return self._waits
+
+    def end(self) -> None:
+        """The consumer is closed: whoever asks, or waits, is told by ValueError."""
+        self._ended = True
+        self._fetcher.nudge()
 
     def away_s(self, now: float) -> float:
         """For how long the application has not asked for records, 0 while it waits for some."""
@@ -47,23 +60,36 @@ class Reading:
 
     async def one(self) -> ConsumerRecord:
         """The next record; waits for it."""
-        await self.back()
-        record = self._handing.take()
-        while record is None:
-            self._handing.line_up(await self._wait(self._most, _FOR_EVER_S))
+        with self._alone():
+            await self.back()
             record = self._handing.take()
-        return record
+            while record is None:
+                self._handing.line_up(await self._wait(self._most, _FOR_EVER_S))
+                record = self._handing.take()
+            return record
 
     async def many(
         self, most: int | None, timeout_s: float
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Some records, or none after this time."""
-        await self.back()
-        # What was lined up to be handed out one by one comes first, by being read once more.
-        self._ownership.put_back(self._ownership.owned)
-        records = await self._wait(self._most if most is None else most, timeout_s)
-        self._handing.note(records)
-        return records
+        with self._alone():
+            await self.back()
+            # What was lined up to be handed out one by one comes first, by being read once more.
+            self._ownership.put_back(self._ownership.owned)
+            records = await self._wait(self._most if most is None else most, timeout_s)
+            self._handing.note(records)
+            return records
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A second task that asked would say that the first one has done its work."""
+        if self._asks:
+            raise RuntimeError("another task is asking this consumer for records")
+        self._asks = True
+        try:
+            yield
+        finally:
+            self._asks = False
 
     async def back(self) -> None:
         """The application is back from what it was handed. Others have a turn."""
@@ -83,9 +109,9 @@ class Reading:
         self._waits = True
         try:
             while True:
-                trouble, self._ownership.trouble = self._ownership.trouble, None
-                if trouble is not None:
-                    raise trouble
+                if self._ended:
+                    raise ValueError("the consumer is closed")
+                self._ownership.raise_trouble()
                 records = self._fetcher.take(most)
                 if records or not await self._fetcher.wait(deadline):
                     return records
