@@ -5,6 +5,7 @@ reads a topic of a broker in memory, with two members, and ends.
 """
 
 import asyncio
+import signal
 import sys
 from collections import Counter
 from collections.abc import Collection
@@ -62,6 +63,9 @@ async def try_it() -> None:
 
 async def read(bootstrap: str, topic: str, group: str) -> None:
     words: Counter[str] = Counter()
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # leave in order
     try:
         await count("consume.py", words, bootstrap, topic, group)
     finally:

@@ -47,6 +47,7 @@ class Finding:
         self._metadata = metadata
         self._settings = settings
         self._timeout_s = min(10.0, settings.request_timeout_ms / 1000)
+        self._missed: set[str] = set()  # topics that were told of
 
     # Leaders
 
@@ -65,6 +66,9 @@ class Finding:
         for track in tracks:
             topic = topics[track.partition.topic]
             if isinstance(topic, ApiError):
+                if track.partition.topic not in self._missed:
+                    self._missed.add(track.partition.topic)
+                    logger.warning("%s: %s; it is looked for again", track.partition.topic, topic)
                 track.refused(topic, later)
                 continue
             track.topic_id = topic.id
