@@ -202,10 +202,7 @@ class Cluster:
     def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
         for one in (*self.dynamic.left_aside, *self.dynamic.unread):
             if one not in told:
-                whose = f"broker {one.broker}" if one.broker else "all brokers"
-                self.observe.warning(
-                    f"{one.name}={one.text}, set for {whose}, is kept and not in force: {one.why}"
-                )
+                self.observe.warning(str(one))
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         """Settings of the broker have been changed: they count from now on."""
