@@ -581,6 +581,7 @@ def test_the_epoch_of_another_leader_is_durable_and_begins_where_its_records_do(
     disk = MemoryFiles()
     log = opened(disk)
     filled(log, 2, records=1)
+    log.sync()
     for _ in range(3):
         log.next_leader()
     disk = disk.after_power_loss()
