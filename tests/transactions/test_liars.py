@@ -56,9 +56,8 @@ class World:
             one, other = random.choice(self.markers), random.choice(self.markers)
             name = random.choice([one.transactional_id, other.transactional_id])
             ticket = random.choice([one.ticket, Ticket()])
-            desk.tell_nobody(
-                MarkersWritten(name, ticket, random.choice([(), other.partitions]), ())
-            )
+            written = random.choice([(), other.partitions])
+            desk.tell(MarkersWritten(name, ticket, written, ()))
         if random.random() < 0.05:
             desk.restart()
 
