@@ -9,6 +9,8 @@ from kohort.config import (
     ConfigError,
     LeftAside,
     checked_dynamic_config,
+    is_unknown,
+    is_unread,
     with_dynamic,
 )
 
@@ -66,3 +68,31 @@ def test_texts_are_checked(text):
     assert checked_dynamic_config("log.retention.ms", " 5 ") == "5"
     with pytest.raises(ConfigError, match=r"log\.retention\.ms"):
         checked_dynamic_config("log.retention.ms", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "unread", "unknown"),
+    [
+        ("no.such.setting", True, True),
+        ("num.io.threads", True, False),
+        ("ssl.protocol", True, False),
+        ("listener.name.external.ssl.protocol", True, False),
+        ("ssl.key.password", False, False),
+        ("my.Secret", False, True),
+        ("message.max.bytes", False, False),
+        ("broker.rack", False, False),
+        ("log.sync", False, False),
+    ],
+)
+def test_what_is_kept_and_read_by_nothing(name, unread, unknown):
+    assert (is_unread(name), is_unknown(name)) == (unread, unknown)
+
+
+def test_what_may_be_a_secret_is_not_told():
+    told = [
+        str(one) for one in with_dynamic(BrokerConfig(), {"": {"x.y": "z", "ssl.a": "b"}}).unread
+    ]
+    assert told == [
+        "x.y, set for all brokers, is kept and not in force: x.y is not a setting",
+        "ssl.a=b, set for all brokers, is kept and not in force: nothing here reads it",
+    ]

@@ -13,16 +13,20 @@ from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.partitions import Partition
+from kohort.sim.disk import MemoryFiles
 from kohort.wire import batch as batches
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
+from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
+from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 ELSEWHERE = ErrorCode.NOT_COORDINATOR
@@ -592,6 +596,172 @@ def test_an_end_that_is_decided_is_carried_out_by_who_takes_over(town, one, comm
     one.write(b"c")
     assert one.end() == 0
     assert seen(town)[-1] == b"c"
+
+
+# --- partitions
+
+
+def leaders(town, topic="orders", node=None):
+    """Leader and leader epoch of each partition, as a node tells them; all tell the same."""
+    nodes = [one.id for one in town.cluster.placement.brokers] if node is None else [node]
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    told = []
+    for index in nodes:
+        (answer,) = town.ask(asked, 12, node=index).topics
+        told.append(
+            {one.partition_index: (one.leader_id, one.leader_epoch) for one in answer.partitions}
+        )
+    assert all(one == told[0] for one in told)
+    return told[0]
+
+
+def fetched(town, node, epoch, version=16):
+    """One fetch of partition 0 by a client that knows this leader epoch."""
+    part = FetchPartition(
+        partition=0, fetch_offset=0, current_leader_epoch=epoch, partition_max_bytes=1 << 20
+    )
+    topic = FetchTopic(topic_id=town.topic_id, partitions=[part])
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[topic])
+    ((one,),) = (one.partitions for one in town.ask(request, version, node=node).responses)
+    return one
+
+
+def leader_moves(town):
+    """Partition 0 gets another leader, in one of three ways; the former one."""
+    former, _ = leaders(town)[0]
+    topic = town.cluster.catalog.by_name["orders"]
+    if town.way == "by hand":
+        town.rearrange(lambda place: place.move(topic, 0, (former + 1) % 3))
+    elif town.way == "as its node stops":
+        town.rearrange(lambda place: place.leave(former))
+    else:
+        town.rearrange(lambda place: place.leave(former, replaced=False))
+        assert leaders(town)[0][0] == -1
+        town.rearrange(lambda place: place.join(former))
+    return former
+
+
+def test_the_leader_epoch_grows_whenever_another_node_leads(town):
+    """A client keeps what it knows unless it is told of a newer epoch (KIP-320, KIP-951)."""
+    before = leaders(town)
+    assert before[0][1] == 0
+    town.produce(partition=0, node=before[0][0])
+    for number in range(1, 4):
+        former = leader_moves(town)
+        leader, epoch = leaders(town)[0]
+        assert epoch == (2 * number if leader == former else number)
+        if town.way == "by hand":
+            assert [leaders(town)[index] for index in (1, 2, 3)] == [
+                before[1],
+                before[2],
+                before[3],
+            ]
+        if leader != former and town.cluster.placement.serves(former):
+            old = fetched(town, former, epoch - 1)
+            assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert (old.current_leader.leader_id, old.current_leader.leader_epoch) == (
+                leader,
+                epoch,
+            )
+        assert fetched(town, leader, epoch - 1).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert town.produce(partition=0, node=leader).error_code == 0
+        read = fetched(town, leader, epoch)
+        assert read.error_code == 0
+        headers = [header for _, header in batches.walk(read.records)]
+        assert headers[-1].partition_leader_epoch == epoch
+        if town.way == "as its node stops":
+            town.rearrange(lambda place, former=former: place.join(former))
+            assert leaders(town)[0] == (former, epoch + 1)
+            break
+
+
+def test_a_leader_epoch_does_not_go_back_when_the_broker_starts_again():
+    """A client that was there all the time would take nothing older."""
+    files = MemoryFiles()
+    town = Town("by hand", files=files)
+    for _ in range(3):
+        leader_moves(town)
+    epoch = leaders(town)[0][1]
+    assert epoch == 3
+    town.cluster.close()
+    again = Desk(nodes=3, files=files)
+    assert leaders(again)[0][1] >= epoch
+
+
+def test_a_topic_that_is_made_while_a_node_is_away_is_known_to_it_when_it_is_back(town):
+    town.rearrange(lambda place: place.leave(1, replaced=town.way != WAYS[2]))
+    (made,) = town.ask(
+        CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name="late",
+                    num_partitions=6,
+                    replication_factor=1,
+                    assignments=[],
+                    configs=[],
+                )
+            ]
+        ),
+        7,
+    ).topics
+    assert made.error_code == 0
+    while_away = leaders(town, "late")
+    assert 1 not in {leader for leader, _ in while_away.values()}
+    town.rearrange(lambda place: place.join(1))
+    back = leaders(town, "late")
+    assert back == leaders(town, "late", node=1)
+    assert 1 in {leader for leader, _ in back.values()}
+    for index, (leader, epoch) in back.items():
+        grown = leader != while_away[index][0]
+        assert epoch == while_away[index][1] + grown
+        assert town.produce("late", index, node=leader).error_code == 0
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_ends_in_partitions_that_other_nodes_lead(commit):
+    town = Town("by hand")
+    topic = town.cluster.catalog.by_name["orders"]
+    town.rearrange(lambda place: [place.move(topic, index, 0) for index in range(4)])
+    one = Producing(town)
+    one.write(b"a")
+    one.write(b"b", partition=1)
+    other = min({0, 1, 2} - {one.node})
+    town.rearrange(lambda place: [place.move(topic, index, other) for index in range(2)])
+    assert one.end(commit=commit) == 0
+    town.wait(1000)
+    assert one.state() == ("CompleteCommit" if commit else "CompleteAbort")
+    town.rearrange(lambda place: [place.move(topic, index, 0) for index in range(2)])
+    assert seen(town) == ([b"a"] if commit else [])
+    assert seen(town, partition=1) == ([b"b"] if commit else [])
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_no_marker_is_written_to_a_partition_that_nobody_leads(commit):
+    """The transaction ends once somebody leads it again; until then its producer waits."""
+    town = Town("by hand")
+    topic = town.cluster.catalog.by_name["orders"]
+    town.rearrange(lambda place: [place.move(topic, index, 0) for index in range(4)])
+    one = Producing(town)
+    away = next(node for node in (1, 2) if node != one.node)
+    index = next(one for one in range(4) if topic.leader(one, (0, 1, 2)) == away)
+    served = (index + 1) % 4
+    one.write(b"a", partition=served)
+    one.write(b"c", partition=index)
+    town.rearrange(lambda place: place.move(topic, index, away))
+    town.rearrange(lambda place: place.leave(away, replaced=False))
+    assert leaders(town)[index][0] == -1
+    end = town.cluster.partition("orders", index).log.end
+    assert one.end(commit=commit) == 0
+    town.wait(5000)
+    assert one.state() == ("PrepareCommit" if commit else "PrepareAbort")
+    assert town.cluster.partition("orders", index).log.end == end
+    assert seen(town, partition=served) == ([b"a"] if commit else [])
+    assert one.add(("orders", served)) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    town.rearrange(lambda place: place.join(away))
+    town.wait(5000)
+    assert one.state() == ("CompleteCommit" if commit else "CompleteAbort")
+    town.rearrange(lambda place: place.move(topic, index, 0))
+    assert seen(town, partition=index)[-1:] == ([b"c"] if commit else [])
 
 
 def test_many_groups_move_at_once_and_no_offset_is_lost():

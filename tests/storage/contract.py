@@ -46,6 +46,16 @@ class LogContract:
         assert log.find_timestamp(0) is None
         assert log.sync() == 0
 
+    def test_another_leader_has_another_epoch(self, log):
+        epochs = []
+        for _ in range(3):
+            log.append(batch("a"), 1)
+            epochs.append(log.leader_epoch)
+            log.next_leader()
+        assert epochs == [epochs[0] + number for number in range(3)]
+        found = [batches.header_at(data).partition_leader_epoch for data in log.read(0, ALL)]
+        assert found == epochs
+
     def test_append_gives_offsets(self, log):
         assert log.append(batch("a", "b"), 2) == 2
         assert log.append(batch("c"), 1) == 3

@@ -576,6 +576,34 @@ def test_the_leader_epoch_of_a_folder_goes_on():
     assert batches.header_at(log.fetch(0, 1)).partition_leader_epoch == 5
 
 
+def test_the_epoch_of_another_leader_is_durable_and_begins_where_its_records_do():
+    """Also one that has led and written nothing."""
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 2, records=1)
+    log.sync()
+    for _ in range(3):
+        log.next_leader()
+    disk = disk.after_power_loss()
+    log = opened(disk)
+    assert log.leader_epoch == 3
+    end = log.end
+    assert checkpoints.leader_epochs(disk, FOLDER) == [(0, 0), (3, end)]
+    log.append(batch("a"), 1)
+    log.next_leader()
+    log.next_leader()
+    assert checkpoints.leader_epochs(disk, FOLDER)[-2:] == [(3, end), (5, end + 1)]
+
+
+def test_an_epoch_that_cannot_be_written_counts_all_the_same():
+    disk = MemoryFiles()
+    log = opened(disk)
+    replace_whole(disk, FOLDER, checkpoints.LEADER_EPOCHS, b"0\n1\nx y\n")
+    with pytest.raises(StorageError, match="leader-epoch-checkpoint"):
+        log.next_leader()
+    assert log.leader_epoch == 1
+
+
 def test_the_start_that_kafka_knew_is_kept():
     disk = MemoryFiles()
     filled(opened(disk), 20)

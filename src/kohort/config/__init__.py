@@ -3,9 +3,11 @@
 from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig, unknown_setting
 from kohort.config.dynamic import (
     DYNAMIC_NAMES,
+    UNREAD_AT_MOST,
     Dynamic,
     LeftAside,
     checked_dynamic_config,
+    is_unknown,
     is_unread,
     with_dynamic,
 )
@@ -21,6 +23,7 @@ __all__ = [
     "DYNAMIC_NAMES",
     "GROUP_SETTINGS",
     "TOPIC_SETTINGS",
+    "UNREAD_AT_MOST",
     "BrokerConfig",
     "ConfigError",
     "Dynamic",
@@ -33,6 +36,7 @@ __all__ = [
     "Value",
     "checked_dynamic_config",
     "checked_topic_config",
+    "is_unknown",
     "is_unread",
     "means_nothing_here",
     "read_numbered",

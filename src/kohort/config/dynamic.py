@@ -1,14 +1,20 @@
 """Settings of brokers that can be changed while they run (KIP-226), and how they lie over the file.
 
-Upstream can change more of them. Of these, what means nothing here is kept and told of, as in a
-file; what is left is read at the start only.
+Upstream can change more of them, and takes names that it does not know. Of these, what means
+nothing here is kept and told of, as in a file; what is left is read at the start only.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from kohort.config.broker import BROKER_SETTINGS, BrokerConfig, check_consistent
+from kohort.config.broker import (
+    BROKER_SETTINGS,
+    BrokerConfig,
+    check_consistent,
+    unknown_setting,
+)
+from kohort.config.ignored import means_nothing_here
 from kohort.config.settings import ConfigError, text_of
 
 _NAMES = """
@@ -34,16 +40,28 @@ num.replica.fetchers replica.alter.log.dirs.io.max.bytes.per.second
 transaction.partition.verification.enable
 """
 _UNREAD_NAMES = frozenset(_UNREAD.split())
-_UNREAD_FAMILIES = ("sasl.", "ssl.", "remote.log.manager.", "remote.fetch.")
-_SECRETS = ("password", "jaas.config", "keystore.key")
+_UNREAD_FAMILIES = ("listener.name.", "sasl.", "ssl.", "remote.log.manager.", "remote.fetch.")
+_SECRETS = ("password", "passphrase", "secret", "jaas.config", "keystore.key")
+
+UNREAD_AT_MOST = 32767
+"""Bytes of names and texts that are kept for a broker, or for all of them, and read by nothing."""
 
 
 def is_unread(name: str) -> bool:
-    """Whether upstream can change a setting while it runs, and nothing here reads it. Secrets are
-    none of these: they would be kept in the open.
+    """Whether upstream takes a setting while it runs, and nothing here reads it. Secrets are none
+    of these: they would be kept in the open.
     """
-    family = name.startswith(_UNREAD_FAMILIES) and not name.endswith(_SECRETS)
-    return name in _UNREAD_NAMES or family
+    if any(secret in name.lower() for secret in _SECRETS):
+        return False
+    return name in _UNREAD_NAMES or name.startswith(_UNREAD_FAMILIES) or is_unknown(name)
+
+
+def is_unknown(name: str) -> bool:
+    """Whether upstream has no such setting. It takes such ones, and shows them without their texts:
+    it cannot know which of them are secrets.
+    """
+    known = name in BROKER_SETTINGS or name in _UNREAD_NAMES or means_nothing_here(name)
+    return not known and not name.startswith(_UNREAD_FAMILIES)
 
 
 def checked_dynamic_config(name: str, text: str) -> str:
@@ -63,6 +81,12 @@ class LeftAside(NamedTuple):
     name: str
     text: str
     why: str
+
+    def __str__(self) -> str:
+        """A line for the log of the broker, without a text that may be a secret."""
+        setting = self.name if is_unknown(self.name) else f"{self.name}={self.text}"
+        whose = f"broker {self.broker}" if self.broker else "all brokers"
+        return f"{setting}, set for {whose}, is kept and not in force: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +114,7 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
     for broker, texts in configured.items():
         in_force[broker] = {name: text for name, text in texts.items() if not is_unread(name)}
         unread += [
-            LeftAside(broker, name, text, "nothing here reads it")
+            LeftAside(broker, name, text, _why_unread(name))
             for name, text in texts.items()
             if is_unread(name)
         ]
@@ -106,6 +130,12 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
                 left_aside.append(LeftAside(broker, name, text, str(error)))
                 del in_force[broker][name]
     return Dynamic(config, in_force, tuple(left_aside), tuple(unread))
+
+
+def _why_unread(name: str) -> str:
+    if is_unknown(name):
+        return str(unknown_setting(name, DYNAMIC_NAMES))
+    return "nothing here reads it"
 
 
 def _with(config: BrokerConfig, name: str, text: str) -> BrokerConfig:

@@ -4,7 +4,7 @@ An id may have settings before it has a group. Texts are checked when they are s
 other settings of its own clamps them when they are used.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kohort.config import BrokerConfig, ConfigError
@@ -150,7 +150,14 @@ def _record(group_id: GroupId, texts: dict[str, str]) -> Record:
     return Record(GroupSettingsKey(group_id=group_id), value if texts else None)
 
 
-def changes_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """What has changed, for the log of the broker: `a=1, b=(unset)`."""
+def changes_text(
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    hides: Callable[[str], bool] = lambda _name: False,
+) -> str:
+    """What has changed, for the log of the broker: `a=1, b=(unset)`. What a name `hides` is not
+    told.
+    """
+    shown = {name: "(not shown)" if hides(name) else text for name, text in after.items()}
     names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    return ", ".join(f"{name}={after.get(name, '(unset)')}" for name in names)
+    return ", ".join(f"{name}={shown.get(name, '(unset)')}" for name in names)

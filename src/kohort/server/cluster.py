@@ -16,7 +16,7 @@ from kohort.assignors import Assign
 from kohort.config import BrokerConfig, LeftAside, with_dynamic
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
-from kohort.errors import Broken, KohortError
+from kohort.errors import Broken, KohortError, StorageError
 from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
@@ -202,10 +202,7 @@ class Cluster:
     def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
         for one in (*self.dynamic.left_aside, *self.dynamic.unread):
             if one not in told:
-                whose = f"broker {one.broker}" if one.broker else "all brokers"
-                self.observe.warning(
-                    f"{one.name}={one.text}, set for {whose}, is kept and not in force: {one.why}"
-                )
+                self.observe.warning(str(one))
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         """Settings of the broker have been changed: they count from now on."""
@@ -276,8 +273,10 @@ class Cluster:
     def rearrange(self, change: Callable[[Placement], None]) -> None:
         """Change which node serves what. Groups and transactions that get another coordinator are
         read anew from the log, since a coordinator knows of another one's what the log says; those
-        that get none rest. Fetches that wait at a former leader are told to look elsewhere.
+        that get none rest. Fetches that wait at a former leader are told to look elsewhere. The
+        leader epoch of what gets another leader, or none, grows.
         """
+        led = {one: self.placement.leader(one.topic, one.index) for one in self.table.open.values()}
         hosted = [(driver, one.partition) for driver, one in self._hosted.items()]
         before = [self.placement.leader(one.topic, one.index) for _, one in hosted]
         watched = [
@@ -286,6 +285,9 @@ class Cluster:
             if (topic := self.catalog.by_name.get(key[0])) is not None
         ]
         change(self.placement)
+        for partition, former in led.items():
+            if self.placement.leader(partition.topic, partition.index) != former:
+                self._raise_epoch(partition)
         for (driver, partition), former in zip(hosted, before, strict=True):
             leader = self.placement.leader(partition.topic, partition.index)
             if leader != former:
@@ -298,6 +300,12 @@ class Cluster:
             if self.placement.leader(topic, key[1]) != former:
                 for parked in self.waiting.changed(key):
                     self.resume(parked, self.now)
+
+    def _raise_epoch(self, partition: Partition) -> None:
+        try:
+            partition.log.next_leader()
+        except StorageError as error:
+            self.observe.warning(f"{partition}: its new leader epoch is not kept: {error}")
 
     def expire_offsets(self, now: Millis) -> None:
         """Look for expired offsets now, and not only after the check interval."""

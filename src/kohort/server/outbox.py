@@ -15,6 +15,7 @@ from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog
 from kohort.server.partitions import Partition
+from kohort.server.placement import NOBODY, Placement
 from kohort.server.reading import AT_ONCE_BATCHES, Readings
 from kohort.server.tokens import Then, Token
 from kohort.terms import Millis, PartitionIndex, TopicPartition
@@ -28,6 +29,7 @@ class World(Protocol):
     """What the outbox needs of the cluster."""
 
     catalog: Catalog
+    placement: Placement
     observe: Observer
     drivers: dict[PartitionIndex, Any]
     readings: Readings
@@ -87,6 +89,8 @@ class Outbox:
             )
             part.answer(None)
             return
+        if world.placement.leader(topic, place.partition) == NOBODY:
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{place} has no leader")
         partition = world.partition(*place)
         shard = world.drivers.get(PartitionIndex(place.partition))
         if place.topic == OFFSETS_TOPIC and shard is not None:

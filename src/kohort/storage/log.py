@@ -65,6 +65,11 @@ class Log(Protocol):
         as it was before, and the next append may succeed.
         """
 
+    def next_leader(self) -> None:
+        """Raise the leader epoch, durably: another node leads the partition from here on. Raises
+        StorageError when that could not be written; it counts all the same until a restart.
+        """
+
     def sync(self) -> Offset:
         """Make durable what was appended before the call: the end up to which that is true.
 

@@ -35,6 +35,9 @@ class MemoryLog:
     def max_timestamp(self) -> int:
         return max(self._times, default=NO_TIMESTAMP)
 
+    def next_leader(self) -> None:
+        self.leader_epoch += 1
+
     def append(self, batch: bytes, count: int) -> Offset:
         self._batches.append(batches.stamp(batch, self.end, self.leader_epoch))
         self._times.append(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0])

@@ -235,6 +235,17 @@ class SegmentLog:
             first = (self.leader_epoch, self.start)
             checkpoints.write_leader_epochs(self._files, self.directory, [first])
 
+    def next_leader(self) -> None:
+        self.leader_epoch += 1
+        try:
+            known = checkpoints.leader_epochs(self._files, self.directory)
+            # An epoch without records begins nowhere.
+            epochs = [(epoch, begin) for epoch, begin in known if begin < self.end]
+            epochs.append((self.leader_epoch, self.end))
+            checkpoints.write_leader_epochs(self._files, self.directory, epochs)
+        except (OSError, Broken) as error:
+            raise StorageError(f"{self.directory}: {error}") from error
+
     def _opened(self, base: Offset) -> Segment:
         return Segment(self._files, self.directory, base, self.config.index_interval_bytes)
 

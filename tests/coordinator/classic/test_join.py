@@ -18,6 +18,7 @@ from tests.coordinator.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.records.schemas import GroupMetadataKey
+from kohort.sim.checkers.replayed import differences
 from kohort.terms import GroupId, GroupState
 from kohort.wire.codec import decode, encode
 from kohort.wire.messages.join_group import JoinGroupResponse
@@ -445,3 +446,12 @@ def test_a_member_is_described_as_the_client_that_first_joined():
     desk.ask(join_request(leader), 9, client="another")
     member = group_in(desk).members[leader]
     assert (member.client.id, member.join) == ("app", None)
+
+
+def test_a_rebalance_timeout_of_minus_one_is_that_of_the_session_as_after_a_restart():
+    """So a member is read back whose record has none."""
+    desk = Desk(group_initial_rebalance_delay_ms=0)
+    stable(desk, rebalance_timeout_ms=-1)
+    group = desk.shard.groups.classic("g")
+    assert [one.rebalance_timeout_ms for one in group.members.values()] == [10_000]
+    assert list(differences(desk.shard, desk.beside().shard)) == []

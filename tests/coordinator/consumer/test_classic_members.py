@@ -1,13 +1,18 @@
 """SyncGroup, Heartbeat and commits of classic members in a consumer group."""
 
+from dataclasses import replace
+
 import pytest
 from tests.coordinator.classics import QUICK, commit, heartbeat, join, sync
+from tests.coordinator.consumer.test_planning import all_to_the_last, foreign_desk
 from tests.coordinator.consumers import Consumer, beat
 from tests.coordinator.desk import Desk, topics
 from tests.coordinator.mixed import Classic, mixed_group, subscribed, together, unpacked
 
-from kohort.coordinator.consumer import timers
+from kohort.assignors import AssignorError
+from kohort.coordinator.consumer import planning, timers
 from kohort.errors import ErrorCode
+from kohort.wire.messages.join_group import JoinGroupRequest
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -158,6 +163,100 @@ def test_who_joins_again_gets_another_target(leaving):
     assert heartbeat(desk, classic.id, generation) == ErrorCode.REBALANCE_IN_PROGRESS
     classic.join()
     assert classic.generation == generation + len(leaving)
+
+
+def joins_of(desk, monkeypatch):
+    """Counts the joins that a desk is asked for, from here on."""
+    asked, ask = [], desk.ask
+
+    def counted(request, *rest):
+        if isinstance(request, JoinGroupRequest):
+            asked.append(request)
+        return ask(request, *rest)
+
+    monkeypatch.setattr(desk, "ask", counted)
+    return asked
+
+
+def foreign_group(assign=all_to_the_last):
+    """A classic member and a consumer at rest, whose assignor runs on a thread."""
+    desk = foreign_desk(assign, **QUICK)
+    desk.errands_held = False
+    (classic,), consumer = mixed_group(desk, 1)
+    desk.errands_held = True
+    return desk, classic, consumer
+
+
+def test_a_member_stays_with_what_it_has_while_a_thread_computes(monkeypatch):
+    """Each join would be answered with the generation that it had, and its sync with another join.
+    A member whose heartbeat finds that nobody has asked joins once, which asks.
+    """
+    desk, classic, consumer = foreign_group()
+    had = classic.owned
+    beat(desk, "newer", 0)
+    joins = joins_of(desk, monkeypatch)
+    for _ in range(5):
+        desk.wait(1000)
+        classic.beat()
+        consumer.beat()
+    assert (joins, classic.owned) == ([], had)
+    generation = classic.generation
+    newer = Consumer(desk, "newer").join()
+    desk.run_errands()
+    desk.errands_held = False
+    together(desk, classic, consumer, newer)
+    assert classic.generation > generation
+
+
+def test_a_member_that_nobody_computes_for_asks_by_a_join(monkeypatch):
+    desk, classic, consumer = foreign_group()
+    desk.topics_changed(topics(orders=6, payments=2))
+    joins = joins_of(desk, monkeypatch)
+    for _ in range(5):
+        desk.wait(1000)
+        classic.beat()
+    assert len(joins) == 1
+    assert len(desk.driver.errands) == 1
+    desk.errands_held = False
+    desk.wait(0)
+    together(desk, classic, consumer)
+
+
+def test_a_thread_that_fails_is_asked_again_after_a_while_and_not_by_join_after_join(monkeypatch):
+    failing = []
+
+    def fails_at_times(members, partitions):
+        if failing:
+            raise AssignorError("not now")
+        return all_to_the_last(members, partitions)
+
+    desk, classic, consumer = foreign_group(fails_at_times)
+    desk.errands_held = False
+    failing.append(True)
+    newer = Consumer(desk, "newer").join()
+    joins = joins_of(desk, monkeypatch)
+    for _ in range(20):
+        desk.wait(planning.AGAIN_MS // 10)
+        classic.beat()
+    assert len(joins) == 2
+    failing.clear()
+    desk.wait(planning.AGAIN_MS)
+    together(desk, classic, consumer, newer)
+
+
+def test_a_thread_whose_assignor_nobody_names_any_more_is_not_waited_for():
+    """The next join computes, by the assignor that the group has by then."""
+    desk = foreign_desk(all_to_the_last, **QUICK, group_consumer_migration_policy="upgrade")
+    default = replace(desk.shard.consumer_settings, assignors=("uniform", "theirs"))
+    desk.shard.consumer_settings = default
+    (classic,), consumer = mixed_group(desk, 1)
+    beat(desk, "newer", 0, server_assignor="theirs")
+    assert len(desk.driver.errands) == 1
+    generation = classic.generation
+    assert heartbeat(desk, classic.id, generation) == ErrorCode.NONE
+    beat(desk, "newer", -1)
+    assert heartbeat(desk, classic.id, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    together(desk, classic, consumer)
 
 
 def test_topics_that_grow_are_seen_by_classic_members_alone():

@@ -6,8 +6,10 @@ from tests.server.apis.asking import describe, value
 from tests.server.apis.test_group_configs import alter, changed
 from tests.server.desk import Desk
 
+from kohort.config import UNREAD_AT_MOST
 from kohort.errors import ErrorCode
 from kohort.sim.disk import MemoryFiles
+from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 BROKER = 4
@@ -174,7 +176,8 @@ def test_any_node_takes_a_change():
         ("1", ("message.max.bytes", "many"), ErrorCode.INVALID_CONFIG),
         ("1", ("group.consumer.assignment.interval.ms", "99999"), ErrorCode.INVALID_CONFIG),
         ("1", ("num.partitions", "3"), ErrorCode.INVALID_REQUEST),
-        ("1", ("no.such.setting", "3"), ErrorCode.INVALID_REQUEST),
+        ("1", ("ssl.keystore.password", "3"), ErrorCode.INVALID_REQUEST),
+        ("1", ("no.such.setting", "3" * UNREAD_AT_MOST), ErrorCode.INVALID_CONFIG),
         ("2", ("message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
         ("x", ("message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
     ],
@@ -216,7 +219,105 @@ def test_what_upstream_can_change_and_nothing_here_reads_is_kept_shown_and_told(
     assert shown(desk, name) == ("9", DEFAULT, both[1:])
 
 
-@pytest.mark.parametrize("name", ["ssl.keystore.password", "sasl.jaas.config", "broker.rack"])
+@pytest.mark.parametrize("name", ["no.such.setting", "message.max.byte", "", "a\nb"])
+def test_what_upstream_does_not_know_is_kept_and_shown_without_its_text(name):
+    """As 4.3.1 does, which takes it for a secret since it cannot know. The tests of kafkajs set
+    one.
+    """
+    files = MemoryFiles()
+    desk = Desk(files=files, node_id="1")
+    assert alter(desk, changed("", (name, "text 9"), kind=BROKER)) == [0]
+    assert alter(desk, changed("1", (name, "text 8"), kind=BROKER)) == [0]
+    both = [(None, OWN), (None, DEFAULT)]
+    assert shown(desk, name) == (None, OWN, both)
+    assert shown(desk, name, name="") == (None, DEFAULT, both[1:])
+    (one,) = describe(desk, BROKER, "1", [name], include_documentation=True).configs
+    assert (one.read_only, one.is_sensitive, one.config_type) == (True, True, 0)
+    assert one.documentation is None
+    assert one in describe(desk, BROKER, "1", include_documentation=True).configs
+    told = desk.told.warnings + desk.told.lines
+    assert len([line for line in told if line.startswith(f"{name}, set for ")]) == 2
+    assert not [line for line in told if "text" in line]
+    desk.cluster.close()
+    desk = Desk(files=files, node_id="1")
+    assert shown(desk, name) == (None, OWN, both)
+    assert alter(desk, changed("1", (name, None), kind=BROKER)) == [0]
+    assert shown(desk, name) == (None, DEFAULT, both[1:])
+
+
+def test_a_name_that_is_nearly_that_of_a_setting_is_told_with_it():
+    desk = Desk(node_id="1")
+    assert alter(desk, changed("1", ("message.max.byte", "9"), kind=BROKER)) == [0]
+    (told,) = [line for line in desk.told.warnings if "message.max.byte," in line]
+    assert "did you mean message.max.bytes" in told
+
+
+def test_nothing_is_added_to_a_list_that_upstream_does_not_know():
+    desk = Desk(node_id="1")
+    for operation in (2, 3):
+        resource = changed("1", ("no.such.list", "a"), kind=BROKER)
+        resource.configs[0].config_operation = operation
+        assert alter(desk, resource) == [ErrorCode.INVALID_CONFIG]
+
+
+def test_the_older_request_takes_them_and_takes_them_back():
+    desk = Desk(node_id="1")
+    for configs in ([replacing.AlterableConfig(name="no.such.setting", value="7")], []):
+        resource = replacing.AlterConfigsResource(
+            resource_type=BROKER, resource_name="1", configs=configs
+        )
+        (said,) = desk.ask(replacing.AlterConfigsRequest(resources=[resource]), 2).responses
+        assert said.error_code == 0
+        assert (shown(desk, "no.such.setting") is not None) is bool(configs)
+
+
+def test_what_nothing_reads_may_be_set_for_a_further_node():
+    """The nodes share what is read, so a change of that for one of them would be one for all."""
+    files = MemoryFiles()
+    desk = Desk(files=files, nodes=2, node_id="1")
+    for setting in ("no.such.setting", "num.io.threads"):
+        assert alter(desk, changed("2", (setting, "9"), kind=BROKER), node=1) == [0]
+    wrong = [ErrorCode.INVALID_REQUEST]
+    assert alter(desk, changed("2", ("log.retention.ms", "9"), kind=BROKER), node=1) == wrong
+    assert alter(desk, changed("3", ("no.such.setting", "9"), kind=BROKER), node=1) == wrong
+
+    def own(node):
+        resource = DescribeConfigsResource(resource_type=BROKER, resource_name=str(node + 1))
+        (result,) = desk.ask(DescribeConfigsRequest(resources=[resource]), 4, node=node).results
+        return {one.name: one.value for one in result.configs if one.config_source == OWN}
+
+    assert (own(0), own(1)) == ({}, {"no.such.setting": None, "num.io.threads": "9"})
+    desk.cluster.close()
+    desk = Desk(files=files, nodes=2, node_id="1")
+    assert own(1) == {"no.such.setting": None, "num.io.threads": "9"}
+    assert alter(desk, changed("2", ("no.such.setting", None), kind=BROKER), node=0) == [0]
+    assert own(1) == {"num.io.threads": "9"}
+
+
+def test_what_nothing_reads_is_bounded():
+    """In the catalog, which is written as a whole, and in answers."""
+    desk = Desk(node_id="1")
+    room = UNREAD_AT_MOST - len("no.such.setting")
+    assert alter(desk, changed("1", ("no.such.setting", "x" * room), kind=BROKER)) == [0]
+    assert alter(desk, changed("1", ("y", ""), kind=BROKER)) == [ErrorCode.INVALID_CONFIG]
+    assert alter(desk, changed("", ("y", ""), kind=BROKER)) == [0]
+    assert alter(desk, changed("1", ("log.retention.ms", "9"), kind=BROKER)) == [0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.keystore.password",
+        "sasl.jaas.config",
+        "listener.name.external.ssl.key.password",
+        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "ssl.keystore.key",
+        "my.Password",
+        "broker.rack",
+    ],
+)
 def test_secrets_that_nothing_reads_are_not_kept(name):
     desk = Desk(node_id="1")
     assert alter(desk, changed("1", (name, "x"), kind=BROKER)) == [ErrorCode.INVALID_REQUEST]

@@ -180,6 +180,8 @@ def _member(
 
 
 def _rebalance_timeout_ms(call: Call[JoinGroupRequest]) -> int:
-    """Version 0 has none and takes the session timeout."""
+    """Version 0 has none and takes the session timeout. So does -1, which a record says for none."""
     request = call.request
-    return request.session_timeout_ms if call.version == 0 else request.rebalance_timeout_ms
+    if call.version == 0 or request.rebalance_timeout_ms == -1:
+        return request.session_timeout_ms
+    return request.rebalance_timeout_ms

@@ -148,7 +148,9 @@ def _described(
     for an assignor of the broker.
     """
     request = call.request
-    timeout_ms = request.session_timeout_ms if call.version == 0 else request.rebalance_timeout_ms
+    timeout_ms = request.rebalance_timeout_ms
+    if call.version == 0 or timeout_ms == -1:  # as in a classic group, which this may become
+        timeout_ms = request.session_timeout_ms
     return replace(
         before,
         instance_id=request.group_instance_id or before.instance_id,

@@ -100,10 +100,16 @@ def _is_behind(state: State, group: ConsumerGroup, member: Member, now: Millis) 
     """Whether a join would bring a member to another target: one that is there, or one that the
     join computes. Upstream waits for the heartbeat of a consumer to compute it, which does not come
     where only classic members are left; while none may be computed yet (KIP-1263), or another
-    member computes it, a member that joins would be told to join again, without an end.
+    member or a thread computes it, a member that joins would be told to join again, without an end.
     """
-    due = planning.is_due(group, group.group_epoch, now) and not choosing.is_awaited(state, group)
-    return member.epoch < (group.group_epoch if due else group.target_epoch)
+    if member.epoch < group.target_epoch:
+        return True
+    return (
+        member.epoch < group.group_epoch
+        and planning.is_due(group, group.group_epoch, now)
+        and not choosing.is_awaited(state, group)
+        and not planning.is_awaited(state, group, now)
+    )
 
 
 def _waits(group: ConsumerGroup, member: Member) -> bool:

@@ -89,8 +89,8 @@ def asked(
     name, _, why_so = _choice(group, member)
     if name not in state.foreign:
         return []
-    failed = group.failed_plan
-    if failed is not None and failed.epoch == epoch and 0 <= now - failed.at < AGAIN_MS:
+    failed = _failed(group, epoch, now)
+    if failed is not None:
         if member.id not in group.targets:
             raise _no_plan(group, name, failed.why)
         return []
@@ -156,12 +156,35 @@ def is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
     return not (group.target_time and 0 <= now - group.target_time < interval_ms)
 
 
+def is_awaited(state: State, group: ConsumerGroup, now: Millis) -> bool:
+    """Whether a foreign assignor has been asked and has not answered yet, or has failed a moment
+    ago, so that no heartbeat and no join brings a newer target now. Client-side assignors aside.
+    """
+    if not state.foreign or _of_broker(group, group.choice) not in state.foreign:
+        return False
+    key = (PLAN, group.id, group.number)
+    return key in state.errands_out or _failed(group, group.group_epoch, now) is not None
+
+
+def _failed(group: ConsumerGroup, epoch: int, now: Millis) -> FailedPlan | None:
+    """The failure of a foreign assignor that is too recent to ask it again about this epoch."""
+    failed = group.failed_plan
+    if failed is not None and failed.epoch == epoch and 0 <= now - failed.at < AGAIN_MS:
+        return failed
+    return None
+
+
 def _choice(group: ConsumerGroup, member: Member) -> Choice:
     before = group.members.get(member.id)
-    name, version, why = group.choice_with((before,) if before else (), (member,))
-    if version is not None:  # no member can compute by it, so the broker does by its own default
-        name = group.settings.assignors[0]
-    return Choice(name, why=why)
+    choice = group.choice_with((before,) if before else (), (member,))
+    return Choice(_of_broker(group, choice), why=choice.why)
+
+
+def _of_broker(group: ConsumerGroup, choice: Choice) -> str:
+    """The assignor of the broker that a choice comes down to. Where no member can compute by what
+    the members offer, the broker does by its own default.
+    """
+    return choice.name if choice.version is None else group.settings.assignors[0]
 
 
 def _by_broker(assignor: str, why: str) -> Computation | None:

@@ -14,15 +14,15 @@ from kohort.config import (
     BROKER_SETTINGS,
     DYNAMIC_NAMES,
     TOPIC_SETTINGS,
+    UNREAD_AT_MOST,
     BrokerConfig,
     ConfigError,
     Kind,
     checked_dynamic_config,
     checked_topic_config,
+    is_unknown,
     is_unread,
-    means_nothing_here,
     text_of,
-    unknown_setting,
     with_dynamic,
 )
 from kohort.coordinator.effects import Call, Client
@@ -245,23 +245,19 @@ def _alter(node: Node, client: Client, draft: Draft, change: _Change) -> str:
 
 def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     """The nodes of a process share their settings: the first one has some of its own, and the empty
-    name means all of them.
+    name means all of them. What nothing reads may be set for any node.
     """
     _check_operations(change.configs, _BROKER_LISTS)
-    if change.name not in ("", str(node.cluster.placement.node_ids[0])):
+    first, *further = map(str, node.cluster.placement.node_ids)
+    names = [one.name for one in change.configs]
+    if change.name not in ("", first) and not (
+        change.name in further and all(map(is_unread, names))
+    ):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"broker is {change.name!r}, expected {node.cluster.placement.node_ids[0]}, or an"
-            " empty name for all",
+            f"broker is {change.name!r}, expected {first}, or an empty name for all",
         )
-    fixed = [
-        one.name
-        for one in change.configs
-        if one.name not in DYNAMIC_NAMES and not is_unread(one.name)
-    ]
-    for name in fixed:
-        if name not in BROKER_SETTINGS and not means_nothing_here(name):
-            raise ApiError(ErrorCode.INVALID_REQUEST, str(unknown_setting(name, DYNAMIC_NAMES)))
+    fixed = [name for name in names if name not in DYNAMIC_NAMES and not is_unread(name)]
     if fixed:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -284,9 +280,11 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
     _check_in_force(node, draft, change, after)
+    _check_unread(before, after)
     if after != before:
         draft.configure_broker(change.name, after)
-    return _told(f"broker {change.name}" if change.name else "all brokers", before, after)
+    whose = f"broker {change.name}" if change.name else "all brokers"
+    return _told(whose, before, after, is_unknown)
 
 
 def _of_file(node: Node, name: str) -> str | None:
@@ -303,6 +301,19 @@ def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, 
     for one in with_dynamic(file, {**draft.broker_configs, change.name: after}).left_aside:
         if one not in known or (one.broker == change.name and one.name in named):
             raise ApiError(ErrorCode.INVALID_CONFIG, one.why)
+
+
+def _check_unread(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Raises ApiError for more than there is room for of what nothing reads."""
+    size, kept = (
+        sum(len(f"{name}{text}".encode()) for name, text in texts.items() if is_unread(name))
+        for texts in (after, before)
+    )
+    if size > max(UNREAD_AT_MOST, kept):  # a catalog may have more of an older version
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"settings that nothing here reads have {size} bytes, more than {UNREAD_AT_MOST}",
+        )
 
 
 def _alter_topic(node: Node, draft: Draft, change: _Change) -> str:
@@ -328,8 +339,13 @@ def _alter_topic(node: Node, draft: Draft, change: _Change) -> str:
     return _told(f"topic {topic.name}", topic.configs, configs)
 
 
-def _told(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    changed = changes_text(before, after)
+def _told(
+    what: str,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    hides: Callable[[str], bool] = lambda _name: False,
+) -> str:
+    changed = changes_text(before, after, hides)
     return f"settings of {what}: {changed}" if changed else ""
 
 

@@ -12,6 +12,7 @@ from kohort.config import (
     Kind,
     Setting,
     TopicSetting,
+    is_unknown,
     text_of,
 )
 from kohort.config.listeners import listener_text, listening_address
@@ -47,6 +48,8 @@ from kohort.wire.messages.describe_configs import (
 # replicas of KIP-966, and shows it as such.
 _CLUSTER_DEFAULTS = frozenset({"min.insync.replicas"})
 
+
+_UNKNOWN_TYPE = 0  # beside those of `Kind`
 
 # Entries come in the order of upstream's hash tables, since some clients rely on it. Upstream's
 # table of broker settings holds 340 names, so it is larger than ours would be.
@@ -312,20 +315,26 @@ def _unread_configs(
         source = Source.BROKER if broker else Source.CLUSTER_DEFAULT
         for one in node.cluster.dynamic.unread:
             if one.broker == broker and (not wanted or one.name in wanted):
-                synonym = DescribeConfigsSynonym(name=one.name, value=one.text, source=source)
+                text = None if is_unknown(one.name) else one.text
+                synonym = DescribeConfigsSynonym(name=one.name, value=text, source=source)
                 layers.setdefault(one.name, []).append(synonym)
-    return [
-        DescribeConfigsResourceResult(
-            name=name,
-            value=synonyms[0].value,
-            read_only=False,
-            config_source=synonyms[0].source,
-            is_sensitive=False,
-            synonyms=synonyms if request.include_synonyms else [],
-            config_type=Kind.STRING,
-            documentation="Kept, and read by nothing here."
-            if request.include_documentation
-            else None,
-        )
-        for name, synonyms in layers.items()
-    ]
+    return [_unread_config(synonyms, request) for synonyms in layers.values()]
+
+
+def _unread_config(
+    synonyms: list[DescribeConfigsSynonym], request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    """One whose name upstream does not know is shown as upstream shows it."""
+    first = synonyms[0]
+    unknown = is_unknown(first.name)
+    told = request.include_documentation and not unknown
+    return DescribeConfigsResourceResult(
+        name=first.name,
+        value=first.value,
+        read_only=unknown,
+        config_source=first.source,
+        is_sensitive=unknown,
+        synonyms=synonyms if request.include_synonyms else [],
+        config_type=_UNKNOWN_TYPE if unknown else Kind.STRING,
+        documentation="Kept, and read by nothing here." if told else None,
+    )
