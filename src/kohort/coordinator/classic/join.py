@@ -180,7 +180,7 @@ def _member(
 
 
 def _rebalance_timeout_ms(call: Call[JoinGroupRequest]) -> int:
-    """Version 0 has none and takes the session timeout. So does -1, which a record says for none."""
+    """Version 0 has none and takes the session timeout; so does -1, as when a record is read."""
     request = call.request
     if call.version == 0 or request.rebalance_timeout_ms == -1:
         return request.session_timeout_ms
