@@ -20,7 +20,7 @@ from kohort.client.producer.settings import CODECS, ProducerSettings
 from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
-from kohort.client.producing.transactions import Phase
+from kohort.client.producing.transactions import UNFINISHED
 from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import PartitionIndex, TopicPartition
@@ -33,7 +33,6 @@ Delivery = asyncio.Future[Delivered]
 
 _HEADER_EXTRA = 10  # what a header takes beside its name and value, at most
 _LOOK_S = 0.1
-_UNFINISHED = (Phase.OPEN, Phase.DOOMED, Phase.ABORTING)
 
 
 class Producer:
@@ -169,7 +168,7 @@ class Producer:
                 UNKNOWN_TOPIC_OR_PARTITION for a partition that is not there.
             ApiError: the cluster refuses this topic or this producer.
             TransactionError: the transaction has failed.
-            ValueError: the producer is not started, closed, or in no transaction.
+            ValueError: the producer is not started, closed, in no transaction, or committing one.
             TypeError: key or value are not bytes, and there is no serializer that makes them so.
         """
         if self._makes_bytes:
@@ -270,7 +269,7 @@ class Producer:
         try:
             await self.commit_transaction()
         except BaseException:
-            if self._transactions().transactions.phase in _UNFINISHED:
+            if self._transactions().transactions.phase in UNFINISHED:
                 await self._abort_quietly()
             raise
 
@@ -280,8 +279,10 @@ class Producer:
         await self._transactions().begin()
 
     async def commit_transaction(self) -> None:
-        """Deliver all that was sent, and make it visible. Raises as `transaction`, but does not
-        abort; after `maybe_committed` it may be called again.
+        """Deliver all that was sent, and make it visible. What others send meanwhile is refused.
+
+        Raises as `transaction`, but does not abort. After `maybe_committed`, or when it was
+        cancelled, it may be called again.
         """
         await self._transactions().commit(self._deadline())
 
@@ -318,7 +319,7 @@ class Producer:
     # Inside
 
     async def _finish(self) -> None:
-        if self._coordinating is not None and self._coordinating.transactions.phase in _UNFINISHED:
+        if self._coordinating is not None and self._coordinating.transactions.phase in UNFINISHED:
             await self._abort_quietly()
         await self._sender.flush()
 
