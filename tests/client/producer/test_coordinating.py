@@ -231,6 +231,51 @@ async def test_who_is_cancelled_while_it_delivers_aborts(broker: Broker) -> None
     assert await committed(broker, 1) == [b"good"]
 
 
+@asynchronous
+async def test_a_record_that_comes_too_late_for_the_commit_is_refused(broker: Broker) -> None:
+    async with made(broker) as client:
+        await client.begin_transaction()
+        early = await client.send("t", b"early", partition=0)
+        broker.faults.delay("Produce", 0.2)
+        committing = asyncio.create_task(client.commit_transaction())
+        await asyncio.sleep(0)
+        with pytest.raises(ValueError, match="about to commit: this comes too late"):
+            await client.send("t", b"late", partition=0)
+        await committing
+        assert early.done()
+        await write(client, b"next")
+    assert await committed(broker, 2) == [b"early", b"next"]
+
+
+@asynchronous
+async def test_who_is_cancelled_before_the_commit_is_asked_for_may_go_on(broker: Broker) -> None:
+    async with made(broker) as client:
+        await client.begin_transaction()
+        await client.send("t", b"one", partition=0)
+        broker.faults.delay("Produce", 0.2)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await client.commit_transaction()
+        await client.send("t", b"two", partition=0)
+        await client.commit_transaction()
+    assert await committed(broker, 2) == [b"one", b"two"]
+
+
+@asynchronous
+async def test_who_is_cancelled_in_a_commit_is_told_how_to_end_it(broker: Broker) -> None:
+    async with made(broker) as client:
+        broker.faults.delay("EndTxn", 0.3)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await write(client, b"one")
+        for call in (client.begin_transaction, client.abort_transaction):
+            with pytest.raises(ValueError, match="is committing, call `commit_transaction`"):
+                await call()
+        await client.commit_transaction()
+        await write(client, b"two")
+    assert await committed(broker, 2) == [b"one", b"two"]
+
+
 # A coordinator that plays a part, in transactions of the first version.
 
 
@@ -400,6 +445,41 @@ async def test_a_commit_without_an_answer_may_be_committed() -> None:
                 break
         await client.begin_transaction()
         await client.abort_transaction()
+
+
+@pytest.mark.parametrize("how", ["cancelled", "too late"])
+@asynchronous
+async def test_a_commit_that_was_not_asked_for_is_aborted(how: str) -> None:
+    """The coordinator takes no commit for as long as anybody waits for it."""
+
+    def end(asked: Any) -> EndTxnResponse:
+        return ended(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if asked.request.committed else 0)
+
+    settings = {"max_block_ms": 240 if how == "too late" else 60_000}
+    async with coordinator(end=[end] * 9) as world, made(world, **settings) as client:
+        with pytest.raises((TransactionError, TimeoutError)) as raised:
+            async with asyncio.timeout(0.06 if how == "cancelled" else None):
+                await write(client)
+        if isinstance(raised.value, TransactionError):
+            assert (raised.value.maybe_committed, raised.value.abortable) == (False, True)
+            assert "the transaction is not committed" in str(raised.value)
+        assert world.sent("EndTxn")[-1].request.committed is False
+        await client.begin_transaction()
+
+
+@pytest.mark.parametrize("code", ["PRODUCER_FENCED", "TRANSACTION_ABORTABLE"])
+@pytest.mark.parametrize(
+    ("first", "maybe"),
+    [(CLOSE, True), ("NOT_COORDINATOR", True), ("CONCURRENT_TRANSACTIONS", False)],
+)
+@asynchronous
+async def test_an_earlier_request_may_have_committed(code: str, first: Any, maybe: bool) -> None:  # noqa: FBT001
+    before = ended(ErrorCode[first]) if isinstance(first, str) else first
+    async with coordinator(end=[before, ended(ErrorCode[code])]) as world, made(world) as client:
+        with pytest.raises(TransactionError) as raised:
+            await write(client)
+        assert raised.value.code is ErrorCode[code]
+        assert raised.value.maybe_committed is maybe
 
 
 @asynchronous

@@ -109,6 +109,50 @@ async def test_what_is_no_bytes_is_refused(broker: Broker, topic: str) -> None:
     assert broker.read(topic) == []
 
 
+@pytest.mark.parametrize("time", [-1, 1 << 63, 1.5, "5", True])
+@asynchronous
+async def test_a_time_that_is_none_is_refused(broker: Broker, topic: str, time: Any) -> None:
+    async with made(broker, linger_ms=50) as producer:
+        good = await producer.send(topic, b"v", partition=0, timestamp_ms=0)
+        kind = ValueError if type(time) is int else TypeError
+        with pytest.raises(kind, match=f"timestamp_ms is {time!r}, expected"):
+            await producer.send(topic, b"w", partition=0, timestamp_ms=time)
+        await producer.send(topic, b"x", partition=0, timestamp_ms=1)
+        await good
+    assert values(broker, topic, 0) == [b"v", b"x"]
+
+
+@asynchronous
+async def test_a_send_that_is_cancelled_has_taken_nothing(broker: Broker, topic: str) -> None:
+    async with made(broker, linger_ms=0) as producer:
+        await producer.send_and_wait(topic, b"0", partition=0)
+        raised = 0
+        for _ in range(4):
+            sending = asyncio.create_task(producer.send(topic, b"1", partition=0))
+            await asyncio.sleep(0)
+            sending.cancel()
+            (found,) = await asyncio.gather(sending, return_exceptions=True)
+            raised += isinstance(found, asyncio.CancelledError)
+        await producer.flush()
+    assert raised > 0
+    assert len(values(broker, topic, 0)) == 5 - raised
+
+
+@asynchronous
+async def test_a_topic_that_is_made_anew_with_fewer_partitions() -> None:
+    settings = {"request_timeout_ms": 300, "delivery_timeout_ms": 600, "batch_size": 1000}
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t", 8)
+        async with made(broker, **settings) as producer:
+            while (await producer.send_and_wait("t", bytes(600))).partition == 0:
+                pass
+            broker.delete_topic("t")
+            broker.create_topic("t", 1)
+            with pytest.raises(DeliveryError, match="topic t has 1 partitions"):
+                await producer.send_and_wait("t", b"v")
+            assert (await producer.send_and_wait("t", b"w")).partition == 0
+
+
 @pytest.mark.parametrize("handled", [True, False])
 @asynchronous
 async def test_a_lost_answer_writes_nothing_twice(
@@ -299,6 +343,21 @@ async def test_a_cluster_that_does_not_answer() -> None:
         await producer.start()
     with pytest.raises(ValueError, match="closed"):
         await producer.start()
+
+
+@asynchronous
+async def test_a_cluster_that_is_still_starting_is_waited_for() -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        producer = made(broker)
+        broker.stop()
+        starting = asyncio.create_task(producer.start())
+        await asyncio.sleep(0.1)
+        assert not starting.done()
+        await asyncio.to_thread(broker.start)
+        await starting
+        assert (await producer.send_and_wait("t", b"v")).offset == 0
+        await producer.close()
 
 
 @asynchronous

@@ -90,6 +90,19 @@ async def test_what_is_refused_for_good_says_why() -> None:
 
 
 @asynchronous
+async def test_a_partition_that_is_gone_is_the_reason() -> None:
+    settings = {"request_timeout_ms": 200, "delivery_timeout_ms": 300, "batch_size": 10}
+    answer = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    async with scripted(answer, t=[0, 0]) as world, producer(world, **settings) as client:
+        await client.partitions_for("t")
+        world.topics["t"] = [0]
+        some = [await client.send("t", bytes(20), partition=1) for _ in range(2)]
+        found = await asyncio.gather(*some, return_exceptions=True)
+    assert "(UNKNOWN_TOPIC_OR_PARTITION" in str(found[0])
+    assert "within 300 ms (t has no partition 1 any more); it was not written" in str(found[1])
+
+
+@asynchronous
 async def test_a_lost_answer_is_not_told_as_a_failure_that_did_not_happen() -> None:
     settings = {"request_timeout_ms": 50, "delivery_timeout_ms": 60}
     async with scripted(lambda _: None) as world, producer(world, **settings) as client:

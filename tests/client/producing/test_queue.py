@@ -30,6 +30,14 @@ REFUSED = ApiError(ErrorCode.INVALID_RECORD)
 # What is sent when
 
 
+def test_the_partitions_of_a_topic_that_have_something_to_send() -> None:
+    queue = queue_of()
+    put(queue, "a", T1)
+    put(queue, "b", TopicPartition("other", 2))
+    assert queue.partitions("t") == [1]
+    assert queue.partitions("none") == []
+
+
 def test_records_linger_until_there_are_more() -> None:
     queue = queue_of()
     assert put(queue, "a")

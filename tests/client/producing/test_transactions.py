@@ -134,12 +134,63 @@ def test_a_producer_that_is_fenced_is_of_no_more_use() -> None:
         assert raised.value is error
 
 
-def test_a_commit_whose_answer_was_lost_is_made_again_and_not_aborted() -> None:
+def asked() -> Transactions:
+    """The coordinator was asked to commit."""
     transactions = opened()
     transactions.may_send(T0)
     transactions.start_commit()
-    with pytest.raises(ValueError, match="nothing can be aborted: the producer is committing"):
-        transactions.start_abort()
+    transactions.check_delivered()
+    transactions.commit_asked()
+    return transactions
+
+
+def test_a_commit_delivers_what_was_taken_and_takes_nothing_more() -> None:
+    transactions = opened()
     transactions.start_commit()
+    assert transactions.may_send(T0)
+    for call in (transactions.check_open, transactions.start_commit):
+        with pytest.raises(ValueError, match="about to commit: this comes too late"):
+            call()
+    transactions.resume()
+    transactions.check_open()
+
+
+def test_what_is_not_delivered_dooms_the_commit() -> None:
+    transactions = opened()
+    transactions.start_commit()
+    transactions.doom(REFUSED)
+    with pytest.raises(TransactionError, match="has to be aborted: no key"):
+        transactions.check_delivered()
+    transactions.resume()
+    assert transactions.phase is Phase.DOOMED
+
+
+def test_what_is_aborted_meanwhile_is_not_committed() -> None:
+    transactions = opened()
+    transactions.start_commit()
+    transactions.start_abort()
+    with pytest.raises(ValueError, match="nothing can be committed: the producer is aborting, cal"):
+        transactions.check_delivered()
+
+
+def test_a_commit_whose_answer_was_lost_is_made_again_and_not_aborted() -> None:
+    transactions = asked()
+    transactions.resume()
+    with pytest.raises(ValueError, match="nothing can be aborted: the producer is committing, ca"):
+        transactions.start_abort()
+    with pytest.raises(ValueError, match="committing: this comes too late"):
+        transactions.check_open()
+    transactions.start_commit()
+    transactions.check_delivered()
     transactions.ended()
     assert (transactions.phase, transactions.has_begun) == (Phase.READY, False)
+
+
+def test_a_later_error_of_a_commit_says_that_an_earlier_request_may_have_arrived() -> None:
+    fenced = ApiError(ErrorCode.PRODUCER_FENCED, "newer")
+    assert asked().over(fenced).maybe_committed
+    assert asked().fail(REFUSED).maybe_committed
+    for before, maybe in ((Phase.FLUSHING, False), (Phase.COMMITTING, True)):
+        transactions = asked()
+        transactions.commit_refused(before)
+        assert transactions.over(fenced).maybe_committed is maybe

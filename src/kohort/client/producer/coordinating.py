@@ -85,13 +85,17 @@ class Coordinating:
         self.transactions.begin(is_v2=self._has_v2)
 
     async def commit(self, deadline: float) -> None:
-        """Deliver everything, then end the transaction. Raises TransactionError and ValueError."""
-        transactions = self.transactions
-        if transactions.phase is not Phase.COMMITTING:
-            transactions.check_open()
+        """Deliver everything, then end the transaction. Raises TransactionError and ValueError.
+
+        Whoever gives up before the coordinator was asked is in the transaction as before.
+        """
+        self.transactions.start_commit()
+        try:
             await self._sender.flush()
-            transactions.start_commit()
-        await self._end(commit=True, deadline=deadline)
+            self.transactions.check_delivered()
+            await self._end(commit=True, deadline=deadline)
+        finally:
+            self.transactions.resume()
 
     async def abort(self, deadline: float) -> None:
         """Give up what is not delivered, then end the transaction. Raises as `commit`."""
@@ -242,13 +246,18 @@ class Coordinating:
                 producer_epoch=who.epoch,
                 committed=commit,
             )
-            answer: EndTxnResponse = await self._cluster.ask(
-                node,
-                request,
-                deadline=deadline,
-                at_most=32767 if transactions.is_v2 else END_V1,
+            connection = await self._cluster.connection(node.address, deadline)
+            before = transactions.phase
+            if commit:
+                transactions.commit_asked()
+            answer: EndTxnResponse = await connection.ask(
+                request, deadline=deadline, at_most=32767 if transactions.is_v2 else END_V1
             )
-            _raise_for(answer.error_code)
+            if answer.error_code:
+                error = api_error(answer.error_code)
+                if reply_to(error.code) is not Reply.ELSEWHERE:
+                    transactions.commit_refused(before)
+                raise error
             if answer.producer_id < 0:
                 return None
             return ProducerId(answer.producer_id, answer.producer_epoch)
@@ -267,18 +276,20 @@ class Coordinating:
 
     def _not_ended(self, error: ApiError, *, commit: bool) -> TransactionError:
         reply = reply_to(error.code)
+        why = error.message or error.code.name
         if reply in (Reply.AGAIN, Reply.ELSEWHERE):
             verb, done = ("commit", "committed") if commit else ("abort", "aborted")
+            if self.transactions.phase is Phase.FLUSHING:
+                text = f"the transaction is not committed, abort it or commit again: {why}"
+                return TransactionError(error.code, text, abortable=True)
             return TransactionError(
                 error.code,
-                f"it is unknown whether the transaction is {done}, {verb} again to find out: "
-                f"{error.message or error.code.name}",
+                f"it is unknown whether the transaction is {done}, {verb} again to find out: {why}",
                 abortable=not commit,
                 maybe_committed=commit,
             )
         if reply is Reply.ABORT and commit:
-            self.transactions.phase = Phase.OPEN
-            return self._fail(error)
+            return self.transactions.fail(error)
         return self._give_up(error)
 
     # Asking until there is an answer

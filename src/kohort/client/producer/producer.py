@@ -20,7 +20,7 @@ from kohort.client.producer.settings import CODECS, ProducerSettings
 from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
-from kohort.client.producing.transactions import Phase
+from kohort.client.producing.transactions import UNFINISHED
 from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import PartitionIndex, TopicPartition
@@ -33,7 +33,7 @@ Delivery = asyncio.Future[Delivered]
 
 _HEADER_EXTRA = 10  # what a header takes beside its name and value, at most
 _LOOK_S = 0.1
-_UNFINISHED = (Phase.OPEN, Phase.DOOMED, Phase.ABORTING)
+_INT64_MAX = (1 << 63) - 1
 
 
 class Producer:
@@ -93,6 +93,7 @@ class Producer:
         self._size_max = self.settings.max_request_size - HEADER_SIZE
         serializers = (self.settings.key_serializer, self.settings.value_serializer)
         self._makes_bytes = serializers != (None, None)
+        self._owes_turn = False
         self._is_open = False
         self._closed = False
 
@@ -111,16 +112,18 @@ class Producer:
         await self.close()
 
     async def start(self) -> None:
-        """Reach the cluster. With a `transactional_id` take it over: what a producer before this
-        one has left unfinished is aborted, and it is fenced. Raises ApiError.
+        """Wait until the cluster answers, up to `max_block_ms`. With a `transactional_id` take it
+        over: what a producer before this one has left unfinished is aborted, and it is fenced.
+        Raises ApiError.
         """
         self._check_not_closed()
         if self._is_open:
             return
         try:
-            await self._cluster.any_connection(self._deadline())
+            deadline = self._deadline()
+            await self._cluster.reach(deadline)
             if self._coordinating is not None:
-                await self._coordinating.initialise(self._deadline())
+                await self._coordinating.initialise(deadline)
         except BaseException:
             self._closed = True
             await self._cluster.close()
@@ -162,6 +165,7 @@ class Producer:
 
         Waits for room (`buffer_memory`) and for the topic, up to `max_block_ms`. The key chooses
         the partition; without one the producer keeps to one for a batch. The time is that of now.
+        Whoever is cancelled here has sent nothing.
 
         Raises:
             DeliveryError: the record was not taken, and is certainly not written:
@@ -169,9 +173,16 @@ class Producer:
                 UNKNOWN_TOPIC_OR_PARTITION for a partition that is not there.
             ApiError: the cluster refuses this topic or this producer.
             TransactionError: the transaction has failed.
-            ValueError: the producer is not started, closed, or in no transaction.
-            TypeError: key or value are not bytes, and there is no serializer that makes them so.
+            ValueError: the producer is not started, closed, in no transaction, or committing one;
+                `timestamp_ms` is below 0 or above an int64.
+            TypeError: key or value are not bytes, and there is no serializer that makes them so;
+                `timestamp_ms` is no int.
         """
+        if self._owes_turn:
+            self._owes_turn = False
+            await asyncio.sleep(0)  # what is full is sent while the application goes on
+        if timestamp_ms is not None:
+            _check_time(timestamp_ms)
         if self._makes_bytes:
             key, value = self._serialized(key, value)
         size = RECORD_SIZE
@@ -193,7 +204,7 @@ class Producer:
             self._check_in_transaction()
         if partition is None:
             sticky = None if key is not None else self._sticky.get(topic)
-            if sticky is not None and sticky.left > 0:
+            if sticky is not None and sticky.left > 0 and sticky.partition in known.partitions:
                 sticky.left -= size
                 partition = sticky.partition
             else:
@@ -206,7 +217,7 @@ class Producer:
             self._sender.now,
         ):
             self._sender.wake()
-            await asyncio.sleep(0)  # what is full is sent while the application goes on
+            self._owes_turn = True  # of the next call: this one cannot be cancelled any more
         return delivery
 
     async def send_and_wait(
@@ -270,7 +281,7 @@ class Producer:
         try:
             await self.commit_transaction()
         except BaseException:
-            if self._transactions().transactions.phase in _UNFINISHED:
+            if self._transactions().transactions.phase in UNFINISHED:
                 await self._abort_quietly()
             raise
 
@@ -280,8 +291,10 @@ class Producer:
         await self._transactions().begin()
 
     async def commit_transaction(self) -> None:
-        """Deliver all that was sent, and make it visible. Raises as `transaction`, but does not
-        abort; after `maybe_committed` it may be called again.
+        """Deliver all that was sent, and make it visible. What others send meanwhile is refused.
+
+        Raises as `transaction`, but does not abort. After `maybe_committed`, or when it was
+        cancelled, it may be called again.
         """
         await self._transactions().commit(self._deadline())
 
@@ -318,7 +331,7 @@ class Producer:
     # Inside
 
     async def _finish(self) -> None:
-        if self._coordinating is not None and self._coordinating.transactions.phase in _UNFINISHED:
+        if self._coordinating is not None and self._coordinating.transactions.phase in UNFINISHED:
             await self._abort_quietly()
         await self._sender.flush()
 
@@ -373,7 +386,7 @@ class Producer:
         sticky = self._sticky.get(topic.name)
         if sticky is None:
             sticky = self._sticky[topic.name] = Sticky(self.settings.batch_size, random.random)
-        if sticky.left <= 0:
+        if sticky.left <= 0 or sticky.partition not in topic.partitions:
             self._move(sticky, topic)
         sticky.left -= size
         return sticky.partition
@@ -445,6 +458,13 @@ def _not_taken(code: ErrorCode, message: str) -> DeliveryError:
 
 def _refuse(name: str, given: Any) -> int:
     raise TypeError(f"{name} is {given!r}, expected bytes; or give a {name}_serializer")
+
+
+def _check_time(given: Any) -> None:
+    if type(given) is not int:
+        raise TypeError(f"timestamp_ms is {given!r}, expected an int of milliseconds")
+    if not 0 <= given <= _INT64_MAX:
+        raise ValueError(f"timestamp_ms is {given}, expected 0 to {_INT64_MAX}")
 
 
 def _size_of(headers: Headers) -> int:

@@ -260,6 +260,10 @@ class Sender:
                         self.tell(self.queue.drop(outcome, topic=topic))
                 elif any(one.leader is None for one in outcome.partitions.values()):
                     self._why = f"a partition of {topic} has no leader"
+                else:
+                    for partition in self.queue.partitions(topic):
+                        if partition not in outcome.partitions:  # the topic was made anew
+                            self._why = f"{topic} has no partition {partition} any more"
         except KohortError as error:
             self._why = str(error)
             logger.info("topics are not known yet: %s", error)

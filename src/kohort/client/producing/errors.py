@@ -27,8 +27,10 @@ class TransactionError(ApiError):
 
     With `abortable` the transaction has to be aborted, and the producer may begin another one.
     Without, the producer is of no more use: another one with its transactional id has taken over
-    (PRODUCER_FENCED, INVALID_PRODUCER_EPOCH), or it is not allowed to go on. `maybe_committed` is
-    True where the answer to a commit was lost: commit again to find out.
+    (PRODUCER_FENCED, INVALID_PRODUCER_EPOCH), or it is not allowed to go on.
+
+    `maybe_committed` is True where the answer to a commit was lost. When `code.retriable`, commit
+    again to find out. Otherwise this producer cannot find out any more.
     """
 
     def __init__(

@@ -94,6 +94,10 @@ class Queue:
         lane = self._busy.get((topic, partition))
         return 0 if lane is None else len(lane.fresh)
 
+    def partitions(self, topic: str) -> list[int]:
+        """Those of a topic that have something to send, or await an answer."""
+        return [partition for name, partition in self._busy if name == topic]
+
     def add(
         self,
         where: tuple[str, int],

@@ -19,10 +19,14 @@ class Phase(Enum):
     NEW = "not initialised"
     READY = "in no transaction"
     OPEN = "in a transaction"
+    FLUSHING = "about to commit"
     DOOMED = "in a transaction that has to be aborted"
     COMMITTING = "committing"
     ABORTING = "aborting"
     OVER = "of no more use"
+
+
+UNFINISHED = (Phase.OPEN, Phase.FLUSHING, Phase.DOOMED, Phase.ABORTING)  # may be aborted
 
 
 class Reply(Enum):
@@ -74,6 +78,12 @@ def reply_to(code: ErrorCode) -> Reply:
     return Reply.AGAIN if code.retriable else Reply.OVER
 
 
+_WAYS_OUT = {
+    Phase.COMMITTING: ", call `commit_transaction` to learn whether it is done",
+    Phase.ABORTING: ", call `abort_transaction` to go on with it",
+}
+
+
 class Transactions:
     """`missing` are partitions that the coordinator has to be told of, `has_begun` says that it
     knows of the transaction, or may know.
@@ -95,7 +105,7 @@ class Transactions:
         """A transaction starts. Raises ValueError while there is one."""
         self.check_useful()
         if self.phase is not Phase.READY:
-            raise ValueError(f"a transaction cannot begin: the producer is {self.phase.value}")
+            raise ValueError(f"a transaction cannot begin: {self._state()}")
         self.phase = Phase.OPEN
         self.is_v2 = is_v2
         self.error = None
@@ -105,6 +115,10 @@ class Transactions:
         self.check_useful()
         if self.error is not None:
             raise self.error
+        if self.phase in (Phase.FLUSHING, Phase.COMMITTING):
+            raise ValueError(
+                f"the producer is {self.phase.value}: this comes too late for the transaction"
+            )
         if self.phase is not Phase.OPEN:
             raise ValueError(
                 f"the producer is {self.phase.value}: use `async with producer.transaction()`"
@@ -119,7 +133,7 @@ class Transactions:
 
     def may_send(self, place: TopicPartition) -> bool:
         """Whether this partition may be written to now. If not, it is `missing` or it is late."""
-        if self.phase is not Phase.OPEN:
+        if self.phase not in (Phase.OPEN, Phase.FLUSHING):
             return False
         if self.is_v2:
             self.has_begun = True  # the leader tells the coordinator
@@ -135,11 +149,19 @@ class Transactions:
 
     def doom(self, error: ApiError) -> None:
         """Something of the transaction has failed: all of it has to."""
-        if self.phase is Phase.OPEN:
-            self.phase = Phase.DOOMED
-            self.error = TransactionError(
-                error.code, f"the transaction has to be aborted: {error.message}", abortable=True
-            )
+        if self.phase in (Phase.OPEN, Phase.FLUSHING):
+            self.fail(error)
+
+    def fail(self, error: ApiError) -> TransactionError:
+        """The transaction has to be aborted, even when its commit was asked for."""
+        self.error = TransactionError(
+            error.code,
+            f"the transaction has to be aborted: {error.message}",
+            abortable=True,
+            maybe_committed=self.phase is Phase.COMMITTING,
+        )
+        self.phase = Phase.DOOMED
+        return self.error
 
     def over(self, error: ApiError) -> TransactionError:
         """Nothing can be done by this producer any more, and why."""
@@ -147,25 +169,50 @@ class Transactions:
         if error.code in _FENCED:
             why = f"another producer has taken over its transactional id: {why}"
         if self.phase is not Phase.OVER or self.error is None:
+            maybe = self.phase is Phase.COMMITTING
+            why += "; an earlier request may have committed the transaction" if maybe else ""
             self.phase = Phase.OVER
-            self.error = TransactionError(error.code, why, abortable=False)
+            self.error = TransactionError(error.code, why, abortable=False, maybe_committed=maybe)
         return self.error
 
     # The end
 
     def start_commit(self) -> None:
-        """Everything is delivered, and the coordinator is about to be told. Raises as `check_open`,
-        but not after a commit whose answer was lost.
+        """Nothing more is taken; what was taken is delivered first. Raises as `check_open`, but not
+        after a commit whose answer was lost.
         """
         if self.phase is not Phase.COMMITTING:
             self.check_open()
-            self.phase = Phase.COMMITTING
+            self.phase = Phase.FLUSHING
+
+    def check_delivered(self) -> None:
+        """Raises TransactionError when something was not delivered, ValueError when the
+        transaction was aborted meanwhile.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.phase not in (Phase.FLUSHING, Phase.COMMITTING):
+            raise ValueError(f"nothing can be committed: {self._state()}")
+
+    def commit_asked(self) -> None:
+        """From now on the coordinator may have committed the transaction."""
+        self.phase = Phase.COMMITTING
+
+    def commit_refused(self, before: Phase) -> None:
+        """The coordinator has not done what it was asked for: all is as it was before."""
+        if self.phase is Phase.COMMITTING:
+            self.phase = before
+
+    def resume(self) -> None:
+        """The commit was given up. If it was not asked for, the transaction is open again."""
+        if self.phase is Phase.FLUSHING:
+            self.phase = Phase.OPEN
 
     def start_abort(self) -> None:
         """Nothing more is written. Raises ValueError where there is nothing to abort."""
         self.check_useful()
-        if self.phase not in (Phase.OPEN, Phase.DOOMED, Phase.ABORTING):
-            raise ValueError(f"nothing can be aborted: the producer is {self.phase.value}")
+        if self.phase not in UNFINISHED:
+            raise ValueError(f"nothing can be aborted: {self._state()}")
         self.phase = Phase.ABORTING
         self.error = None
         self.missing.clear()
@@ -176,3 +223,6 @@ class Transactions:
         self.has_begun = False
         self.missing.clear()
         self._added.clear()
+
+    def _state(self) -> str:
+        return f"the producer is {self.phase.value}{_WAYS_OUT.get(self.phase, '')}"
