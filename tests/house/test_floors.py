@@ -100,6 +100,7 @@ FILES = "kohort.storage.files"  # the only door to the disk
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
 LONG_FUNCTIONS = {  # module.function: why it is best read in one piece
+    "kohort.client.producer.producer.Producer.send": "what a produced record costs is its path",
     "kohort.client.fetching.decoding.records_of": "what a consumer's record costs is its loop",
     "kohort.wire.batch.building.build": "written for every commit: a call in its loop would show",
     "kohort.wire.batch.reading.entries": "a log is loaded by it: every call in it would show",
