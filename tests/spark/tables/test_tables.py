@@ -243,7 +243,7 @@ def test_increments_of_one_size_are_merged_with_all_smaller_ones():
 
 
 def test_no_merged_increment_spans_more_than_a_quarter_of_what_is_kept():
-    day = increments.DAY_MS
+    day = manifest.DAY_MS
     daily = [increment(n, 10, n * day, (n + 1) * day) for n in range(12)]
     assert increments.to_merge(daily, 20 * day) == daily[:5]
     assert increments.to_merge(daily, 4 * day) == []
