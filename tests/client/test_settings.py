@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from kohort.client.connection import Address
 from kohort.client.settings import (
+    DEFAULT_SERVER,
+    addresses_of,
     checked,
     choice,
     flag,
     function,
     plain_text,
     settings_of,
+    taken,
     text,
     whole,
 )
@@ -77,3 +81,11 @@ def test_a_setting_without_a_default_is_needed() -> None:
 
     with pytest.raises(ValueError, match="group_id is missing"):
         settings_of(Needs, {}, {})
+
+
+def test_servers_stand_in_a_dict_of_settings_or_by_themselves() -> None:
+    for given in ("h:1", ["h:1"], {"bootstrap.servers": "h:1"}):
+        assert taken(Some, given, {"even": 4}) == (Some(even=4), [Address("h", 1)])
+    for given in ({}, {"group.id": "g"}):
+        settings, servers = taken(Some, given, {})
+        assert (settings.group_id, servers) == (given.get("group.id"), addresses_of(DEFAULT_SERVER))

@@ -130,6 +130,21 @@ def settings_of(
     return cls(**values)
 
 
+def taken(
+    cls: type[SomeSettings],
+    bootstrap_servers: str | Iterable[str] | Mapping[str, Any],
+    keywords: Mapping[str, Any],
+) -> tuple[SomeSettings, list[Address]]:
+    """What a client is made with: servers as `addresses_of` takes them, or a dict of settings under
+    upstream's names with the servers among them, and keywords. Raises as the two for each do.
+    """
+    if not isinstance(bootstrap_servers, Mapping):
+        return settings_of(cls, {}, keywords), addresses_of(bootstrap_servers)
+    given = dict(bootstrap_servers)
+    servers = given.pop("bootstrap.servers", DEFAULT_SERVER)
+    return settings_of(cls, given, keywords), addresses_of(servers)
+
+
 def addresses_of(servers: str | Iterable[str]) -> list[Address]:
     """Bootstrap servers: `host:port`, several with commas between them, or a list of such.
 

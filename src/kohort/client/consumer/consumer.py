@@ -23,7 +23,7 @@ from kohort.client.consumer.reading import Reading
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
-from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
+from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 
@@ -84,11 +84,8 @@ class Consumer:
         assignors: Iterable[Assignor] = (),
         **settings: Any,
     ) -> None:
-        given = dict(bootstrap_servers) if isinstance(bootstrap_servers, Mapping) else {}
-        servers = given.pop("bootstrap.servers", DEFAULT_SERVER) if given else bootstrap_servers
-        self.settings = settings_of(ConsumerSettings, given, settings)
+        self.settings, self._addresses = taken(ConsumerSettings, bootstrap_servers, settings)
         self.settings.check()
-        self._addresses = addresses_of(servers)
         self._cluster = self._new_cluster()
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._fetcher = Fetcher(self._new_cluster(), self._metadata, self.settings)

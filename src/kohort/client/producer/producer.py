@@ -21,7 +21,7 @@ from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
 from kohort.client.producing.transactions import UNFINISHED
-from kohort.client.settings import DEFAULT_SERVER, addresses_of, settings_of
+from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import PartitionIndex, TopicPartition
 from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
@@ -61,11 +61,8 @@ class Producer:
         bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
         **settings: Any,
     ) -> None:
-        given = dict(bootstrap_servers) if isinstance(bootstrap_servers, Mapping) else {}
-        servers = given.pop("bootstrap.servers", DEFAULT_SERVER) if given else bootstrap_servers
-        self.settings = settings_of(ProducerSettings, given, settings)
+        self.settings, self._addresses = taken(ProducerSettings, bootstrap_servers, settings)
         self.settings.check()
-        self._addresses = addresses_of(servers)
         self._cluster = self._new_cluster()
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._queue = Queue(
