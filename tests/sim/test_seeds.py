@@ -24,6 +24,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     550: 1.0,
     880: 1.0,
     1016: 0.5,
+    3386: 1.5,
 }
 
 

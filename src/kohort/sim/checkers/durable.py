@@ -53,6 +53,7 @@ class Durable(Checker):
         self._ends: dict[str, int] = {}  # folder: the end of what was ever synced
         self._folders: dict[str, tuple[MemoryFiles, Directory]] = {}
         self._commits: dict[tuple[str, str, int], int] = {}
+        self._removed: set[tuple[str, str, int]] = set()  # since an answer told of them
         self._epochs: dict[tuple[str, str], int] = {}
 
     def arrived(self, line: Line, data: bytes, *, to_broker: bool) -> None:
@@ -128,8 +129,12 @@ class Durable(Checker):
                 offset = asked.get((topic.name, part.partition_index))
                 commit = request.group_id, topic.name, part.partition_index
                 known = self._commits.get(commit, -1)
-                if not part.error_code and topic.name and offset is not None and known < offset:
+                if part.error_code or not topic.name or offset is None:
+                    continue
+                # What was removed as well since the last look may be cleaned away already.
+                if known < offset and commit not in self._removed:
                     self.alarm(f"{commit} is acknowledged at {offset}, on the disk is {known}")
+                self._removed.discard(commit)
 
     def _look(self, beginning: str) -> None:
         """Read what has been synced since the last look, in folders with this beginning."""
@@ -167,15 +172,20 @@ class Durable(Checker):
 
     def _take(self, data: bytes) -> None:
         for _, _, key, value in batches.entries(data):
-            if key is None or value is None:
+            if key is None:
                 continue
             record = decode_record(key, value)
             subject, content = record.key, record.value
             if isinstance(subject, schemas.OffsetCommitKey):
                 place = subject.group, subject.topic, subject.partition
+                if content is None:
+                    self._removed.add(place)
+                    continue
                 offset = content.offset  # type: ignore[union-attr]
                 self._commits[place] = max(self._commits.get(place, -1), offset)
-            elif isinstance(subject, schemas.ConsumerGroupCurrentMemberAssignmentKey):
+            elif content is not None and isinstance(
+                subject, schemas.ConsumerGroupCurrentMemberAssignmentKey
+            ):
                 member = subject.group_id, subject.member_id
                 epoch = content.member_epoch  # type: ignore[union-attr]
                 self._epochs[member] = max(self._epochs.get(member, -1), epoch)
