@@ -1,5 +1,7 @@
 """Segments of a log: rolled, read, cut, told by their files; and a disk that refuses or crashes."""
 
+import errno
+
 import pytest
 from tests import golden_logs
 from tests.storage.contract import ALL, batch, filled, values
@@ -598,10 +600,33 @@ def test_the_epoch_of_another_leader_is_durable_and_begins_where_its_records_do(
 def test_an_epoch_that_cannot_be_written_counts_all_the_same():
     disk = MemoryFiles()
     log = opened(disk)
-    replace_whole(disk, FOLDER, checkpoints.LEADER_EPOCHS, b"0\n1\nx y\n")
-    with pytest.raises(StorageError, match="leader-epoch-checkpoint"):
+    filled(log, 1, records=1)
+    disk.refused[f"{FOLDER}/{checkpoints.LEADER_EPOCHS}"] = errno.ENOSPC
+    with pytest.raises(StorageError, match=FOLDER):
         log.next_leader()
-    assert log.leader_epoch == 1
+    assert (log.leader_epoch, log.epochs.at(log.end)) == (1, 1)
+    disk.refused.clear()
+    assert opened(disk.after_power_loss()).epochs.entries == ((0, 0),)
+    filled(log, 1, records=1)
+    assert opened(disk).epochs.entries == ((0, 0), (1, 1))
+
+
+def test_what_epochs_began_where_is_read_from_the_batches_when_nothing_else_tells():
+    """A log that was copied without the small files, and one whose epoch could not be noted."""
+    disk = MemoryFiles()
+    log = opened(disk)
+    for _ in range(3):
+        filled(log, 2, records=2)
+        log.next_leader()
+    filled(log, 1, records=1)
+    noted = [(0, 0), (1, 4), (2, 8), (3, 12)]
+    for content in (None, b"0\n1\n0 0\n", b"0\n2\n3 0\n1 4\n", b"0\n2\n1 9\n3 4\n"):
+        if content is None:
+            disk.unlink(f"{FOLDER}/{checkpoints.LEADER_EPOCHS}")
+        else:
+            replace_whole(disk, FOLDER, checkpoints.LEADER_EPOCHS, content)
+        assert opened(disk).epochs.entries == tuple(noted), content
+        assert checkpoints.leader_epochs(disk, FOLDER) == noted
 
 
 def test_the_start_that_kafka_knew_is_kept():

@@ -107,6 +107,7 @@ class FetchSession:
         changed = (
             bool(data.records)
             or data.error_code != 0
+            or data.diverging_epoch.epoch >= 0
             or watched.high_watermark != data.high_watermark
             or watched.log_start_offset != data.log_start_offset
         )

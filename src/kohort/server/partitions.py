@@ -87,7 +87,7 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """The log's own: there are no elections here, so it stays what it was at the start."""
+        """The log's own: it grows when another node begins to lead."""
         return self.log.leader_epoch
 
     @property
@@ -290,7 +290,8 @@ class Partition:
         if timestamp == LATEST:
             return Found(end, _NO_TIMESTAMP, self.log.leader_epoch)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return Found(self.log.start, _NO_TIMESTAMP, self.log.leader_epoch)
+            start = self.log.start
+            return Found(start, _NO_TIMESTAMP, self.log.epochs.at(start))
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing is tiered here
             return Found(-1, _NO_TIMESTAMP, -1)
         try:
@@ -305,7 +306,13 @@ class Partition:
             raise self._unreadable(error) from error
         if found is None or found[1] >= end:
             return Found(-1, _NO_TIMESTAMP, -1)
-        return Found(found[1], found[0], self.log.leader_epoch)
+        return Found(found[1], found[0], self.log.epochs.at(found[1]))
+
+    def epoch_end(self, epoch: int) -> tuple[int, Offset] | None:
+        """The largest leader epoch up to this one and where its durable records ended; None when
+        there is none such (`LeaderEpochs.end_of`).
+        """
+        return self.log.epochs.end_of(epoch, self.log.start, self.high_watermark)
 
     def delete_before(self, offset: int) -> Offset:
         """Make records before an offset unreadable; -1 means all. The new start of the log."""

@@ -10,6 +10,7 @@ between two segments, and was when the log came to us or was repaired.
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from kohort.errors import Broken
 from kohort.storage.files import Files, read_whole, replace_whole
@@ -42,6 +43,12 @@ def leader_epochs(files: Files, directory: str) -> list[tuple[int, Offset]]:
     for epoch, _ in epochs:
         if epoch > _EPOCH_MAX:
             raise Broken(f"{directory}/{LEADER_EPOCHS}: epoch {epoch}, expected an int32")
+    for (epoch, begin), (following, behind) in pairwise(epochs):
+        if epoch >= following or begin > behind:
+            raise Broken(
+                f"{directory}/{LEADER_EPOCHS}: epoch {epoch} from offset {begin} is followed by "
+                f"epoch {following} from offset {behind}, expected both to rise"
+            )
     return epochs
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from kohort.storage.epochs import LeaderEpochs
 from kohort.terms import Millis, Offset
 from kohort.wire.batch import BatchHeader
 
@@ -41,6 +42,10 @@ class Log(Protocol):
     @property
     def leader_epoch(self) -> int:
         """What append() stamps into each batch."""
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """All leader epochs, the one of append() included."""
 
     @property
     def max_timestamp(self) -> int:

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from struct import Struct
 
+from kohort.storage.epochs import LeaderEpochs
 from kohort.storage.log import NO_TIMESTAMP
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
@@ -21,6 +22,7 @@ class MemoryLog:
         self.start = start
         self.end = start
         self.leader_epoch = leader_epoch
+        self.epochs = LeaderEpochs([(leader_epoch, start)])
         self.size_bytes = 0
         self.highest_producer_id = -1  # it is empty when it is opened
         self._batches: list[bytes] = []
@@ -37,6 +39,7 @@ class MemoryLog:
 
     def next_leader(self) -> None:
         self.leader_epoch += 1
+        self.epochs.begin(self.leader_epoch, self.end)
 
     def append(self, batch: bytes, count: int) -> Offset:
         self._batches.append(batches.stamp(batch, self.end, self.leader_epoch))

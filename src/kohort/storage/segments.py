@@ -18,6 +18,7 @@ from struct import Struct
 
 from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
+from kohort.storage.epochs import UNKNOWN_EPOCH, LeaderEpochs
 from kohort.storage.files import Files, set_aside
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
 from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
@@ -220,30 +221,45 @@ class SegmentLog:
         self.end = base
 
     def _load_epoch(self) -> None:
+        known = LeaderEpochs([])
         try:
-            epochs = checkpoints.leader_epochs(self._files, self.directory)
+            known = LeaderEpochs(checkpoints.leader_epochs(self._files, self.directory))
         except Broken as error:
-            self.notices.append(f"{error}; the epoch of the last batch is taken")
-            epochs = []
-        self.leader_epoch = max((epoch for epoch, _ in epochs), default=0)
+            self.notices.append(f"{error}; what the batches say is taken")
+            known = LeaderEpochs([])
+        self.leader_epoch = max(known.latest, self._last_batch_epoch(), 0)
+        self.epochs = known
+        if known.latest < self.leader_epoch:
+            self.epochs = self._epochs_of_batches()
+            self._write_epochs()
+
+    def _epochs_of_batches(self) -> LeaderEpochs:
+        try:
+            found = LeaderEpochs.of_batches(self.headers(self.start))
+        except Broken as error:  # found again by whoever reads there
+            self.notices.append(f"{error}; leader epochs before are unknown")
+            found = LeaderEpochs([])
+        if found.latest < self.leader_epoch:
+            found.begin(self.leader_epoch, self.end)
+        return found
+
+    def _last_batch_epoch(self) -> int:
         for segment in reversed(self._segments):
             if segment.size:
                 segment.use()
-                self.leader_epoch = max(self.leader_epoch, segment.last_epoch)
-                break
-        if not epochs:
-            first = (self.leader_epoch, self.start)
-            checkpoints.write_leader_epochs(self._files, self.directory, [first])
+                return segment.last_epoch
+        return UNKNOWN_EPOCH
+
+    def _write_epochs(self) -> None:
+        entries = list(self.epochs.entries)
+        checkpoints.write_leader_epochs(self._files, self.directory, entries)
 
     def next_leader(self) -> None:
         self.leader_epoch += 1
+        self.epochs.begin(self.leader_epoch, self.end)
         try:
-            known = checkpoints.leader_epochs(self._files, self.directory)
-            # An epoch without records begins nowhere.
-            epochs = [(epoch, begin) for epoch, begin in known if begin < self.end]
-            epochs.append((self.leader_epoch, self.end))
-            checkpoints.write_leader_epochs(self._files, self.directory, epochs)
-        except (OSError, Broken) as error:
+            self._write_epochs()
+        except OSError as error:
             raise StorageError(f"{self.directory}: {error}") from error
 
     def _opened(self, base: Offset) -> Segment:

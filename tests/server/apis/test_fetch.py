@@ -298,3 +298,49 @@ def test_a_leader_epoch_below_zero_is_none(desk, epoch):
 def test_a_session_may_begin_with_nothing(desk):
     answer = desk.ask(FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=0, topics=[]), 12)
     assert answer.session_id > 0
+
+
+@pytest.mark.parametrize(
+    ("last_epoch", "offset", "code", "diverging", "bases"),
+    [
+        (-1, 4, 0, (-1, -1), [3, 5]),
+        (0, 2, 0, (-1, -1), [0, 3, 5]),
+        (0, 3, 0, (-1, -1), [3, 5]),
+        (0, 4, 0, (0, 3), []),  # epoch 0 ended before
+        (1, 3, 0, (0, 3), []),  # it has no records here
+        (2, 5, 0, (-1, -1), [5]),
+        (3, 5, ErrorCode.OFFSET_OUT_OF_RANGE, (-1, -1), []),
+    ],
+)
+def test_a_reader_whose_records_are_others_is_told_where_they_part(
+    desk, last_epoch, offset, code, diverging, bases
+):
+    """KIP-595: the epoch of the last record that was read."""
+    desk.create()
+    for records, leaders in ((3, 2), (2, 0), (1, 0)):
+        desk.produce(records=records)
+        for _ in range(leaders):
+            desk.cluster.partition("orders", 0).log.next_leader()
+    wanted = request(("orders", 0, offset), wait=500)
+    wanted.topics[0].partitions[0].last_fetched_epoch = last_epoch
+
+    answer = desk.ask(wanted, 12)
+
+    assert found(answer) == {("orders", 0): (code, bases)}
+    (one,) = answer.responses[0].partitions
+    assert (one.diverging_epoch.epoch, one.diverging_epoch.end_offset) == diverging
+
+
+def test_a_session_tells_again_where_records_part(desk):
+    desk.create()
+    desk.produce(records=3)
+    desk.cluster.partition("orders", 0).log.next_leader()
+    desk.produce()
+    wanted = request(("orders", 0, 4), session_epoch=0)
+    wanted.topics[0].partitions[0].last_fetched_epoch = 0
+    first = desk.ask(wanted, 12)
+
+    again = desk.ask(request(session_epoch=1, session_id=first.session_id), 12)
+
+    for answer in (first, again):
+        assert answer.responses[0].partitions[0].diverging_epoch.end_offset == 3

@@ -87,3 +87,22 @@ def test_an_isolation_level_that_nobody_knows(desk):
     request = ListOffsetsRequest(replica_id=-1, isolation_level=2, topics=topics)
     (answer,) = desk.ask(request, 7).topics
     assert answer.partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_offset_comes_with_the_epoch_of_its_record(desk):
+    desk.create()
+    for _ in range(3):
+        desk.produce()
+        desk.wait(100)
+        desk.cluster.partition("orders", 0).log.next_leader()
+
+    asked = (-2, START, START + 1, START + 200, -3, -1)
+    found = [list_offsets(desk, one) for one in asked]
+    assert [(one.offset, one.leader_epoch) for one in found] == [
+        (0, 0),
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (2, 2),
+        (3, 3),
+    ]

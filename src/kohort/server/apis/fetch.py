@@ -27,6 +27,7 @@ from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk
 from kohort.wire.messages.fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -170,6 +171,19 @@ class _Reading:
             self.unread.append(partition)
         if self.unread:  # there will be another pass
             return PartitionData()
+        diverged = _diverged(partition, wanted)
+        if diverged is not None:
+            self.failed = True
+            return PartitionData(
+                partition_index=wanted.partition,
+                error_code=0,
+                high_watermark=partition.high_watermark,
+                last_stable_offset=partition.last_stable_offset,
+                log_start_offset=partition.log.start,
+                diverging_epoch=diverged,
+                aborted_transactions=[] if self.committed else None,
+                records=b"",
+            )
         end = partition.stable_end() if self.committed else partition.high_watermark
         records = b""
         limit = min(wanted.partition_max_bytes, left)
@@ -217,6 +231,26 @@ class _Reading:
                     node_id=leader.id, host=leader.host, port=leader.port
                 )
         return data
+
+
+def _diverged(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
+    """Where the reader's records and ours part, when it says of what leader epoch its last ones
+    were (KIP-595). Raises ApiError when it is an epoch that was never here.
+    """
+    last = wanted.last_fetched_epoch
+    if last <= NOT_SAID:
+        return None
+    found = partition.epoch_end(last)
+    if found is None or wanted.fetch_offset < partition.log.start:
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{partition} begins at {partition.log.start}, its epoch is {partition.leader_epoch}, "
+            f"asked for is offset {wanted.fetch_offset} behind a record of epoch {last}",
+        )
+    epoch, end = found
+    if epoch >= last and end >= wanted.fetch_offset:
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end)
 
 
 def _aborted(partition: Partition, start: int, records: bytes) -> list[AbortedTransaction]:

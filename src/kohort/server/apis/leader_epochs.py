@@ -21,7 +21,7 @@ _NO_EPOCH = -1
 def offset_for_leader_epoch(
     node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
 ) -> OffsetForLeaderEpochResponse:
-    """Where an epoch ended (KIP-320). No log is truncated, so each is valid to its end."""
+    """Where the records of an epoch ended: where those of the next one begin (KIP-320)."""
     topics = []
     for wanted in call.request.topics:
         topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
@@ -40,18 +40,10 @@ def _epoch_end(
 ) -> EpochEndOffset:
     partition = led_partition(node, topic, wanted.partition)
     check_leader_epoch(partition, wanted.current_leader_epoch)
-    if wanted.leader_epoch < _NO_EPOCH:  # older than all known ones: where the first began
-        return EpochEndOffset(
-            error_code=0,
-            partition=wanted.partition,
-            leader_epoch=wanted.leader_epoch,
-            end_offset=partition.log.start,
-        )
-    if not 0 <= wanted.leader_epoch <= partition.leader_epoch:
+    found = None if wanted.leader_epoch == _NO_EPOCH else partition.epoch_end(wanted.leader_epoch)
+    if found is None:
         return EpochEndOffset(error_code=0, partition=wanted.partition)
+    epoch, end = found
     return EpochEndOffset(
-        error_code=0,
-        partition=wanted.partition,
-        leader_epoch=wanted.leader_epoch,
-        end_offset=partition.high_watermark,
+        error_code=0, partition=wanted.partition, leader_epoch=epoch, end_offset=end
     )
