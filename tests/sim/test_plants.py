@@ -30,7 +30,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "unchecked crc": (19, 2.0, "reader"),
     "forget producers": (1, 2.0, "records"),
     "last offset": (1, 1.0, "audit"),
-    "shard by index": (8, 2.0, "commits"),
+    "shard by index": (11, 2.0, "commits"),
     "delete by name": (10, 2.0, "durable"),
     "delete unwritten": (6, 2.0, "deletion"),
     "open once": (43, 2.0, "served"),

@@ -25,6 +25,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     880: 1.0,
     1016: 0.5,
     3386: 1.5,
+    3559: 3.0,
 }
 
 

@@ -15,6 +15,7 @@ from kohort.sim.disk import Crashed
 from kohort.sim.draw import SESSIONS_MS
 from kohort.sim.process import HOST, PORT
 from kohort.sim.world import World
+from kohort.storage.checkpoints import CLEAN_SHUTDOWN
 from kohort.storage.segments import SegmentLog
 from kohort.wire import batch as batches
 
@@ -211,7 +212,9 @@ def _leave_something(world: World, random: Random) -> None:
 
 
 def _newer_record(world: World, random: Random) -> None:
-    """A broker of another version has written a record of a kind that nobody here knows."""
+    """A broker of another version has run, written a record of a kind that nobody here knows, and
+    crashed: its start has taken away the mark of ours that all was closed in order.
+    """
     logs = [path for path in world.disk.files if "/__consumer_offsets-" in path]
     newest = {path.rpartition("/")[0]: path for path in sorted(logs) if path.endswith(".log")}
     if not newest:
@@ -232,6 +235,10 @@ def _newer_record(world: World, random: Random) -> None:
         base_offset=last.last_offset + 1,
         leader_epoch=last.partition_leader_epoch,
     )
+    mark = f"/data/{CLEAN_SHUTDOWN}"
+    if mark in world.disk.files:
+        world.disk.unlink(mark)
+        world.disk.sync_directory("/data")
     file = world.disk.open(path)
     file.write(len(data), batch)
     file.sync()
