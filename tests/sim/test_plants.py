@@ -33,6 +33,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "shard by index": (11, 2.0, "commits"),
     "delete by name": (10, 2.0, "durable"),
     "delete unwritten": (6, 2.0, "deletion"),
+    "unnoticed topic": (3, 2.0, "convergence"),
     "open once": (43, 2.0, "served"),
     "producer id twice": (1, 2.0, "producer ids"),
     "marker offset": (2, 2.0, "transactions"),

@@ -34,6 +34,7 @@ PLANTS: dict[str, Plant] = {
     "shard by index": topics.shard_by_index,
     "delete by name": topics.delete_by_name,
     "delete unwritten": topics.delete_unwritten,
+    "unnoticed topic": topics.unnoticed_topic,
     "open once": topics.open_once,
     "producer id twice": topics.producer_id_twice,
     "marker offset": transactions.marker_offset,

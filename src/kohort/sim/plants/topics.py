@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kohort.coordinator.consumer import metadata
+from kohort.coordinator.topics import Topics
 from kohort.server import catalog, cluster, partition_table, placement
 from kohort.server.disk_work import Place
 from kohort.sim.plants.instead import instead
@@ -85,4 +87,16 @@ def producer_id_twice() -> Iterator[None]:
         self._next_producer_id = max(0, self._next_producer_id - catalog._PRODUCER_ID_BLOCK)  # noqa: SLF001
 
     with instead(catalog.Catalog, "_read", too_low):
+        yield
+
+
+def unnoticed_topic() -> Iterator[None]:
+    """Groups that wait for a topic are not told when it is made."""
+    changes = metadata.changes
+
+    def of_known(before: Topics, after: Topics) -> tuple[list[str], list[str]]:
+        changed, deleted = changes(before, after)
+        return [name for name in changed if name in before.by_name], deleted
+
+    with instead(metadata, "changes", of_known):
         yield
