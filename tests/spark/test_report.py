@@ -7,7 +7,7 @@ import subprocess
 import zlib
 from collections import Counter
 from datetime import timedelta
-from html import escape
+from html import escape, unescape
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -20,9 +20,9 @@ from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
 from tests.waiting import SOON_S
 
 from kohort.spark import report
-from kohort.spark.report import charts, lag, members, owners, page, picks, rebalances
+from kohort.spark.report import charts, groups, lag, members, owners, page, picks, rebalances
 
-SECTIONS = ("status", "lag", "rebalances", "owners", "members", "stale")
+SECTIONS = ("status", "lag", "rebalances", "owners", "members", "groups", "stale")
 CHROMIUM = next(
     (
         path
@@ -209,8 +209,9 @@ def test_charts_of_an_old_copy_end_where_its_log_ends(tmp_path):
     text = report.write(tables.__getitem__, tmp_path / "b.html", log_end=END).read_text()
 
     edge = str(picks.milliseconds(much_later))
-    assert edge in "".join(squeezed.split('type="application/json">')[1:])
-    assert edge not in text
+    drawn, less = (one.split('type="application/json">')[1:] for one in (squeezed, text))
+    assert edge in "".join(drawn)
+    assert edge not in "".join(less)
     assert "The log ends at 2026-11-20 20:00:00 UTC, 30 d before the moment of this" in text
 
 
@@ -397,6 +398,91 @@ def browse(tmp_path, *flags, width=1400, height=1000):
         encoding="utf-8",
         errors="replace",
     ).stdout
+
+
+def test_members_of_one_name_have_names_of_their_own_in_the_legend():
+    bars = [
+        {"member": member, "client": client, "from": at}
+        for at, (member, client) in enumerate(
+            [("c-000002", "worker"), ("a-000001", "worker"), ("b", "other"), ("x-000001", "worker")]
+        )
+    ]
+    assert owners._owners(bars[::-1]) == {
+        "c-000002": "worker 000002",
+        "a-000001": "worker 000001",
+        "b": "other",
+        "x-000001": "worker x-000001",
+    }
+
+
+def test_members_are_drawn_from_change_to_change_and_not_where_there_are_none():
+    points = [{"at": at, "members": number} for at, number in ((0, 1), (10, 2), (20, 0), (30, 1))]
+    found = members._spans(points, BEGIN)
+    end = picks.milliseconds(BEGIN)
+    assert [(one["at"], one["to"], one["members"]) for one in found] == [
+        (0, 10, 1),
+        (10, 20, 2),
+        (30, end, 1),
+    ]
+
+
+def test_the_page_says_where_it_comes_from_and_how_old_it_is(tmp_path):
+    text = written(tmp_path, report_tables.day(), source="log:/a<b")
+    assert "Read from log:/a&lt;b, as of 2026-11-20 20:00:00 UTC<span" in text
+    assert f'class="age" data-at="{picks.milliseconds(END)}"' in text
+
+
+def test_rebalances_stand_in_the_order_of_time(tmp_path):
+    text = written(tmp_path, report_tables.day(groups=1, rebalances=300))
+    told, _, rest = text.partition("In the order of time")[2].partition("</summary>")
+    times = re.findall(r'data-label="began \(UTC\)">([^<]+)', rest.partition("</details>")[0])
+    assert told == ", the latest first: 300 rebalances, of which the latest 200 are here"
+    assert len(times) == 200
+    assert times == sorted(times, reverse=True)
+
+
+def test_each_group_has_a_fold(tmp_path):
+    tables = report_tables.day(groups=5)
+    text = written(tmp_path, tables).partition('<section id="groups">')[2].partition("<section")[0]
+    folds = text.split("<details>")[1:]
+    assert len(folds) == 5
+    for fold in folds:
+        group = unescape(fold.partition("<summary>")[2].partition(": ")[0])
+        alone = pc.equal(tables["rebalances"].column("group_id"), group)
+        assert f"{pc.sum(alone).as_py()} rebalance" in fold.partition("</summary>")[0]
+        now = [
+            row["topic_partition"]
+            for row in tables["assignments"].to_pylist()
+            if row["group_id"] == group and row["valid_to"] is None
+        ]
+        counts = re.findall(r'data-label="partitions">(\d+)', fold)
+        assert sum(map(int, counts)) == len(now) > 0
+
+
+def test_partitions_in_a_row_are_told_as_a_range():
+    assert groups._ranges([7, 0, 1, 2, 9, 10]) == "0-2, 7, 9-10"
+
+
+@needs_a_browser
+def test_a_part_of_the_time_can_be_shown(tmp_path):
+    """The last hour of a day, in every chart of time and in no other."""
+    text = written(tmp_path, report_tables.day())
+    press = "document.querySelector('#range button[data-seconds=\"3600\"]').click()"
+    head, _, tail = text.rpartition("</body>")
+    (tmp_path / "seen.html").write_text(f"{head}<script>{press}</script></body>{tail}", "utf-8")
+
+    dom = browse(tmp_path, "--dump-dom")
+
+    assert 'data-seconds="3600" aria-pressed="true"' in dom
+    assert dom.count('data-drawn="yes"') == len(figures(text))
+    for one in dom.split("<figure ")[1:]:
+        place = one.partition("</figure>")[0].partition("<script")[0]
+        clock = re.findall(r">(\d\d:\d\d)<", place)
+        if one.startswith('id="rebalance-causes"'):
+            assert not clock
+        else:
+            assert clock, place[:300]
+            assert set(clock) <= {f"19:{minute:02}" for minute in range(60)} | {"20:00"}
 
 
 @needs_a_browser

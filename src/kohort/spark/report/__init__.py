@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kohort.spark.report import groups as by_group
 from kohort.spark.report import lag, members, owners, page, rebalances, stale, summary
 from kohort.spark.report.picks import Read, when
 from kohort.spark.tables.arrow_reader import Tables
@@ -25,6 +26,7 @@ def write(
     *,
     title: str = TITLE,
     log_end: datetime | None = None,
+    source: str = "",
     mark: str = "",
 ) -> Path:
     """Write the page, in the place of an earlier one; returns where it is.
@@ -40,12 +42,17 @@ def write(
         title: the heading.
         log_end: where the log ends, if that is long before the moment of the tables: charts end
             there too, and the page says so.
+        source: where the tables come from.
         mark: says what the page was made of; not shown.
     """
     chosen = None if groups is None else tuple(dict.fromkeys(groups))
     until = summary.until(read)
     now = log_end or until or _NEVER
-    notes = (summary.completeness(read), summary.ended(log_end, until))
+    notes = (
+        summary.origin(source, until),
+        summary.completeness(read),
+        summary.ended(log_end, until),
+    )
     top = [summary.figures(read, chosen), *(one for one in notes if one is not None)]
     sections = [
         summary.status(read, chosen),
@@ -53,6 +60,7 @@ def write(
         rebalances.section(read, chosen),
         owners.section(read, chosen, now),
         members.section(read, chosen, now),
+        by_group.section(read, chosen),
         stale.section(read, chosen),
     ]
     foot = f"Kohort. As of {when(until)} UTC. All times are in UTC." if until else "Kohort."
@@ -71,7 +79,14 @@ def write_into(out: str | Path, groups: Sequence[str] | None = None) -> Path:
     if groups is not None:
         tables.check_groups(groups)
     mark = mark_of(tables.manifest) if groups is None else ""
-    return write(tables, Path(out) / FILE, groups, log_end=end_of(tables), mark=mark)
+    return write(
+        tables,
+        Path(out) / FILE,
+        groups,
+        log_end=end_of(tables),
+        source=tables.manifest.source,
+        mark=mark,
+    )
 
 
 __all__ = ["TITLE", "Read", "write", "write_into"]

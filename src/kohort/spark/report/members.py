@@ -13,7 +13,7 @@ from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Section
 from kohort.spark.report.picks import Groups, Read
 
-_GROUPS = 8
+_GROUPS = 20
 _POINTS = 300
 
 
@@ -29,11 +29,14 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     timed = pc.field("group_id").isin(shown) & pc.field("valid_from").is_valid()
     table = picks.select(rows, columns, timed)
     series = picks.by_group(table, ["valid_from"])
-    points = [point for one in shown for point in steps(one, series.get(one, []), until)]
-    text = "Members of each group, from the records that add and remove them." + picks.left_out(
-        len(shown), len(counts), "the most changes"
+    spans = [
+        span for one in shown for span in _spans(steps(one, series.get(one, []), until), until)
+    ]
+    text = (
+        "A row is a group: the darker it is, the more members it had, and where it is empty it "
+        "had none." + picks.left_out(len(shown), len(counts), "the most changes")
     )
-    figure = page.figure("members-over-time", "Members", _chart(points, shown))
+    figure = page.figure("members-over-time", "Members", _chart(spans, shown))
     return Section("members", "Members over time", (page.paragraph(text, "quiet"), figure))
 
 
@@ -58,19 +61,32 @@ def steps(group: str, rows: Sequence[dict[str, Any]], until: datetime) -> list[d
     return kept
 
 
-def _chart(points: Sequence[dict[str, Any]], shown: Sequence[str]) -> dict[str, Any]:
-    picked = alt.selection_point(fields=["group"], bind="legend", name="picked_members")
-    scale = alt.Scale(domain=list(shown), scheme=charts.SEVERAL)
-    most = max(point["members"] for point in points)
-    value = alt.Y("members:Q", axis=charts.amounts(most))
-    base = alt.Chart().encode(
-        x=charts.times("at"), y=value, color=alt.Color("group:N", scale=scale)
+def _spans(points: Sequence[dict[str, Any]], until: datetime) -> list[dict[str, Any]]:
+    """From each change to the next, but for the time without members."""
+    ends = [*(point["at"] for point in points[1:]), picks.milliseconds(until)]
+    return [
+        {**point, "to": max(end, point["at"])}
+        for point, end in zip(points, ends, strict=False)
+        if point["members"]
+    ]
+
+
+def _chart(spans: Sequence[dict[str, Any]], shown: Sequence[str]) -> dict[str, Any]:
+    most = max((span["members"] for span in spans), default=1)
+    colour = alt.Color(
+        "members:Q",
+        scale=alt.Scale(domain=[0, most], range=["#cfe3f7", "#1d5a9e"]),
+        legend=alt.Legend(type="gradient", values=[1, most], gradientLength=120, format="d"),
     )
-    line = base.mark_line(strokeWidth=2, interpolate="step-after").encode(
-        opacity=alt.condition(picked, alt.value(1), alt.value(0.08))
+    bars = (
+        alt.Chart()
+        .mark_bar(height=charts.ROW_PX - 8)
+        .encode(
+            x=charts.times("at"),
+            x2="to:T",
+            y=charts.names("group", shown),
+            color=colour,
+            tooltip=charts.tooltip({"group": "group", "when": "from (UTC)", "members": "members"}),
+        )
     )
-    spots = base.mark_point(filled=True, size=90).encode(
-        opacity=alt.value(0.001),
-        tooltip=charts.tooltip({"group": "group", "when": "from (UTC)", "members": "members"}),
-    )
-    return charts.finished(alt.layer(line.add_params(picked), spots), points, 220)
+    return charts.finished(bars, spans, charts.ROW_PX * max(2, len(shown)))

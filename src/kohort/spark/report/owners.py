@@ -16,6 +16,8 @@ from kohort.spark.report.picks import Groups, Read
 _GROUPS = 6
 _ROWS = 40
 _BARS = 500
+_NAMED = 20
+"""Members in a legend: so many colours there are."""
 _COLUMNS = (
     "group_id",
     "topic",
@@ -74,7 +76,8 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
         "A row is a partition, a bar the time for which one member owned it, a gap the time for "
         "which nobody did. Where it is dashed, nobody read the partition, as its commits tell: "
         "before the coordinator noticed that its owner was gone, and until the next one was at "
-        "work." + picks.left_out(len(shown), len(counts), "the most changes")
+        "work. Touch a name below a chart to see only its bars."
+        + picks.left_out(len(shown), len(counts), "the most changes")
     )
     silent = _unread(read, these)
     charts_of = (
@@ -126,6 +129,9 @@ def _group(
     first = min(bar["from"] for bar in bars)
     silent = [_silence(one) for one in unread if _place(one) in chosen]
     silent = [one for one in silent if one["to"] >= first]
+    named = _owners(bars)
+    for bar in bars:
+        bar["owner"] = named[bar["member"]]
     labels = [_label(one) for one in places]
     return page.figure(key, caption, _chart(bars, silent[-_BARS:], labels, known))
 
@@ -145,12 +151,27 @@ def _bar(row: dict[str, Any], known: _Known) -> dict[str, Any]:
         "from": picks.milliseconds(row["valid_from"]),
         "to": picks.milliseconds(max(end, row["valid_from"])),
         "member": row["member_id"],
+        "owner": row["member_id"],
         "client": known.clients.get(row["member_id"]) or "unknown",
         "since": picks.when(row["valid_from"]),
         "till": picks.when(row["valid_to"]) or "still",
         "for": picks.lasted((end - row["valid_from"]).total_seconds()),
         "epoch": _epochs(row["epoch"], row["last_epoch"]),
     }
+
+
+def _owners(bars: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Member id -> its name in the legend, in the order of their first partitions: the client that
+    people know, and as much of the id as it takes where several have one name.
+    """
+    first = sorted(bars, key=lambda bar: bar["from"])
+    clients = {bar["member"]: bar["client"] for bar in first}
+    often = Counter(clients.values())
+    named: dict[str, str] = {}
+    for member, client in clients.items():
+        name = client if often[client] == 1 else f"{client} {member[-6:]}"
+        named[member] = name if name not in named.values() else f"{client} {member}"
+    return named
 
 
 def _silence(one: dict[str, Any]) -> dict[str, Any]:
@@ -174,11 +195,14 @@ def _chart(
     places: Sequence[str],
     known: _Known,
 ) -> dict[str, Any]:
-    members = list(
-        dict.fromkeys(bar["member"] for bar in sorted(bars, key=lambda one: one["from"]))
-    )
+    owners = list(dict.fromkeys(bar["owner"] for bar in sorted(bars, key=lambda one: one["from"])))
+    picked = alt.selection_point(fields=["owner"], bind="legend", name="picked_owner")
     domain = (picks.milliseconds(known.begin), picks.milliseconds(known.until))
-    scale = alt.Scale(domain=members, scheme=charts.MANY)
+    colour = alt.Color(
+        "owner:N",
+        scale=alt.Scale(domain=owners, scheme=charts.MANY),
+        legend=alt.Legend(values=owners[:_NAMED]),
+    )
     told = charts.tooltip(
         {
             "place": "partition",
@@ -196,7 +220,11 @@ def _chart(
     owned = (
         base.transform_filter("!datum.unread")
         .mark_bar(height=charts.ROW_PX - 8, cornerRadius=2)
-        .encode(color=alt.Color("member:N", scale=scale, legend=None), tooltip=told)
+        .encode(
+            color=colour,
+            tooltip=told,
+            opacity=alt.condition(picked, alt.value(1), alt.value(0.15)),
+        )
     )
     unread = (
         base.transform_filter("datum.unread")
@@ -204,4 +232,5 @@ def _chart(
         .encode(tooltip=charts.tooltip(_TOLD_OF_UNREAD))
     )
     rows = [*bars, *silent]
-    return charts.finished(alt.layer(owned, unread), rows, charts.ROW_PX * max(2, len(places)))
+    layers = alt.layer(owned.add_params(picked), unread)
+    return charts.finished(layers, rows, charts.ROW_PX * max(2, len(places)))

@@ -28,9 +28,80 @@
     };
   }
 
+  // The time that charts show: all of it, or from when to when, in milliseconds.
+  let shown = null;
+
+  function specOf(figure) { return JSON.parse(figure.querySelector("script").textContent); }
+
+  function axesOf(spec) {
+    return [spec, ...(spec.layer || [])].map((one) => one.encoding && one.encoding.x)
+      .filter((one) => one && one.type === "temporal");
+  }
+
+  function extent() {
+    let [first, last] = [Infinity, -Infinity];
+    for (const figure of document.querySelectorAll("figure")) {
+      const spec = specOf(figure);
+      if (!axesOf(spec).length) continue;
+      for (const row of spec.data.values) {
+        for (const at of [row.from, row.to, row.at]) {
+          if (typeof at !== "number") continue;
+          first = Math.min(first, at);
+          last = Math.max(last, at);
+        }
+      }
+    }
+    return first < last ? [first, last] : null;
+  }
+
+  function offerRange() {
+    const form = document.getElementById("range");
+    const all = extent();
+    if (!all) return;
+    form.hidden = false;
+    const [from, to] = [form.elements.from, form.elements.to];
+    const text = (at) => new Date(at).toISOString().slice(0, 19);
+    const buttons = [...form.querySelectorAll("button")];
+    function show(range, pressed) {
+      shown = range;
+      const [first, last] = range || all;
+      [from.value, to.value] = [text(first), text(last)];
+      buttons.forEach((one) => one.setAttribute("aria-pressed", String(one === pressed)));
+    }
+    for (const button of buttons) {
+      const reach = 1000 * Number(button.dataset.seconds);
+      button.hidden = reach > 0 && reach >= all[1] - all[0];
+      button.addEventListener("click", () => {
+        show(reach ? [all[1] - reach, all[1]] : null, button);
+        drawAll();
+      });
+    }
+    for (const input of [from, to]) {
+      input.addEventListener("change", () => {
+        const range = [Date.parse(from.value + "Z"), Date.parse(to.value + "Z")];
+        if (range[0] < range[1]) { show(range, null); drawAll(); }
+      });
+    }
+    form.addEventListener("submit", (event) => event.preventDefault());
+    show(null, buttons[0]);
+  }
+
+  function tellAges() {
+    for (const one of document.querySelectorAll(".age")) {
+      const minutes = Math.floor((Date.now() - Number(one.dataset.at)) / 60000);
+      const told = minutes < 120 ? `${minutes} min` : minutes < 2880
+        ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
+      one.textContent = minutes < 1 ? "" : `, ${told} before you look at it`;
+    }
+  }
+
   function draw(figure) {
     const place = figure.querySelector(".chart");
-    const spec = JSON.parse(figure.querySelector("script").textContent);
+    const spec = specOf(figure);
+    if (shown && axesOf(spec).length) {
+      axesOf(spec).forEach((x) => { x.scale = { ...x.scale, domain: shown }; });
+      [spec, ...(spec.layer || [])].forEach((one) => { if (one.mark) one.mark.clip = true; });
+    }
     const options = {
       mode: "vega-lite", renderer: "svg", actions: false, config: config(),
       tooltip: { theme: dark.matches ? "dark" : "light" },
@@ -48,5 +119,7 @@
     if ((innerWidth < 640) !== width) { width = innerWidth < 640; drawAll(); }
   });
   dark.addEventListener("change", drawAll);
+  offerRange();
+  tellAges();
   drawAll();
 })();

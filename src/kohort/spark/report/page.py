@@ -13,6 +13,15 @@ from typing import Any, NamedTuple
 
 import vl_convert
 
+_RANGE = """<form id="range" hidden aria-label="time shown in the charts">
+<b>Charts show</b>
+<button type="button" data-seconds="0">all</button>
+<button type="button" data-seconds="604800">last 7 d</button>
+<button type="button" data-seconds="86400">last 24 h</button>
+<button type="button" data-seconds="3600">last hour</button>
+<label>from <input type="datetime-local" step="1" name="from"></label>
+<label>to <input type="datetime-local" step="1" name="to"></label> UTC</form>"""
+
 
 class Html(str):
     """Markup that is finished: put on the page as it is."""
@@ -58,6 +67,7 @@ def document(
         f"<header><h1>{escape(title)}</h1>",
         *top,
         f"<nav>{links}</nav></header>",
+        _RANGE,
         "<noscript><p class='note'>The charts need JavaScript; the tables do not.</p></noscript>",
     ]
     for one in sections:
@@ -111,7 +121,8 @@ def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> Html:
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td class="{one.style}">{cell if isinstance(cell, Html) else escape(cell)}</td>'
+            f'<td class="{one.style}" data-label="{escape(one.text)}">'
+            f"{cell if isinstance(cell, Html) else escape(cell)}</td>"
             for one, cell in zip(headings, row, strict=True)
         )
         + "</tr>"
@@ -121,6 +132,18 @@ def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> Html:
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         "</div>"
     )
+
+
+def fold(summary: str, content: Iterable[Html]) -> Html:
+    """What is shown when somebody opens it. `summary` is plain text, or finished markup."""
+    told = summary if isinstance(summary, Html) else escape(summary)
+    inside = "".join(content)
+    return Html(f"<details><summary>{told}</summary>{inside}</details>")
+
+
+def dated(text: str, at_ms: int) -> Html:
+    """A paragraph about a moment. A script says behind it how long that is ago."""
+    return Html(f'<p class="quiet">{escape(text)}<span class="age" data-at="{at_ms}"></span></p>')
 
 
 def figure(key: str, caption: str, spec: dict[str, Any]) -> Html:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import altair as alt
@@ -30,8 +30,10 @@ COLOURS = {
 _GROUPS = 20
 _BARS = 1000
 _ROWS = 12
+_LATEST = 200
 _EVIDENCE = 240
-_COLUMNS = (
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+COLUMNS = (
     "group_id",
     "epoch",
     "started_at",
@@ -69,7 +71,7 @@ _HEADINGS = (
 
 def section(read: Read, groups: Groups) -> Section:
     """A timeline by group, the causes, and the costliest rebalances as a table."""
-    table = picks.select(read("rebalances"), _COLUMNS, picks.among(groups))
+    table = picks.select(read("rebalances"), COLUMNS, picks.among(groups))
     return Section("rebalances", "Rebalances", tuple(_content(table.to_pylist(), groups)))
 
 
@@ -108,8 +110,18 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
         *content,
         page.heading("The costliest"),
         page.paragraph(unread, "quiet"),
-        _table(costliest),
+        table(costliest),
+        _in_order(rows),
     ]
+
+
+def _in_order(rows: Sequence[dict[str, Any]]) -> Html:
+    """All of them, the latest first, for who opens it."""
+    latest = sorted(rows, key=lambda row: _began(row) or _NEVER)[-_LATEST:]
+    told = f"In the order of time, the latest first: {picks.several(len(rows), 'rebalance')}"
+    if len(latest) < len(rows):
+        told += f", of which the latest {len(latest)} are here"
+    return page.fold(told, [table(latest[::-1])])
 
 
 def _began(row: dict[str, Any]) -> datetime | None:
@@ -249,12 +261,13 @@ def _causes(found: Counter[str]) -> dict[str, Any]:
     return charts.finished(chart, rows, charts.ROW_PX * len(rows))
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Html:
+def table(rows: Sequence[dict[str, Any]], *, named: bool = True) -> Html:
+    """A row for each rebalance; with `named`, the first column is its group."""
     return page.table(
-        _HEADINGS,
+        _HEADINGS if named else _HEADINGS[1:],
         (
             (
-                row["group_id"],
+                *([row["group_id"]] if named else []),
                 picks.when(_began(row)),
                 picks.lasted(row["unread_seconds"]),
                 picks.lasted(row["longest_unread_seconds"]),

@@ -87,6 +87,14 @@ def status(read: Read, groups: Groups) -> Section:
     return Section("status", "Groups that do not keep up", tuple(content))
 
 
+def origin(source: str, until: datetime | None) -> Html | None:
+    """Where all this comes from, and how old it is."""
+    if until is None:
+        return None
+    told = f"Read from {source}, as" if source else "As"
+    return page.dated(f"{told} of {picks.when(until)} UTC", picks.milliseconds(until))
+
+
 def completeness(read: Read) -> Html | None:
     """From when on nothing is missing; said loudly where older history is on the page."""
     marks: dict[int, datetime] = {}

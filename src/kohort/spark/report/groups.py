@@ -1,0 +1,136 @@
+"""A fold for each group: how it stands, who is in it, and its latest rebalances."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from kohort.spark.report import page, picks, rebalances
+from kohort.spark.report.page import Heading, Html, Section
+from kohort.spark.report.picks import Groups, Read
+
+_GROUPS = 50
+_REBALANCES = 10
+_MEMBERS = 50
+_STATE = ("group_id", "state", "members")
+_STATUS = ("group_id", "status", "lag_seconds", "lag_records")
+_NAMES = ("group_id", "member_id", "group_instance_id", "client_id", "client_host")
+_OWNED = ("group_id", "member_id", "topic", "topic_id", "topic_partition")
+_HEADINGS = (
+    Heading("client", "name"),
+    Heading("host"),
+    Heading("member", "name"),
+    Heading("partitions", "number"),
+    Heading("owns", "name"),
+)
+
+
+def section(read: Read, groups: Groups) -> Section:
+    """The groups with the most members and rebalances."""
+    alive = picks.both(pc.field("state") != "Dead", picks.among(groups))
+    states = picks.select(read("group_state"), _STATE, alive).to_pylist()
+    if not states:
+        return Section("groups", "Group by group", (page.empty("The log tells of no group."),))
+    counted = picks.select(read("rebalances"), ["group_id"], picks.among(groups))
+    often = {
+        one["values"]: one["counts"]
+        for one in counted.column("group_id").value_counts().to_pylist()
+    }
+    scores = {
+        row["group_id"]: (row["members"] or 0, often.get(row["group_id"], 0)) for row in states
+    }
+    shown = picks.top(scores, groups, _GROUPS)
+    these = pc.field("group_id").isin(shown)
+    found = _Found(read, these)
+    known = {row["group_id"]: row for row in states}
+    folds = [_fold(known[one], often.get(one, 0), found) for one in shown]
+    text = "How each group stands, who is in it, and when it rebalanced lately." + picks.left_out(
+        len(shown), len(scores), "the most members and rebalances"
+    )
+    return Section("groups", "Group by group", (page.paragraph(text, "quiet"), *folds))
+
+
+class _Found:
+    """What the tables have of some groups, by group."""
+
+    def __init__(self, read: Read, these: pc.Expression) -> None:
+        whole = these & (pc.field("rules") == "kohort") & (pc.field("level") == "group")
+        self.statuses = {
+            row["group_id"]: row for row in picks.select(read("status"), _STATUS, whole).to_pylist()
+        }
+        now = these & pc.field("valid_to").is_null()
+        self.members = picks.by_group(
+            picks.select(read("members"), _NAMES, now), ["client_id", "member_id"]
+        )
+        self.owned = picks.by_group(
+            picks.select(read("assignments"), _OWNED, now), ["topic", "topic_partition"]
+        )
+        self.rebalances = picks.by_group(
+            picks.select(read("rebalances"), rebalances.COLUMNS, these), ["ended_at"]
+        )
+
+
+def _fold(state: Mapping[str, Any], often: int, found: _Found) -> Html:
+    group = state["group_id"]
+    told = [str(state["state"] or "state unknown")]
+    told.append(picks.several(state["members"] or 0, "member"))
+    told.append(picks.several(often, "rebalance"))
+    status = found.statuses.get(group)
+    if status is not None:
+        told.append(_behind(status))
+    content = []
+    members = found.members.get(group, [])
+    if members:
+        owned = found.owned.get(group, [])
+        content.append(page.table(_HEADINGS, _members(members[:_MEMBERS], owned)))
+        if len(members) > _MEMBERS:
+            rest = picks.counted(len(members) - _MEMBERS)
+            content.append(page.paragraph(f"And {rest} members more.", "quiet"))
+    latest = found.rebalances.get(group, [])[-_REBALANCES:][::-1]
+    if latest:
+        caption = "Its rebalances" if len(latest) == often else f"Its latest {len(latest)}"
+        content += [page.heading(caption), rebalances.table(latest, named=False)]
+    if not content:
+        content.append(page.empty("It has no members, and no rebalance is in the log."))
+    return page.fold(f"{group}: {', '.join(told)}", content)
+
+
+def _behind(status: Mapping[str, Any]) -> str:
+    if status["lag_records"] is None:
+        return f"{status['status']}, lag not known"
+    text = f"{status['status']}, {picks.several(status['lag_records'], 'record')} behind"
+    seconds = status["lag_seconds"]
+    return f"{text} ({picks.lasted(seconds)})" if seconds else text
+
+
+def _members(
+    members: Sequence[Mapping[str, Any]], owned: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for one in members:
+        topics: dict[str, list[int]] = {}
+        for place in owned:
+            if place["member_id"] == one["member_id"]:
+                topic = place["topic"] or place["topic_id"] or "unknown topic"
+                topics.setdefault(topic, []).append(place["topic_partition"])
+        rows.append(
+            (
+                one["group_instance_id"] or one["client_id"] or "",
+                one["client_host"] or "",
+                one["member_id"],
+                picks.counted(sum(map(len, topics.values()))),
+                "; ".join(f"{topic} {_ranges(indexes)}" for topic, indexes in topics.items()),
+            )
+        )
+    return rows
+
+
+def _ranges(indexes: Sequence[int]) -> str:
+    """`0-3, 7` for 0, 1, 2, 3 and 7."""
+    spans: list[list[int]] = []
+    for one in sorted(indexes):
+        if spans and one == spans[-1][1] + 1:
+            spans[-1][1] = one
+        else:
+            spans.append([one, one])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
