@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -171,7 +172,11 @@ def _batch(
     """The rows of a plan, and those that came late."""
     plan, missed = _with_late(spark, writer, log, plan)
     _begin(writer, plan, from_time)
-    return Batch(log.frame(spark, plan) if plan.ranges else None, plan, late=missed)
+    rows: DataFrame | pa.Table | None = None
+    if plan.ranges:
+        few = log.few_or_none(plan)
+        rows = log.frame(spark, plan) if few is None else few
+    return Batch(rows, plan, late=missed)
 
 
 def _added(
