@@ -10,7 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.sampling import MOST_SAMPLES, is_short, sample, sample_cluster
+from kohort.spark.sources.sampling import (
+    MOST_SAMPLES,
+    is_short,
+    sample,
+    sample_cluster,
+    sample_folders,
+)
 from kohort.spark.sources.source import Ends
 
 FEW_BYTES, FEW_FOLDERS = 32 << 20, 1_000
@@ -31,8 +37,7 @@ def from_folders(
     if not found:
         return None
     if is_short(found, since, FEW_BYTES, FEW_FOLDERS):
-        batches = [sample(folder, since, most=most) for folder in found]
-        return pa.Table.from_batches(batches, END_OFFSETS.arrow)
+        return sample_folders(directory, since, most=most)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

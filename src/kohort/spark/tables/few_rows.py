@@ -29,4 +29,4 @@ def write(directory: Path, rows: pa.Table) -> None:
 def read(directory: Path, *columns: str) -> pa.Table:
     """Some columns of what was written there."""
     files = ds.dataset(directory, DECODED.arrow, format="parquet", partitioning=_BY_KIND)
-    return files.to_table(columns)
+    return files.to_table(list(columns))
