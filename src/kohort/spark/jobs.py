@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark.engine import shipping
+from kohort.spark.engine import class_archive, shipping
 from kohort.spark.engine.progress import Doing, Progress
 from kohort.spark.engine.session import (
     INTERPRETED,
@@ -100,6 +100,8 @@ def run(
             settings_told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, settings_told, keep_days)
             added = _added(active, writer, log, batch, options, progress)
+            if alone and spark is None:
+                class_archive.make_later(active)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
         gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
@@ -216,7 +218,9 @@ def _session(
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
     chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
-    active = given.spark or session(given.master, chosen, quick=quick and given.alone)
+    active = given.spark or session(
+        given.master, chosen, quick=quick and given.alone, alone=given.alone
+    )
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
     few = {name: one for name, one in INTERPRETED.items() if name not in chosen}
