@@ -100,8 +100,6 @@ def run(
             settings_told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, settings_told, keep_days)
             added = _added(active, writer, log, batch, options, progress)
-            if alone and spark is None:
-                class_archive.make_later(active)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
         gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
@@ -229,6 +227,8 @@ def _session(
             if as_delta:
                 delta.check(active, writer.directory)
             yield active
+            if given.alone and given.spark is None:
+                class_archive.make_later(active)
     except (PySparkException, Py4JError) as error:
         raise SessionError(f"Spark failed: {sentence(error)}") from error
 
