@@ -259,6 +259,15 @@ def test_warm_makes_the_archive_that_sessions_take(home):
     assert len(shared) > 0.9 * len(spark) > 100
 
 
+def test_nothing_is_warmed_where_it_is_off_or_done(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path / "java"))
+    made = class_archive.make(recipe(os.environ["JAVA_HOME"]))
+    assert warming.warm() == made
+    monkeypatch.setenv(class_archive.SWITCH, "off")
+    with pytest.raises(warming.WarmingError, match="KOHORT_CLASS_ARCHIVE is off, so no archive"):
+        warming.warm()
+
+
 def test_the_log_that_warms_is_a_whole_one(tmp_path):
     warming._write_log(tmp_path)
     log = source(f"log:{tmp_path}")
