@@ -1,6 +1,7 @@
 """Options of the whole test suite."""
 
 import functools
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from xdist.scheduler import LoadScopeScheduling
 pytest_plugins = ["tests.shared_fixtures"]
 
 ROOT = Path(__file__).parents[1]
+
+# A run of the pipeline would go on in the background for half a minute, and leave 200 MB.
+os.environ["KOHORT_CLASS_ARCHIVE"] = "off"
 
 # A property test draws the same examples in every run, so that `make test` never depends on luck:
 # what fresh seeds find in `make prove` is kept as an `@example`. A loaded machine is slow, and that

@@ -48,6 +48,7 @@ FLOORS = {
     "kohort.spark.tables": 5,
     "kohort.spark.report": 5,
     "kohort.spark.jobs": 7,
+    "kohort.spark.warming": 7,
     "kohort.testing": 6,
     "kohort.sim": 7,
     "kohort.cli": 7,

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark.engine import shipping
+from kohort.spark.engine import class_archive, shipping
 from kohort.spark.engine.progress import Doing, Progress
 from kohort.spark.engine.session import (
     INTERPRETED,
@@ -171,7 +172,11 @@ def _batch(
     """The rows of a plan, and those that came late."""
     plan, missed = _with_late(spark, writer, log, plan)
     _begin(writer, plan, from_time)
-    return Batch(log.frame(spark, plan) if plan.ranges else None, plan, late=missed)
+    rows: DataFrame | pa.Table | None = None
+    if plan.ranges:
+        few = log.few_or_none(plan)
+        rows = log.frame(spark, plan) if few is None else few
+    return Batch(rows, plan, late=missed)
 
 
 def _added(
@@ -211,7 +216,9 @@ def _session(
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
     chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
-    active = given.spark or session(given.master, chosen, quick=quick and given.alone)
+    active = given.spark or session(
+        given.master, chosen, quick=quick and given.alone, alone=given.alone
+    )
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
     few = {name: one for name, one in INTERPRETED.items() if name not in chosen}
@@ -220,6 +227,8 @@ def _session(
             if as_delta:
                 delta.check(active, writer.directory)
             yield active
+            if given.alone and given.spark is None:
+                class_archive.make_later(active)
     except (PySparkException, Py4JError) as error:
         raise SessionError(f"Spark failed: {sentence(error)}") from error
 

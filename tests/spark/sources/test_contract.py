@@ -3,6 +3,7 @@
 Spark is slow to start anything, so each test asks it for much at once.
 """
 
+import asyncio
 from functools import reduce
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tests.spark.sources.logs import log_source
 
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns, raw
+from kohort.spark.schemas import DECODED
 from kohort.spark.sources.named import source
 from kohort.spark.sources.standing import Plan
 from kohort.testing import Broker
@@ -63,6 +65,25 @@ class SourceContract:
             row for row in expected if row[:2] == (0, begin + 3)
         ]
 
+    def test_few_rows_are_the_same_without_spark(self, subject, rows):
+        plan = subject.plan({})
+        expected = decode(InColumns(rows.combine_chunks().to_batches()[0]))
+
+        found = subject.few_or_none(plan)
+
+        if self.reads_without_spark:
+            assert found.schema == DECODED.arrow
+            assert shown(found.to_pylist()) == shown(expected.to_pylist())
+
+            async def asked():  # as from a notebook, where a loop is running
+                return subject.few_or_none(plan)
+
+            assert asyncio.run(asked()).num_rows == found.num_rows
+        else:
+            assert found is None
+
+    reads_without_spark = False
+
     def test_nothing_new(self, subject):
         plan = subject.plan({})
         after = subject.plan(plan.positions)
@@ -100,6 +121,7 @@ class SourceContract:
 
 
 class TestLog(SourceContract):
+    reads_without_spark = True
     runs = 2
 
     @pytest.fixture
@@ -108,6 +130,8 @@ class TestLog(SourceContract):
 
 
 class TestTopic(SourceContract):
+    reads_without_spark = True
+
     @pytest.fixture
     def subject(self, broker):
         return source(f"cluster:{broker.bootstrap}")

@@ -11,7 +11,7 @@ from tests import golden_logs
 
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources import end_offsets, sampling
+from kohort.spark.sources import beside, end_offsets, sampling
 from kohort.spark.sources.samples import Sample, last_seen
 from kohort.spark.sources.sampling import thinned
 from kohort.spark.sources.standing import SourceError
@@ -211,9 +211,12 @@ async def two_topics(bootstrap):
         (await admin.create_topics([NewTopic("a", 1, 1), NewTopic("b", 2, 1)])).all()
 
 
-def test_executors_read_the_same_rows(spark, tmp_path):
+def test_executors_read_the_same_rows(spark, tmp_path, monkeypatch):
     folder = str(golden_logs.unpack("user", tmp_path))
+    here = end_offsets.from_folders(None, folder)
+    assert here.equals(sampling.sample_folders(folder))
 
+    monkeypatch.setattr(end_offsets, "FEW_BYTES", 1)
     frame = end_offsets.from_folders(spark, folder)
 
     assert frame.schema == END_OFFSETS.spark
@@ -223,3 +226,18 @@ def test_executors_read_the_same_rows(spark, tmp_path):
         .sort_by(order)
         .equals(sampling.sample_folders(folder).sort_by(order).cast(frame.toArrow().schema))
     )
+
+
+def test_what_was_walked_before_does_not_make_a_walk_long(tmp_path):
+    first = partition(tmp_path, *((10 * one, 10, one) for one in range(1, 20)))
+    last = partition(tmp_path, (200, 1, 50), base=200)
+    one, two = (path.stat().st_size for path in (first, last))
+    seen = last_seen(sampling.sample_folders(str(tmp_path)))
+    found = beside.folders(str(tmp_path))
+
+    def shortest(since):
+        sizes = (two - 1, two, one + two - 1, one + two)
+        return next(size for size in sizes if sampling.is_short(found, since, size, 1))
+
+    assert (shortest({}), shortest(seen)) == (one + two, two)
+    assert not sampling.is_short(found, seen, one, 0)

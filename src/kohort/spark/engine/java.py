@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from kohort.errors import KohortError, how_to_install
@@ -63,16 +64,26 @@ def _check(java: Path, what: str) -> None:
         )
 
 
+def told_version(java: Path) -> str:
+    """What a Java says of itself, its build included; empty when it cannot be run."""
+    try:
+        return _told_version(java.resolve())
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+@cache
+def _told_version(java: Path) -> str:
+    done = subprocess.run(  # noqa: S603  (the user's own Java)
+        [java, "-version"], capture_output=True, text=True, timeout=WAIT_S, check=True
+    )
+    return done.stderr + done.stdout
+
+
 def _version(java: Path) -> int | None:
     """The number of a Java, 8 for 1.8; None when it cannot be run."""
-    try:
-        done = subprocess.run(  # noqa: S603  (the user's own Java)
-            [java, "-version"], capture_output=True, text=True, timeout=WAIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found[1]) if found and done.returncode == 0 else None
+    found = re.search(r'version "(?:1\.)?(\d+)', told_version(java))
+    return int(found[1]) if found else None
 
 
 def _bundled() -> Path | None:

@@ -18,6 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from kohort.errors import KohortError, how_to_install
+from kohort.spark.engine import class_archive
 from kohort.spark.engine.java import find_java
 from kohort.spark.engine.jvm_names import remember
 from kohort.spark.engine.silent_jvm import quiet_start
@@ -27,11 +28,14 @@ VERSIONS = ((4, 2), (4, 4))
 
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """What comes from a worker is right: to check each access takes a tenth of the time of a read."""
+_OPTIONS = "spark.driver.extraJavaOptions"
+_CLASS_PATH = "spark.driver.extraClassPath"
+"""With it a JVM has classes that no archive knows."""
 LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": _ARROW,
+    _OPTIONS: _ARROW,
 }
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
@@ -45,9 +49,7 @@ INTERPRETED = {
 }
 """For few rows: to compile the plans of gold takes longer than to interpret them."""
 QUICK = {
-    "spark.driver.extraJavaOptions": (
-        f"{_ARROW} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-    ),
+    _OPTIONS: (f"{_ARROW} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"),
     **INTERPRETED,
 }
 """For a process that does nothing but a run over few rows: a JVM stays as it was started. Of a run
@@ -69,13 +71,18 @@ class SessionError(KohortError):
 
 
 def session(
-    master: str | None = None, conf: Mapping[str, str] | None = None, *, quick: bool = False
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    *,
+    quick: bool = False,
+    alone: bool = False,
 ) -> SparkSession:
     """A session, or the one that is there already. Raises SessionError.
 
     Without a master it is that of `spark-submit`, else all cores of this machine. A master
     `sc://HOST:PORT` is a Spark Connect server. `quick` is for a process that has few rows to
-    work on and then ends.
+    work on and then ends. `alone` is for one that ends, with few rows or many: an archive of
+    classes that is not there may be made after it.
     """
     check_version(pyspark.__version__)
     given = dict(conf or {})
@@ -96,7 +103,9 @@ def session(
         defaults |= LOCAL | {"spark.sql.shuffle.partitions": str(cores(master))}
         defaults |= QUICK if quick else {}
     if not submitted:
-        find_java()
+        home = find_java()
+        if master is not None and is_local(master) and _CLASS_PATH not in given:
+            defaults[_OPTIONS] += f" {class_archive.options(home, record=alone)}"
     builder = SparkSession.builder.appName("kohort")
     if master is not None:
         builder = builder.master(master)
@@ -130,22 +139,35 @@ def _start(
 
 def _end_with_us() -> None:
     """Whoever waits for this process shall find that its JVM has ended, too."""
-    java = getattr(getattr(SparkContext, "_gateway", None), "proc", None)
-    if java is not None:  # neither Spark Connect nor spark-submit
+    java = _jvm_or_none()
+    if java is not None:
         _end_at_exit(java)
 
 
 @cache
 def _end_at_exit(java: Any) -> None:
-    def end() -> None:
-        context = SparkContext._active_spark_context  # noqa: SLF001
-        if context is not None and java.poll() is None:  # else PySpark complains of a lost JVM
-            context.stop()
-        java.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            java.wait(_JAVA_ENDS_S)
+    atexit.register(_end, java)
 
-    atexit.register(end)
+
+def end_jvm() -> None:
+    """End the JVM of the session that is there, if it is of our own process, and wait for it."""
+    java = _jvm_or_none()
+    if java is not None:
+        _end(java)
+
+
+def _jvm_or_none() -> Any:
+    """None on Spark Connect and under spark-submit."""
+    return getattr(getattr(SparkContext, "_gateway", None), "proc", None)
+
+
+def _end(java: Any) -> None:
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is not None and java.poll() is None:  # else PySpark complains of a lost JVM
+        context.stop()
+    java.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        java.wait(_JAVA_ENDS_S)
 
 
 def check_version(version: str) -> None:

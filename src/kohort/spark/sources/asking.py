@@ -32,13 +32,20 @@ def answered(bootstrap: str, question: Callable[[], Coroutine[Any, Any, Answer]]
     Raises SourceError in one sentence when the cluster cannot be asked.
     """
     try:
-        if not _is_in_loop():
-            return asyncio.run(question())  # in this thread: Ctrl-C ends it
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(lambda: asyncio.run(question())).result()
+        return without_loop(lambda: asyncio.run(question()))
     except (ApiError, UnsupportedVersionError, WireError, ValueError) as error:
         reason = error.message if isinstance(error, ApiError) else error
         raise SourceError(f"the cluster at {bootstrap} cannot be asked: {reason}") from error
+
+
+def without_loop(work: Callable[[], Answer]) -> Answer:
+    """What comes of work that runs a loop of its own: in this thread, where Ctrl-C ends it, or in
+    another where a loop is running here.
+    """
+    if not _is_in_loop():
+        return work()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 class PausingLoop(asyncio.SelectorEventLoop):

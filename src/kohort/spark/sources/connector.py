@@ -37,6 +37,10 @@ class ConnectorSource(TopicSource):
         options = self._kafka(starts) | {"endingOffsets": _offsets(ends)}
         return _loaded(lambda: spark.read.format("kafka").options(**options).load())
 
+    def few_or_none(self, plan: Plan) -> None:
+        """None: whoever asks for the connector shall have it."""
+        del plan
+
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
     ) -> DataFrame:

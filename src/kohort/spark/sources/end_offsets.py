@@ -10,24 +10,34 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.sampling import MOST_SAMPLES, sample, sample_cluster
+from kohort.spark.sources.sampling import (
+    MOST_SAMPLES,
+    is_short,
+    sample,
+    sample_cluster,
+    sample_folders,
+)
 from kohort.spark.sources.source import Ends
 
+FEW_BYTES, FEW_FOLDERS = 32 << 20, 1_000
+"""To walk over so much takes less time than to start a worker that does."""
 _TASKS = 64
 
 
 def from_folders(
     spark: SparkSession, directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
-) -> DataFrame | None:
+) -> DataFrame | pa.Table | None:
     """END_OFFSETS rows of all user topics that lie beside the group log, None where none do.
 
     The folders are listed here and walked by the executors, a partition by one task, each time that
-    the frame is used. See `sample` for what is in the rows. What lies before `since` is not walked
-    again.
+    the frame is used. Where there is little to walk it is done here, and the rows are a table. See
+    `sample` for what is in the rows. What lies before `since` is not walked again.
     """
     found = folders(directory)
     if not found:
         return None
+    if is_short(found, since, FEW_BYTES, FEW_FOLDERS):
+        return sample_folders(directory, since, most=most)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -45,4 +55,4 @@ def from_cluster(bootstrap: str) -> Ends:
     """
     samples = sample_cluster(bootstrap)
     at = pc.max(samples.column("sampled_at")).as_py() or datetime.now(UTC)
-    return Ends(at, lambda spark: spark.createDataFrame(samples, END_OFFSETS.spark))
+    return Ends(at, lambda _: samples)

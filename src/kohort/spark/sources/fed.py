@@ -7,16 +7,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources import planning
+from kohort.spark.sources.asking import without_loop
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.options import Options, range_options, required, stream_options
-from kohort.spark.sources.reader import Reader, StreamReader, spark_schema
+from kohort.spark.sources.reader import Reader, StreamReader, read_or_none, spark_schema
 from kohort.spark.sources.standing import Note, Plan, Position
+
+_QUARTER = 4
 
 
 class FedFormat(DataSource):
@@ -35,7 +39,7 @@ class FedFormat(DataSource):
     def schema(self) -> StructType:
         return spark_schema(self.options)
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> Reader:
         return Reader(*self._fed(), schema, self.least)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -69,6 +73,14 @@ class FedSource:
         spark.dataSource.register(self._form)
         options = self._options | range_options(plan.ranges)
         return spark.read.format(self._form.name()).options(**options).load()
+
+    def few_or_none(self, plan: Plan) -> pa.Table | None:
+        """The rows of a plan, decoded here, where they are too few for a quarter of a task."""
+        weight = sum(one.weight for one in self._feed.weigh(plan.ranges))
+        if _QUARTER * weight > self._form.least:
+            return None
+        form = self._form(self._options | range_options(plan.ranges))
+        return without_loop(lambda: read_or_none(form.reader(form.schema())))
 
     def passed(
         self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame

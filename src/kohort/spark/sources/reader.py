@@ -26,6 +26,8 @@ from kohort.spark.sources.standing import SourceError
 
 ROWS_AT_ONCE = 10_000
 """What decoding is quickest with, and a good size for the way to the JVM."""
+FEW_BYTES = 256 << 20
+"""So much is read in one process into memory, and no more."""
 _LOG = logging.getLogger("kohort.spark")
 
 
@@ -58,6 +60,7 @@ class Columns:
                     f"{rows} has {had}: ask for some of {', '.join(types)}"
                 )
         self._names = schema.names
+        self.schema = pa.schema([SHAPES[rows].schema.field(name) for name in schema.names])
 
     def batches(self, raw: Iterator[Rows]) -> Iterator[pa.RecordBatch]:
         """Raw rows in the shape, some thousands at a time."""
@@ -88,6 +91,24 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         spans = partition.value or ()  # None: Spark's one task of a read without tasks
         return self._columns.batches(self._feed.read(spans))
+
+    @property
+    def columns(self) -> pa.Schema:
+        """What `read` gives."""
+        return self._columns.schema
+
+
+def read_or_none(reader: Reader) -> pa.Table | None:
+    """All rows, read in this process as a worker of Spark would; None once they are too many."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for task in reader.partitions():
+        for batch in reader.read(task):
+            batches.append(batch)
+            size += batch.nbytes
+            if size > FEW_BYTES:  # a small file may hold a great deal, compressed
+                return None
+    return pa.Table.from_batches(batches, reader.columns)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

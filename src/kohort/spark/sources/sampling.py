@@ -46,6 +46,22 @@ def sample_folders(
     return pa.Table.from_batches(batches, END_OFFSETS.arrow)
 
 
+def is_short(found: Sequence[Folder], since: Since, most_bytes: int, most_folders: int) -> bool:
+    """Whether walks over these folders pass so few bytes altogether."""
+    left = most_bytes
+    for folder in found if len(found) <= most_folders else ():
+        seen = since.get((folder.topic, folder.partition))
+        segments = segment_files(folder.path)
+        following = [*(one.base for one in segments[1:]), None]
+        for segment, end in zip(segments, following, strict=True):
+            if seen is None or end is None or end >= seen.last.end_offset:
+                with suppress(FileNotFoundError):
+                    left -= os.stat(segment.path).st_size  # noqa: PTH116
+        if left < 0:
+            return False
+    return len(found) <= most_folders
+
+
 def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) -> pa.RecordBatch:
     """END_OFFSETS rows of one partition, in order of time and of offset.
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.sources.samples import NOTHING, Since
@@ -26,8 +27,8 @@ class Ends(NamedTuple):
 
     at: datetime
     """When was asked. What the log said before is in the plan; what it said later is unknown."""
-    samples: Callable[[SparkSession], DataFrame | None]
-    """The END_OFFSETS rows; None for none known."""
+    samples: Callable[[SparkSession], DataFrame | pa.Table | None]
+    """The END_OFFSETS rows, as a table where there are few; None for none known."""
 
 
 def no_samples(_: SparkSession) -> None:
@@ -57,6 +58,11 @@ class Source(Protocol):
     def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
         """The rows of a plan, as DECODED. May be read again: a log that was not compacted or cut
         meanwhile gives the same rows.
+        """
+
+    def few_or_none(self, plan: Plan) -> pa.Table | None:
+        """The same rows, decoded in this process, where that costs less than to ask Spark for them;
+        None where there may be many.
         """
 
     def passed(

@@ -7,26 +7,24 @@ rows again. Batch and stream add with the same function.
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import reduce
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.engine.progress import Progress, telling
 from kohort.spark.gold import Context
-from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
+from kohort.spark.schemas import ALL_KINDS, DECODED, END_OFFSETS
 from kohort.spark.sources.source import Ends, Source
 from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.tables import increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
-from kohort.spark.tables.end_samples import as_one, small_parts, walked
+from kohort.spark.tables.end_samples import SAMPLE, as_one, fresh_samples, small_parts, walked
 from kohort.spark.tables.manifest import DAY_MS, END, Manifest, Part, Writer
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
-
-_SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 
 
 class Options(NamedTuple):
@@ -41,10 +39,10 @@ class Options(NamedTuple):
 class Batch(NamedTuple):
     """Rows to add, and what was planned of them."""
 
-    frame: DataFrame | None
+    rows: DataFrame | pa.Table | None
     plan: Plan
     whole: bool = True
-    """All of the plan is in the frame. A micro-batch has some of it."""
+    """All of the plan is in the rows. A micro-batch has some of it."""
     late: DataFrame | None = None
     """Rows that lie before what was planned (see `late`)."""
     ends: Ends | None = None
@@ -68,11 +66,10 @@ def add(
     manifest = writer.manifest
     manifest = manifest.with_(increments=increments.cut(manifest.increments, plan.cut))
     written = None
-    frames = [one for one in (batch.frame, batch.late) if one is not None]
-    if frames:
+    rows = _rows(spark, batch)
+    if rows is not None:
         with telling(spark, progress, "reading", total):
             ranges = plan.ranges if exact else None
-            rows = reduce(DataFrame.unionByName, frames)
             written = increments.write(spark, writer, rows, ranges)
     following = written.following if written is not None else {}
     counts = written.increment.counts if written is not None else {}
@@ -102,6 +99,16 @@ def add(
         context.as_of,
         time.monotonic() - began,
     )
+
+
+def _rows(spark: SparkSession, batch: Batch) -> DataFrame | pa.Table | None:
+    """All rows of a batch."""
+    if batch.late is None or batch.rows is None:
+        return batch.late if batch.rows is None else batch.rows
+    rows = batch.rows
+    if isinstance(rows, pa.Table):
+        rows = spark.createDataFrame(rows, DECODED.spark)
+    return rows.unionByName(batch.late)
 
 
 def ends_now(writer: Writer, log: Source) -> Ends:
@@ -182,10 +189,12 @@ def _end_offsets(
     samples = ends.samples(spark)
     if samples is None:
         return ()
-    there = spark_reader.end_offsets(spark, writer.directory, manifest).select(*_SAMPLE)
-    fresh = END_OFFSETS.conform(samples).dropDuplicates(_SAMPLE)
+    if isinstance(samples, pa.Table):
+        return fresh_samples(writer, manifest, samples)
+    there = spark_reader.end_offsets(spark, writer.directory, manifest).select(*SAMPLE)
+    fresh = END_OFFSETS.conform(samples).dropDuplicates(SAMPLE)
     if manifest.end_offsets:
-        fresh = fresh.join(there, _SAMPLE, "left_anti").select(*END_OFFSETS.names)
+        fresh = fresh.join(there, SAMPLE, "left_anti").select(*END_OFFSETS.names)
     part = write_part(writer, fresh.coalesce(1), END, None)
     return (part,) if part.rows else ()
 

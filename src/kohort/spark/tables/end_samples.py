@@ -16,15 +16,36 @@ MOST_PARTS = 20
 FEW_ROWS = 200_000
 """A file with fewer rows is small."""
 
+SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
+"""What makes a sample: nobody has to be told it twice."""
+
+
+def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tuple[Part, ...]:
+    """The samples that are not there yet, as a part; none where nothing new is known."""
+    fresh = samples
+    if manifest.end_offsets:
+        files = _files(writer.directory, manifest)
+        there = ds.dataset(files, END_OFFSETS.arrow, format="parquet").to_table(SAMPLE)
+        fresh = samples.join(there, SAMPLE, join_type="left anti")
+    others = [name for name in END_OFFSETS.names if name not in SAMPLE]
+    once = fresh.group_by(SAMPLE, use_threads=False).aggregate([(one, "first") for one in others])
+    if not once.num_rows:
+        return ()
+    columns = [once.column(one if one in SAMPLE else f"{one}_first") for one in END_OFFSETS.names]
+    return (as_one(writer, (), pa.table(columns, schema=END_OFFSETS.arrow)),)
+
 
 def walked(directory: Path, manifest: Manifest) -> Since:
     """How far the folders of user topics were walked."""
     if not manifest.end_offsets:
         return NOTHING
-    folders = [directory / one.path for one in manifest.end_offsets]
-    files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
-    samples = ds.dataset(files, END_OFFSETS.arrow, format="parquet")
+    samples = ds.dataset(_files(directory, manifest), END_OFFSETS.arrow, format="parquet")
     return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
+
+
+def _files(directory: Path, manifest: Manifest) -> list[str]:
+    folders = [directory / one.path for one in manifest.end_offsets]
+    return [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
 
 
 def append_samples(writer: Writer, samples: pa.Table) -> None:

@@ -5,18 +5,16 @@ the manifest would say of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.errors import Broken
-from kohort.spark.schemas import ALL_KINDS, DECODED, QUARANTINE
-from kohort.spark.tables import delta, spark_reader
+from kohort.spark.schemas import DECODED
+from kohort.spark.tables import counting, delta, few_rows, spark_reader
+from kohort.spark.tables.counting import Counted, Ranges
 from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Writer
 from kohort.spark.tables.retention import kept
-
-Ranges = Mapping[int, tuple[int, int]]
 
 ROWS_PER_FILE = 1_000_000
 FEW_ROWS = 200_000
@@ -37,22 +35,21 @@ class Written(NamedTuple):
 def write(
     spark: SparkSession,
     writer: Writer,
-    frame: DataFrame,
+    rows: DataFrame | pa.Table,
     ranges: Ranges | None,
     *,
     compacted: bool = False,
 ) -> Written | None:
-    """Write decoded rows and count what was written; None when there was no row.
+    """Write decoded rows and count what was written; None when there was no row. A table is written
+    without Spark, unless Delta is to have it.
 
     `ranges` is what was planned; without it, what the rows themselves cover. Raises Broken when a
     row is there twice, lies outside of its range, or belongs to no table.
     """
     name = writer.new_name(f"{spark_reader.INCREMENT}=")
-    expected = None if ranges is None else sum(end - start for start, end in ranges.values())
-    version = _save(spark, writer, frame.select(*DECODED.names), name, expected)
-    manifest = writer.manifest.with_(rows_version=version)
-    probe = Increment(name=name, ranges={}, counts={})
-    counted = _count(spark_reader.rows(spark, writer.directory, manifest, [probe]), ranges)
+    version = _save(spark, writer, rows, name, ranges)
+    is_few = isinstance(rows, pa.Table) and version is None
+    counted = _count(None if is_few else spark, writer, name, version, ranges)
     if not counted.counts:
         return None
     increment = Increment(
@@ -68,10 +65,22 @@ def write(
 
 
 def _save(
-    spark: SparkSession, writer: Writer, frame: DataFrame, name: str, expected: int | None
+    spark: SparkSession,
+    writer: Writer,
+    rows: DataFrame | pa.Table,
+    name: str,
+    ranges: Ranges | None,
 ) -> int | None:
-    if writer.manifest.format == "delta":
+    is_delta = writer.manifest.format == "delta"
+    if isinstance(rows, pa.Table):
+        if not is_delta:
+            few_rows.write(writer.directory / ROWS / name, rows)
+            return None
+        rows = spark.createDataFrame(rows, DECODED.spark)
+    frame = rows.select(*DECODED.names)
+    if is_delta:
         return delta.append_rows(writer, frame, name)
+    expected = None if ranges is None else sum(end - start for start, end in ranges.values())
     few = expected is not None and expected <= FEW_ROWS
     tasks = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
     least = int(tasks) if tasks.isdigit() else 1  # where Spark chooses by itself it says "auto"
@@ -83,65 +92,20 @@ def _save(
     return None
 
 
-class _Counted(NamedTuple):
-    counts: dict[str, int]
-    covered: dict[int, tuple[int, int]]
-    oldest_ms: int | None
-    newest_ms: int | None
-
-
-def _count(frame: DataFrame, ranges: Ranges | None) -> _Counted:
-    """Count rows by table, and check each that it is there once and where it was expected.
-
-    Bytes between two batches that are none have no offset of their own: their row stands where the
-    next record does.
-    """
-    kinds = F.array(*(F.lit(kind) for kind in ALL_KINDS))
-    code = F.coalesce(F.array_position(kinds, F.col("kind")), F.lit(0))
-    time = F.unix_millis("timestamp")
-    damaged = (F.col("kind") == QUARANTINE).alias("damaged")
-    by_place = frame.groupBy("partition", "offset", damaged).agg(
-        F.count("*").alias("times"),
-        F.max(code).alias("code"),
-        F.min(time).alias("oldest"),
-        F.max(time).alias("newest"),
-    )
-    sums = by_place.groupBy("partition", "code").agg(
-        F.sum("times").alias("rows"),
-        F.count("*").alias("places"),
-        F.max(F.when((F.col("times") > 1) & ~F.col("damaged"), F.col("offset"))).alias("doubled"),
-        F.min("offset").alias("first"),
-        F.max("offset").alias("last"),
-        F.min("oldest").alias("oldest"),
-        F.max("newest").alias("newest"),
-    )
-    counts: dict[str, int] = {}
-    covered: dict[int, tuple[int, int]] = {}
-    found = sums.collect()
-    for row in sorted(found, key=lambda row: (row.partition, row.code)):
-        _check(row, ranges)
-        kind = ALL_KINDS[row.code - 1]
-        counts[kind] = counts.get(kind, 0) + row.rows
-        first, end = covered.get(row.partition, (row["first"], row["last"] + 1))
-        covered[row.partition] = min(first, row["first"]), max(end, row["last"] + 1)
-    oldest = [row.oldest for row in found if row.oldest is not None]
-    newest = [row.newest for row in found if row.newest is not None]
-    return _Counted(counts, covered, min(oldest, default=None), max(newest, default=None))
-
-
-def _check(row: Any, ranges: Ranges | None) -> None:
-    where = f"partition {row.partition}"
-    if row.doubled is not None:
-        raise Broken(f"{where} has offset {row.doubled} more than once in one read")
-    if not row.code:
-        raise Broken(f"{where} has {row.rows} rows of a kind that no table has, expected none")
-    if ranges is not None:
-        start, end = ranges.get(row.partition, (0, 0))
-        if not start <= row["first"] <= row["last"] < end:
-            raise Broken(
-                f"{where} was read at offsets {row['first']} to {row['last']}, expected {start} "
-                f"to {end - 1}"
-            )
+def _count(
+    spark: SparkSession | None,
+    writer: Writer,
+    name: str,
+    version: int | None,
+    ranges: Ranges | None,
+) -> Counted:
+    """What the files of an increment hold; None is for what was written without Spark."""
+    if spark is None:
+        columns = ("kind", "partition", "offset", "timestamp")
+        return counting.of_table(few_rows.read(writer.directory / ROWS / name, *columns), ranges)
+    manifest = writer.manifest.with_(rows_version=version)
+    probe = Increment(name=name, ranges={}, counts={})
+    return counting.of_frame(spark_reader.rows(spark, writer.directory, manifest, [probe]), ranges)
 
 
 def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Increment, ...]:

@@ -26,6 +26,8 @@ def late(
     that an earlier run was told to leave out.
     """
     manifest = writer.manifest
+    if not manifest.positions:
+        return None, ()
     there = spark_reader.rows(spark, writer.directory, manifest).select(*_PLACE)
     rows = log.passed(spark, manifest.positions, there)
     if rows is None:

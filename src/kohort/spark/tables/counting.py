@@ -1,0 +1,136 @@
+"""What was written of an increment, counted: each row once, where it was planned, of a known kind.
+
+Spark counts what Spark has written, and pyarrow what pyarrow has: the same sums, looked at by the
+same rules.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.errors import Broken
+from kohort.spark.schemas import ALL_KINDS, QUARANTINE
+
+Ranges = Mapping[int, tuple[int, int]]
+
+
+class Counted(NamedTuple):
+    """What there is, by table of silver and by partition of the log."""
+
+    counts: dict[str, int]
+    covered: dict[int, tuple[int, int]]
+    oldest_ms: int | None
+    newest_ms: int | None
+
+
+class _Sum(NamedTuple):
+    """Rows of one kind in one partition. `code` is the number of the kind, 0 for an unknown one;
+    `doubled` is an offset that is there twice.
+    """
+
+    partition: int
+    code: int
+    rows: int
+    doubled: int | None
+    first: int
+    last: int
+    oldest: int | None
+    newest: int | None
+
+
+def of_frame(frame: DataFrame, ranges: Ranges | None) -> Counted:
+    """Count by Spark. `ranges` is what was planned, None for whatever is there.
+
+    Bytes between two batches that are none have no offset of their own: their row stands where the
+    next record does. Raises Broken for rows that should not be.
+    """
+    kinds = F.array(*(F.lit(kind) for kind in ALL_KINDS))
+    code = F.coalesce(F.array_position(kinds, F.col("kind")), F.lit(0))
+    time = F.unix_millis("timestamp")
+    damaged = (F.col("kind") == QUARANTINE).alias("damaged")
+    by_place = frame.groupBy("partition", "offset", damaged).agg(
+        F.count("*").alias("times"),
+        F.max(code).alias("code"),
+        F.min(time).alias("oldest"),
+        F.max(time).alias("newest"),
+    )
+    sums = by_place.groupBy("partition", "code").agg(
+        F.sum("times").alias("rows"),
+        F.max(F.when((F.col("times") > 1) & ~F.col("damaged"), F.col("offset"))).alias("doubled"),
+        F.min("offset").alias("first"),
+        F.max("offset").alias("last"),
+        F.min("oldest").alias("oldest"),
+        F.max("newest").alias("newest"),
+    )
+    return _checked((_Sum(*row) for row in sums.select(*_Sum._fields).collect()), ranges)
+
+
+def of_table(table: pa.Table, ranges: Ranges | None) -> Counted:
+    """The same without Spark; the columns are `kind`, `partition`, `offset` and `timestamp`."""
+    kinds = table.column("kind")
+    number = pc.index_in(kinds, value_set=pa.array(ALL_KINDS))
+    ms = pc.floor_temporal(table.column("timestamp"), unit="millisecond").cast(pa.int64())
+    places = pa.table(
+        {
+            "partition": table.column("partition"),
+            "offset": table.column("offset"),
+            "damaged": pc.fill_null(pc.equal(kinds, QUARANTINE), False),
+            "code": pc.add(pc.fill_null(number, -1), 1),
+            "time": pc.divide(ms, 1000),
+        }
+    )
+    by_place = places.group_by(["partition", "offset", "damaged"], use_threads=False).aggregate(
+        [([], "count_all"), ("code", "max"), ("time", "min"), ("time", "max")]
+    )
+    is_doubled = pc.and_not(pc.greater(by_place["count_all"], 1), by_place["damaged"])
+    offsets = pc.if_else(is_doubled, by_place["offset"], pa.scalar(None, pa.int64()))
+    sums = (
+        by_place.append_column("doubled", offsets)
+        .group_by(["partition", "code_max"], use_threads=False)
+        .aggregate(
+            [
+                ("count_all", "sum"),
+                ("doubled", "max"),
+                ("offset", "min"),
+                ("offset", "max"),
+                ("time_min", "min"),
+                ("time_max", "max"),
+            ]
+        )
+    )
+    columns = (one.to_pylist() for one in sums.columns)
+    return _checked((_Sum(*row) for row in zip(*columns, strict=True)), ranges)
+
+
+def _checked(sums: Iterable[_Sum], ranges: Ranges | None) -> Counted:
+    counts: dict[str, int] = {}
+    covered: dict[int, tuple[int, int]] = {}
+    found = sorted(sums, key=lambda one: (one.partition, one.code))
+    for one in found:
+        _check(one, ranges)
+        kind = ALL_KINDS[one.code - 1]
+        counts[kind] = counts.get(kind, 0) + one.rows
+        first, end = covered.get(one.partition, (one.first, one.last + 1))
+        covered[one.partition] = min(first, one.first), max(end, one.last + 1)
+    oldest = [one.oldest for one in found if one.oldest is not None]
+    newest = [one.newest for one in found if one.newest is not None]
+    return Counted(counts, covered, min(oldest, default=None), max(newest, default=None))
+
+
+def _check(one: _Sum, ranges: Ranges | None) -> None:
+    where = f"partition {one.partition}"
+    if one.doubled is not None:
+        raise Broken(f"{where} has offset {one.doubled} more than once in one read")
+    if not one.code:
+        raise Broken(f"{where} has {one.rows} rows of a kind that no table has, expected none")
+    if ranges is not None:
+        start, end = ranges.get(one.partition, (0, 0))
+        if not start <= one.first <= one.last < end:
+            raise Broken(
+                f"{where} was read at offsets {one.first} to {one.last}, expected {start} to "
+                f"{end - 1}"
+            )
