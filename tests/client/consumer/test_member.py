@@ -98,6 +98,9 @@ class Machine:
         return Millis(0) if self.due and self.has_coordinator else None
 
 
+IDS = {"t": TopicId(b"t" * 16), "u": TopicId(b"u" * 16)}
+
+
 class Protocol:
     """Knows the names of `places`, and the counts of topics."""
 
@@ -120,6 +123,9 @@ class Protocol:
         if self.refusals:
             raise self.refusals.pop(0)
         return {one: self.places[one] for one in raw if one in self.places}
+
+    def topic_ids(self, named: Any) -> dict[TopicPartition, TopicId]:
+        return {name: IDS[name.topic] for name in named.values() if name.topic in IDS}
 
     async def look_again(self, _now: Millis, _deadline: float) -> list[Any]:
         if self.refusals:
@@ -165,7 +171,8 @@ class Owner:
         if fault is not None:
             raise fault
 
-    async def assigned(self, partitions: Collection[TopicPartition]) -> None:
+    async def assigned(self, partitions: Collection[TopicPartition], ids: Any = None) -> None:
+        assert ids == {one: IDS[one.topic] for one in partitions}
         await self._tell("assigned", [one.partition for one in partitions])
 
     async def revoked(

@@ -25,7 +25,7 @@ from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import TopicPartition
+from kohort.terms import TopicId, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,16 @@ class GroupMetadata(NamedTuple):
     generation_id: int
     member_id: str
     group_instance_id: str | None
+
+
+class _ToCommit(NamedTuple):
+    """`ids` are the topics that these are offsets of, and `refusal` says why others that were
+    handed out cannot be committed any more.
+    """
+
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    ids: Mapping[TopicPartition, TopicId]
+    refusal: ApiError | None
 
 
 class Consumer:
@@ -372,13 +382,13 @@ class Consumer:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION say that
         others have the partitions now and will see the records again.
         """
-        await self._commit(*self._to_commit(offsets))
+        await self._commit(self._to_commit(offsets))
 
     def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
         """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
         looks at is logged. Commits reach the broker in the order of these calls.
         """
-        task = asyncio.create_task(self._commit(*self._to_commit(offsets)))
+        task = asyncio.create_task(self._commit(self._to_commit(offsets)))
         task.add_done_callback(_log_failure)
         return task
 
@@ -410,10 +420,8 @@ class Consumer:
         timeout_s = self.settings.default_api_timeout_ms / 1000
         return asyncio.get_running_loop().time() + timeout_s
 
-    def _to_commit(
-        self, offsets: Offsets | None
-    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
-        """Offsets, and what cannot be committed any more though it was handed out."""
+    def _to_commit(self, offsets: Offsets | None) -> _ToCommit:
+        """What is to be committed as things are at this moment."""
         self._check_open()
         self._group_offsets()
         ownership = self._ownership
@@ -426,19 +434,26 @@ class Consumer:
         }
         for partition, one in whole.items():
             _check_offset(partition, one.offset)
-        return whole, ownership.lost_in_work if offsets is None else frozenset()
+        void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
+        whole = {one: offset for one, offset in whole.items() if one not in void}
+        ids = {one: self._fetcher.topic_id(one) for one in whole}
+        refusal: ApiError | None = None
+        if void:
+            text = "their records in work are of a topic that was deleted and made anew"
+            refusal = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{_shown(void)}: {text}")
+        elif offsets is None and ownership.lost_in_work:
+            text = "lost while their records were in work, which others may see again"
+            shown = _shown(ownership.lost_in_work)
+            refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{shown}: {text}")
+        return _ToCommit(whole, ids, refusal)
 
-    async def _commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], lost: frozenset[TopicPartition]
-    ) -> None:
-        await self._group_offsets().commit(lambda: offsets, self._deadline())
-        self._ownership.note(offsets)
-        if lost:
-            shown = ", ".join(map(str, sorted(lost)))
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{shown}: lost while their records were in work, which others may see again",
-            )
+    async def _commit(self, what: _ToCommit) -> None:
+        await self._group_offsets().commit(
+            lambda: what.offsets, self._deadline(), what.ids.__getitem__
+        )
+        self._ownership.note(what.offsets)
+        if what.refusal is not None:
+            raise what.refusal
 
     def _check_open(self) -> None:
         if self._closed:
@@ -514,6 +529,10 @@ class Consumer:
 
     def _late(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} is not known after {self.settings.default_api_timeout_ms} ms")
+
+
+def _shown(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
 
 
 def _check_offset(partition: TopicPartition, offset: object) -> None:

@@ -6,7 +6,7 @@ other does what follows from the answers, one event after the other, in their or
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from kohort.client.cluster import Cluster, Node
@@ -26,7 +26,7 @@ from kohort.client.members.events import (
     TopicsWanted,
 )
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
-from kohort.terms import Millis, TopicPartition
+from kohort.terms import Millis, TopicId, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,11 @@ _FOR_GOOD = frozenset(
 class Owner(Protocol):
     """Whose partitions they are. No call raises; each is over before the next event."""
 
-    async def assigned(self, partitions: Collection[TopicPartition]) -> None: ...
+    async def assigned(
+        self,
+        partitions: Collection[TopicPartition],
+        ids: Mapping[TopicPartition, TopicId] | None = None,
+    ) -> None: ...
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
@@ -277,7 +281,8 @@ class Member:
             named = {one: name for one, name in named.items() if one in self.protocol.machine.owned}
             if named:
                 self._named.update(named)
-                await self._owner.assigned(sorted(named.values()))
+                ids = self.protocol.topic_ids(named)
+                await self._owner.assigned(sorted(named.values()), ids)
                 left -= named.keys()
             elif left:
                 await self._cluster.pause(min(tried, 16), deadline + 3600)
