@@ -157,7 +157,7 @@ async def made_anew(bootstrap: str, topic: str, protocol: str) -> None:
         assert await read(consumer, 100) == list(range(100))
         await consumer.commit()
         (await admin.delete_topics([topic])).all()
-        while (await admin.create_topics([NewTopic(topic, 1, 1)])).failed:
+        while (await admin.create_topics([NewTopic(topic, 1, 1)])).failed:  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # the former one may still be about to go
         await asyncio.to_thread(produce, bootstrap, topic, range(1000, 1300))
         assert await read(consumer, 300) == list(range(1000, 1300))

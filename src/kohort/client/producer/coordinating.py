@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
 from kohort.client.consumer import GroupMetadata
-from kohort.client.producer.sender import BY_NAME, Sender
+from kohort.client.producer.sender import NEWEST, Sender
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producing.batch import ProducerId
 from kohort.client.producing.errors import TransactionError
@@ -339,7 +339,7 @@ class Coordinating:
     # What the sender tells
 
     def _produce_version(self) -> int:
-        return BY_NAME if self.transactions.is_v2 else PRODUCE_V1
+        return NEWEST if self.transactions.is_v2 else PRODUCE_V1
 
     def _failed(self, error: ApiError) -> None:
         self.transactions.doom(error)

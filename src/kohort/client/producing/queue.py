@@ -283,6 +283,15 @@ class Queue:
             transactional=self.transactional,
         )
 
+    def made_anew(self, topic: str) -> bool:
+        """A topic was deleted and made anew: what is left goes to the new one.
+
+        Returns whether a transaction may have lost records: then all of it has to be done again.
+        """
+        lanes = [lane for lane in self._lanes.values() if lane.place.topic == topic]
+        wrote = [lane.made_anew() and lane.producer == self.producer for lane in lanes]
+        return self.transactional and any(wrote)
+
     def expire(self, now: int, why: str = "") -> list[Outcome]:
         """Give up what has not been delivered in time; `why` is told of what never left. An answer
         that is still awaited is heard for the sake of what follows.
