@@ -148,7 +148,7 @@ async def test_a_topic_that_is_made_anew_with_fewer_partitions() -> None:
                 pass
             broker.delete_topic("t")
             broker.create_topic("t", 1)
-            with pytest.raises(DeliveryError, match="topic t has 1 partitions"):
+            with pytest.raises(DeliveryError, match=r"t has no partition \d any more"):
                 await producer.send_and_wait("t", b"v")
             assert (await producer.send_and_wait("t", b"w")).partition == 0
 

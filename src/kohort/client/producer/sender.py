@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kohort.client.cluster import Backoff, Cluster, Node
-from kohort.client.connection import ConnectionFailedError, Need
+from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
 from kohort.client.metadata import Metadata
 from kohort.client.producer.room import Room
 from kohort.client.producer.settings import ProducerSettings
@@ -305,12 +305,10 @@ class Sender:
     async def _send(self, node_id: int, batches: Sequence[Batch]) -> None:
         try:
             answer = await self._ask(node_id, batches)
-        except ConnectionFailedError as error:
+        except (ConnectionFailedError, RequestTimeoutError) as error:
             self._failed(batches, error, sent=error.sent)
         except UnsupportedVersionError as error:
             self._failed(batches, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)), sent=True)
-        except ApiError as error:  # no answer in time: it may have arrived
-            self._failed(batches, error, sent=True)
         except KohortError as error:
             text = f"the answer cannot be read: {error}"
             self._failed(batches, ApiError(ErrorCode.NETWORK_EXCEPTION, text), sent=True)

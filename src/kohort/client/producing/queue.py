@@ -360,9 +360,9 @@ class Queue:
 
     def _too_late(self, batch: Batch, why: str) -> DeliveryError:
         maybe = batch.maybe_written or batch.on_wire
-        last = batch.last_error or why
+        last = [str(one) for one in (batch.last_error, why) if one]
         text = f"not delivered within {self.limits.delivery_timeout_ms} ms"
-        text += f" ({last})" if last else ""
+        text += f" ({'; '.join(last)})" if last else ""
         return _told(batch, ErrorCode.REQUEST_TIMED_OUT, text, maybe=maybe)
 
     def _because(self, batch: Batch, error: ApiError) -> DeliveryError:
