@@ -121,6 +121,7 @@ class Connection(asyncio.Protocol):
         self._queue: deque[_Waiting] = deque()
         self._next_id = 0
         self._written = 0  # bytes, of which the last ones may still wait in the transport
+        self._left = 0  # those that did not wait when it was last looked at
         self._why = ""
         self._has_answered = False  # a request after the handshake
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -317,23 +318,27 @@ class Connection(asyncio.Protocol):
         """Whether all of a request has been given to the system: a broker carries out no part of
         one. What still waits in the transport when the connection is closed never leaves.
         """
-        if self._transport is None:
-            return False
-        return end <= self._written - self._transport.get_write_buffer_size()
+        self._count()
+        return end <= self._left
+
+    def _count(self) -> None:
+        if self._transport is not None and not self._why:
+            self._left = self._written - self._transport.get_write_buffer_size()
 
     def _fail(self, why: str) -> None:
         """Close, and give the reason to every caller that waits."""
         if self._why:
             return
+        self._count()  # what is aborted waits no more
         self._why = why
         self._may_write.set()
-        left = [self._has_left(one.end) for one in self._queue]
         if self._transport is not None:
             self._transport.abort()
-        for sent in left:
-            answer = self._queue.popleft().answer
-            if not answer.done():
-                answer.set_exception(ConnectionFailedError(why, sent=sent))
+        while self._queue:
+            waiting = self._queue.popleft()
+            if not waiting.answer.done():
+                error = ConnectionFailedError(why, sent=self._has_left(waiting.end))
+                waiting.answer.set_exception(error)
 
     # What asyncio calls.
 
