@@ -423,3 +423,38 @@ async def test_a_transaction_whose_topic_was_made_anew_is_aborted_and_done_again
             for one in (b"a", b"b"):
                 await producer.send_and_wait(topic, one, partition=0)
     assert values(broker, topic, 0)[:2] == [b"a", b"b"]
+
+
+@asynchronous
+async def test_another_event_loop_is_refused(broker: Broker, topic: str) -> None:
+    async with made(broker) as producer:
+        await producer.send_and_wait(topic, b"a", partition=0)
+
+        async def elsewhere() -> None:
+            for call in (
+                lambda: producer.send(topic, b"b", partition=0),
+                producer.flush,
+                lambda: producer.partitions_for(topic),
+                producer.begin_transaction,
+                producer.start,
+                producer.close,
+            ):
+                with pytest.raises(RuntimeError, match="belongs to the event loop in which it was"):
+                    await call()
+
+        await asyncio.to_thread(asyncio.run, elsewhere())
+        await producer.send_and_wait(topic, b"c", partition=0)
+    assert values(broker, topic, 0) == [b"a", b"c"]
+
+
+@asynchronous
+async def test_who_closes_second_waits_for_the_first(broker: Broker, topic: str) -> None:
+    async with made(broker, linger_ms=0) as producer:
+        broker.faults.delay("Produce", 0.3)
+        delivery = await producer.send(topic, b"a")
+        first, second = (asyncio.create_task(producer.close()) for _ in range(2))
+        await asyncio.sleep(0)
+        assert not second.done()
+        await second
+        assert delivery.done()
+        await first

@@ -17,6 +17,7 @@ from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_offsets import GroupOffsets, Identity
 from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.missing import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Reading
@@ -30,7 +31,8 @@ from kohort.terms import TopicId, TopicPartition
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
-_CLOSE_S = 30.0
+_running_loop = asyncio.get_running_loop
+_SILENT_S = 1.0  # how long `close` may take before it says what it waits for
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 Partition = tuple[str, int]
@@ -69,8 +71,9 @@ class Consumer:
     each record is processed at least once, whatever happens. A partition that is taken away is
     given up when the application has come back from its records, or has stayed away for too long.
 
-    One task asks for records, and others may call everything else. Offsets are those of the next
-    record. Waiting calls raise ApiError (REQUEST_TIMED_OUT and others) where the cluster refuses.
+    One task asks for records, and others of its event loop may call everything else; another loop
+    is refused by RuntimeError. Offsets are those of the next record. Waiting calls raise ApiError
+    (REQUEST_TIMED_OUT and others) where the cluster refuses.
 
     Args:
         topics: their names. There are none with `pattern` and for `assign`.
@@ -124,9 +127,15 @@ class Consumer:
         )
         if listener is not None:
             self._ownership.listener = listener
+        self._missing = Missing(
+            self._metadata, self._unread, timeout_s=self.settings.request_timeout_ms / 1000
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._chosen = False  # partitions are chosen by `assign`
         self._ticking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._closed = False
+        self._ended = asyncio.Event()  # `close` is over
         if topics or pattern is not None:
             self._wish(topics, pattern)
 
@@ -163,8 +172,14 @@ class Consumer:
 
         `processed` says that what was handed out last counts as processed. A static member keeps
         its place until its session ends, unless it leaves `for_good`.
+
+        What is not done within `close_timeout_ms` is given up with a warning. A second call waits
+        for the first.
         """
+        self._check_loop()
         if self._closed:
+            if not self._tells_listener():
+                await self._ended.wait()
             return
         self._check_outside("close")
         self._closed = True
@@ -172,22 +187,28 @@ class Consumer:
         if processed:
             self._handing.came_back()
         self._ownership.hurry = True
+        limit_s = self.settings.close_timeout_ms / 1000
+        patience = asyncio.get_running_loop().call_later(
+            _SILENT_S, lambda: logger.warning("closing waits for %s", self._group.waits_for())
+        )
         try:
-            async with asyncio.timeout(_CLOSE_S):
+            async with asyncio.timeout(limit_s):
                 if self._chosen and self._ownership.owned:
                     await self._ownership.revoked(self._ownership.owned, lambda: True)
                 await self._group.leave(for_good=for_good)
         except TimeoutError:
-            logger.warning("group %s was not left in time", self.settings.group_id)
+            logger.warning(
+                "group %s was not left within close_timeout_ms (%d): still waiting for %s",
+                self.settings.group_id,
+                self.settings.close_timeout_ms,
+                self._group.waits_for(),
+            )
         finally:
-            if self._ticking is not None:
-                self._ticking.cancel()
-                await asyncio.gather(self._ticking, return_exceptions=True)
-            if self._ownership.trouble is not None:  # nobody asks for records any more
-                logger.error("while closing", exc_info=self._ownership.trouble)
-            await self._group.close()
-            await self._fetcher.close()
-            await self._cluster.close()
+            patience.cancel()
+            try:
+                await self._let_go()
+            finally:
+                self._ended.set()
 
     # What to read
 
@@ -266,7 +287,7 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        if monotonic() < self._reading.turn_at:
+        if monotonic() < self._reading.turn_at and _running_loop() is self._loop:
             record = self._handing.take()
             if record is not None:
                 return record
@@ -305,6 +326,7 @@ class Consumer:
 
         Raises ValueError for a partition that is not assigned.
         """
+        self._check_loop()
         deadline = self._deadline()
         place = TopicPartition(*partition)
         while True:
@@ -319,6 +341,7 @@ class Consumer:
 
         Raises ValueError for a partition that is not assigned, and for an offset below 0.
         """
+        self._check_loop()
         place = TopicPartition(*partition)
         self._ownership.check([place])
         if offset not in ("earliest", "latest"):
@@ -340,10 +363,12 @@ class Consumer:
 
     def pause(self, *partitions: Partition) -> None:
         """Hand out nothing of these. Raises ValueError for one that is not assigned."""
+        self._check_loop()
         self._ownership.pause([TopicPartition(*one) for one in partitions])
 
     def resume(self, *partitions: Partition) -> None:
         """Hand these out again. Raises ValueError for one that is not assigned."""
+        self._check_loop()
         self._ownership.resume([TopicPartition(*one) for one in partitions])
 
     def paused(self) -> frozenset[TopicPartition]:
@@ -366,6 +391,7 @@ class Consumer:
         """For each partition the first record that is not older; "earliest" and "latest" will do
         as times. Raises ApiError.
         """
+        self._check_loop()
         found = await list_offsets(
             self._cluster,
             times,
@@ -396,6 +422,7 @@ class Consumer:
         self, *partitions: Partition
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
+        self._check_loop()
         places = [TopicPartition(*one) for one in partitions]
         return await self._group_offsets().fetch(places, self._deadline())
 
@@ -409,6 +436,24 @@ class Consumer:
         return GroupMetadata(group_id, who.epoch, who.member_id, who.instance_id)
 
     # Inside
+
+    async def _let_go(self) -> None:
+        """End all tasks and connections."""
+        tasks = [one for one in (self._ticking, self._watching) if one is not None]
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._ownership.trouble is not None:  # nobody asks for records any more
+            logger.error("while closing", exc_info=self._ownership.trouble)
+        await self._group.close()
+        await self._fetcher.close()
+        await self._cluster.close()
+
+    def _unread(self) -> list[str]:
+        """Topics that were subscribed to, and of which this member has nothing yet."""
+        read = {one.topic for one in self._ownership.owned}
+        wanted = self._group.wanted
+        return [] if wanted is None else [one for one in wanted.names if one not in read]
 
     def _identity(self) -> Identity | None:
         return self._group.identity()
@@ -455,15 +500,24 @@ class Consumer:
         if what.refusal is not None:
             raise what.refusal
 
+    def _check_loop(self) -> None:
+        """Its tasks and connections belong to one event loop, and nothing of it to two threads."""
+        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("the consumer belongs to the event loop in which it was started")
+
     def _check_open(self) -> None:
+        self._check_loop()
         if self._closed:
             raise ValueError("the consumer is closed")
 
     def _check_outside(self, call: str) -> None:
         """A listener is waited for before anything goes on: it cannot wait for that in turn."""
-        telling = self._ownership.telling
-        if telling is not None and telling is asyncio.current_task():
+        if self._tells_listener():
             raise RuntimeError(f"{call} inside a rebalance listener would wait for itself")
+
+    def _tells_listener(self) -> bool:
+        telling = self._ownership.telling
+        return telling is not None and telling is asyncio.current_task()
 
     def _check_asks(self) -> None:
         self._check_open()
@@ -501,8 +555,10 @@ class Consumer:
 
     def _begin(self) -> None:
         if self._ticking is None:
-            self._reading.start(asyncio.get_running_loop().time())
+            self._loop = asyncio.get_running_loop()
+            self._reading.start(self._loop.time())
             self._ticking = asyncio.create_task(self._tick())
+            self._watching = asyncio.create_task(self._missing.watch())
 
     async def _tick(self) -> None:
         """What has to be done from time to time."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
+from kohort.client.members.asking import ELSEWHERE
 from kohort.client.members.events import (
     Assigned,
     Attached,
@@ -37,6 +38,7 @@ _FOR_GOOD = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
+_NOT_YET = frozenset({*ELSEWHERE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
 class Owner(Protocol):
@@ -93,6 +95,7 @@ class Member:
         self._on_refusal = on_refusal
         self._timeout_s = timeout_s
         self._node: Node | None = None
+        self._away_since: float | None = None
         self._news = asyncio.Event()
         self._events: asyncio.Queue[Any] = asyncio.Queue()
         self._named: dict[Any, TopicPartition] = {}  # what the consumer was given
@@ -193,12 +196,29 @@ class Member:
             self.outside.set()
         except (ApiError, WireError) as error:
             logger.info("group %s: %s", self._group_id, error)
+            self._is_away(str(node), error)
             self._take(machine.connection_lost(self._now()))
         except Exception:  # a fault of ours must not leave the member without heartbeats
             logger.exception("group %s: no answer to %s", self._group_id, request.name)
             self._take(machine.connection_lost(self._now()))
         else:
+            if answer.error_code not in _NOT_YET:
+                self._is_back(node)
             self._take(events)
+
+    def _is_away(self, who: str, why: object) -> None:
+        """Say it once, whatever is tried until it is back."""
+        if self._away_since is None:
+            self._away_since = asyncio.get_running_loop().time()
+            logger.warning("group %s: its coordinator, %s, is away: %s", self._group_id, who, why)
+
+    def _is_back(self, node: Node) -> None:
+        if self._away_since is not None:
+            away_s = asyncio.get_running_loop().time() - self._away_since
+            self._away_since = None
+            logger.warning(
+                "group %s: its coordinator is back after %.1f s: %s", self._group_id, away_s, node
+            )
 
     async def _find(self) -> None:
         """Look the coordinator up, until it is found."""
@@ -223,8 +243,8 @@ class Member:
                 self._on_refusal(found, True)
                 self.outside.set()
                 return
-            if tried == 0:
-                logger.info("no coordinator of group %s yet: %s", self._group_id, found)
+            if tried == 1:  # a cluster that has just begun needs a moment to make one
+                self._is_away("which nobody names", found)
             await self._cluster.pause(min(tried, 16), loop.time() + 3600)
             tried += 1
 
