@@ -276,8 +276,9 @@ class Member:
                 )
             case Lost(raw, error):
                 await self._let_go(raw, self._owner.lost(self._names_of(raw), error))
-            case Attached(raw, version, metadata, failure):
-                told = AssignmentTold(tuple(self._names_of(raw)), metadata, version, failure)
+            case Attached(raw, version, metadata, failure, assignor):
+                places = tuple(self._names_of(raw))
+                told = AssignmentTold(places, metadata, version, failure, assignor)
                 self._computer.told(told)
             case Refused(error):
                 self._on_refusal(error, False)
