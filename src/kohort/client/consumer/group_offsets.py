@@ -295,4 +295,7 @@ def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _at(place: TopicPartition, error: ApiError) -> ApiError:
-    return ApiError(error.code, f"{place}: {error.message or error.code.name}")
+    why = error.message or error.code.name
+    if error.code is ErrorCode.UNKNOWN_TOPIC_ID:
+        why = "its topic was deleted, and another one may have its name"
+    return ApiError(error.code, f"{place}: {why}")
