@@ -15,7 +15,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
-from kohort.client.consumer.group_offsets import GroupOffsets, Identity
+from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.missing import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
@@ -26,7 +26,7 @@ from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import TopicId, TopicPartition
+from kohort.terms import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +46,6 @@ class GroupMetadata(NamedTuple):
     generation_id: int
     member_id: str
     group_instance_id: str | None
-
-
-class _ToCommit(NamedTuple):
-    """`ids` are the topics that these are offsets of, and `refusal` says why others that were
-    handed out cannot be committed any more.
-    """
-
-    offsets: Mapping[TopicPartition, CommittedOffset]
-    ids: Mapping[TopicPartition, TopicId]
-    refusal: ApiError | None
 
 
 class Consumer:
@@ -465,7 +455,7 @@ class Consumer:
         timeout_s = self.settings.default_api_timeout_ms / 1000
         return asyncio.get_running_loop().time() + timeout_s
 
-    def _to_commit(self, offsets: Offsets | None) -> _ToCommit:
+    def _to_commit(self, offsets: Offsets | None) -> ToCommit:
         """What is to be committed as things are at this moment."""
         self._check_open()
         self._group_offsets()
@@ -490,9 +480,9 @@ class Consumer:
             text = "lost while their records were in work, which others may see again"
             shown = _shown(ownership.lost_in_work)
             refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{shown}: {text}")
-        return _ToCommit(whole, ids, refusal)
+        return ToCommit(whole, ids, refusal)
 
-    async def _commit(self, what: _ToCommit) -> None:
+    async def _commit(self, what: ToCommit) -> None:
         await self._group_offsets().commit(
             lambda: what.offsets, self._deadline(), what.ids.__getitem__
         )

@@ -6,6 +6,7 @@ commit is under way at a time, so that an older one never overtakes a newer one.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster, Node, unanswered
@@ -36,7 +37,16 @@ OF_MEMBERS = Need(9, "a commit by a member of a KIP-848 group", "KIP-848, Apache
 
 Committed = Mapping[TopicPartition, CommittedOffset]
 Ids = Mapping[TopicPartition, TopicId]
-_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+
+class ToCommit(NamedTuple):
+    """`ids` are the topics that these are offsets of, and `refusal` says why others that were
+    handed out cannot be committed any more.
+    """
+
+    offsets: Committed
+    ids: Ids
+    refusal: ApiError | None
 
 
 class Identity:
@@ -61,6 +71,7 @@ class Identity:
 NOBODY = Identity()  # a consumer that chose its partitions by itself
 
 
+_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _LOOKS = 4  # for a topic that the coordinator does not know: it may be new
 
 
@@ -165,35 +176,11 @@ class GroupOffsets:
         deadline: float,
         ids: Ids,
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        who = self._who()
         connection = await self._cluster.connection(node.address, deadline)
         at_most = _at_most(partitions, ids)
         version = connection.version(OffsetFetchRequest, at_most)
-        topics = _by_topic(partitions)
-        id_of = {one.topic: ids.get(one, NO_TOPIC_ID) for one in partitions}
-        names = {topic_id: name for name, topic_id in id_of.items()}
-        if version >= BATCHED:
-            group = OffsetFetchRequestGroup(
-                group_id=self._group_id,
-                topics=[
-                    OffsetFetchRequestTopics(
-                        name=name, topic_id=id_of[name], partition_indexes=indexes
-                    )
-                    for name, indexes in topics.items()
-                ],
-            )
-            if who.is_modern:
-                group.member_id, group.member_epoch = who.member_id, who.epoch
-            request = OffsetFetchRequest(groups=[group], require_stable=True)
-        else:
-            request = OffsetFetchRequest(
-                group_id=self._group_id,
-                topics=[
-                    OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
-                    for name, indexes in topics.items()
-                ],
-                require_stable=version >= STABLE,
-            )
+        request = self._question(partitions, version, ids)
+        names = {ids.get(one, NO_TOPIC_ID): one.topic for one in partitions}
         answer: OffsetFetchResponse = await connection.ask(
             request, deadline=deadline, at_most=at_most
         )
@@ -225,6 +212,32 @@ class GroupOffsets:
             if place not in found:
                 raise unanswered("partition", place)
         return found
+
+    def _question(
+        self, partitions: Collection[TopicPartition], version: int, ids: Ids
+    ) -> OffsetFetchRequest:
+        who = self._who()
+        topics = _by_topic(partitions)
+        if version < BATCHED:
+            return OffsetFetchRequest(
+                group_id=self._group_id,
+                topics=[
+                    OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
+                    for name, indexes in topics.items()
+                ],
+                require_stable=version >= STABLE,
+            )
+        id_of = {one.topic: ids.get(one, NO_TOPIC_ID) for one in partitions}
+        group = OffsetFetchRequestGroup(
+            group_id=self._group_id,
+            topics=[
+                OffsetFetchRequestTopics(name=name, topic_id=id_of[name], partition_indexes=indexes)
+                for name, indexes in topics.items()
+            ],
+        )
+        if who.is_modern:
+            group.member_id, group.member_epoch = who.member_id, who.epoch
+        return OffsetFetchRequest(groups=[group], require_stable=True)
 
     async def _commit(
         self, node: Node, offsets: Committed, deadline: float, ids: Ids
