@@ -120,6 +120,13 @@ class Scripted:
             writer.transport.abort()
         await asyncio.sleep(0)
 
+    async def stop_connections(self) -> None:
+        """Every connection breaks; new ones may be made."""
+        for node in self.nodes:
+            for writer in node.writers:
+                writer.transport.abort()
+        await asyncio.sleep(0)
+
     def admin(self, timeout: float = 5.0) -> AdminClient:
         """A client with short pauses."""
         admin = AdminClient(self.bootstrap, timeout=timeout)

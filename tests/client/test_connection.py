@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, Asked, Scripted, asynchronous, in_turn
 
 from kohort.client.connection import (
     Address,
@@ -13,6 +13,7 @@ from kohort.client.connection import (
     RequestTimeoutError,
 )
 from kohort.errors import ErrorCode, UnsupportedVersionError, WireError
+from kohort.wire.codec import encode
 from kohort.wire.frames import encode_response
 from kohort.wire.messages.api_versions import ApiVersionsRequest, FinalizedFeatureKey
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -363,3 +364,39 @@ async def test_the_features_of_the_cluster_are_known():
         connection = await connect(scripted)
         assert connection.features == {"transaction.version": 2}
         await connection.close()
+
+
+@pytest.mark.parametrize("how", ["closed", "too late"])
+@asynchronous
+async def test_what_has_not_left_when_the_connection_ends_was_never_sent(how: str) -> None:
+    """The broker reads no more: what is behind a large request stays here."""
+    stopped = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+        correlation_id = int.from_bytes(frame[4:8])
+        version = int.from_bytes(frame[2:4])
+        body = encode(script._api_versions(Asked(0, None, version)), version)
+        writer.write(encode_response(correlation_id, body, flexible=False))
+        writer.transport.pause_reading()
+        await stopped.wait()
+        if how == "closed":
+            writer.write_eof()
+        await asyncio.sleep(soon())
+
+    script = Scripted()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=4096)
+    address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    connection = await Connection.open(address, client_id="test", deadline=soon())
+    large = ListGroupsRequest(states_filter=["x" * 30_000] * 1000)
+    seconds = 5.0 if how == "closed" else 0.3
+    first, second = (
+        asyncio.create_task(connection.ask(request, deadline=soon(seconds)))
+        for request in (large, ListGroupsRequest())
+    )
+    await asyncio.sleep(0.05)
+    stopped.set()
+    outcomes = await asyncio.gather(first, second, return_exceptions=True)
+    assert all(isinstance(one, ConnectionFailedError | RequestTimeoutError) for one in outcomes)
+    assert [one.sent for one in outcomes] == [False, False]
+    server.close()

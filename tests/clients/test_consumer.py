@@ -19,6 +19,8 @@ from tests.peers.kafka import Kafka, unavailable
 from tests.waiting import SOON_S, eventually
 
 from kohort import Consumer
+from kohort.client.admin import AdminClient, CommittedOffset, NewTopic
+from kohort.terms import TopicPartition
 from kohort.testing import Broker
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
@@ -129,3 +131,44 @@ async def values(
                 found += [one.value.decode() for ones in some.values() for one in ones]
         some = await consumer.getmany(timeout_ms=500)
         return found + [one.value.decode() for ones in some.values() for one in ones]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_topic_of_kafka_that_is_made_anew_is_read_from_its_begin(
+    protocol: str, kafka: str
+) -> None:
+    """It has more records than the former one: nobody would be told of an offset out of range."""
+    asyncio.run(made_anew(kafka, f"anew-{protocol}", protocol))
+
+
+async def made_anew(bootstrap: str, topic: str, protocol: str) -> None:
+    settings = {"group_protocol": protocol, "metadata_max_age_ms": 1000}
+    async with (
+        AdminClient(bootstrap) as admin,
+        Consumer(topic, bootstrap_servers=bootstrap, group_id=topic, **settings) as consumer,
+        asyncio.timeout(3 * SOON_S),
+    ):
+        await asyncio.to_thread(create_topic, bootstrap, topic, 1)
+        place = TopicPartition(topic, 0)
+        while place not in consumer.assignment():
+            await consumer.getmany(timeout_ms=100)
+        await consumer.position(place)
+        await asyncio.to_thread(produce, bootstrap, topic, range(100))
+        assert await read(consumer, 100) == list(range(100))
+        await consumer.commit()
+        (await admin.delete_topics([topic])).all()
+        while (await admin.create_topics([NewTopic(topic, 1, 1)])).failed:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # the former one may still be about to go
+        await asyncio.to_thread(produce, bootstrap, topic, range(1000, 1300))
+        assert await read(consumer, 300) == list(range(1000, 1300))
+        await consumer.commit()
+        assert await consumer.committed(place) == {place: CommittedOffset(300, 0, "")}
+
+
+async def read(consumer: Consumer, count: int) -> list[int]:
+    """The next so many numbers."""
+    found: list[int] = []
+    while len(found) < count:
+        some = await consumer.getmany(timeout_ms=500)
+        found += [int(one.value) for ones in some.values() for one in ones]
+    return found

@@ -99,6 +99,8 @@ def test_the_apis_have_keys_far_from_upstream_s():
 
 
 ATTACHMENT = ["error int8", "metadata_version int16", "metadata_bytes bytes"]
+NAMED = [*ATTACHMENT, "assignor_name string @0"]
+STORED = [*ATTACHMENT[:-1], "metadata bytes", "assignor string @0"]
 ASSIGNOR = [
     "name string",
     "minimum_version int16",
@@ -109,8 +111,8 @@ ASSIGNOR = [
 ]
 TAGGED = [
     (heartbeat.ConsumerGroupHeartbeatRequest, "client_assignors", 20000, ASSIGNOR),
-    (heartbeat.Assignment, "attachment", 20000, ATTACHMENT),
-    (describe.Assignment, "attachment", 20000, ATTACHMENT),
+    (heartbeat.Assignment, "attachment", 20000, NAMED),
+    (describe.Assignment, "attachment", 20000, NAMED),
     (describe.Member, "client_assignors", 20001, ASSIGNOR),
     (
         describe.DescribedGroup,
@@ -134,13 +136,13 @@ TAGGED = [
         schemas.ConsumerGroupTargetAssignmentMemberValue,
         "attachment",
         20000,
-        [*ATTACHMENT[:-1], "metadata bytes"],
+        STORED,
     ),
     (
         schemas.ConsumerGroupCurrentMemberAssignmentValue,
         "attachment",
         20000,
-        [*ATTACHMENT[:-1], "metadata bytes"],
+        STORED,
     ),
     (
         schemas.ConsumerGroupTargetAssignmentMetadataValue,
@@ -200,13 +202,16 @@ def test_without_client_assignors_the_bytes_are_upstream_s():
     assert codec.encode(schemas.ConsumerGroupTargetAssignmentMetadataValue(), 0) == bytes(5)
 
 
-def test_an_attachment_on_the_wire():
+@pytest.mark.parametrize(("name", "tagged"), [("", b"\0"), ("x", b"\1\0\2\2x")])
+def test_an_attachment_on_the_wire(name, tagged):
     """K848-077."""
     given = heartbeat.Assignment(
-        attachment=heartbeat.Attachment(error=3, metadata_version=2, metadata_bytes=b"m")
+        attachment=heartbeat.Attachment(
+            error=3, metadata_version=2, metadata_bytes=b"m", assignor_name=name
+        )
     )
     answer = heartbeat.ConsumerGroupHeartbeatResponse(assignment=given)
-    inside = b"\1" + b"\3" + b"\0\2" + b"\2m" + b"\0"
+    inside = b"\1" + b"\3" + b"\0\2" + b"\2m" + tagged
     expected = b"\1" + b"\1" + b"\1\xa0\x9c\1" + len(inside).to_bytes(1) + inside + b"\0"
     assert codec.encode(answer, 1).endswith(expected)
     assert codec.decode(type(answer), 1, codec.encode(answer, 1)) == answer

@@ -84,14 +84,21 @@ class ConnectionFailedError(ApiError):
 
 
 class RequestTimeoutError(ApiError):
-    """No answer in time (REQUEST_TIMED_OUT). It is unknown whether the broker has done it."""
+    """No answer in time (REQUEST_TIMED_OUT).
 
-    def __init__(self, message: str) -> None:
+    It is unknown whether the broker has done it, unless `sent` says that it never had the request.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+        self.sent = sent
 
 
 class _Waiting(NamedTuple):
+    """`end` is how many bytes were written to the connection when its request was."""
+
     correlation_id: int
+    end: int
     name: str
     answer: asyncio.Future[Any]
     read: Callable[[bytes], Any]
@@ -113,6 +120,8 @@ class Connection(asyncio.Protocol):
         self._frames = FrameReader(FRAME_LIMIT_BYTES)
         self._queue: deque[_Waiting] = deque()
         self._next_id = 0
+        self._written = 0  # bytes, of which the last ones may still wait in the transport
+        self._left = 0  # those that did not wait when it was last looked at
         self._why = ""
         self._has_answered = False  # a request after the handshake
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -132,13 +141,17 @@ class Connection(asyncio.Protocol):
                     lambda: cls(address, client_id), address.host, address.port
                 )
         except TimeoutError:
-            raise RequestTimeoutError(f"cannot connect to {address}: no answer in time") from None
+            text = f"cannot connect to {address}: no answer in time"
+            raise RequestTimeoutError(text, sent=False) from None
         except OSError as error:
             raise ConnectionFailedError(
                 f"cannot connect to {address}: {_reason(error)}", sent=False
             ) from None
         try:
             await connection.handshake(deadline)
+        except RequestTimeoutError as error:
+            await connection.close()
+            raise RequestTimeoutError(error.message, sent=False) from None
         except (ConnectionFailedError, WireError) as error:
             await connection.close()
             # Only the handshake was sent, not the caller's request.
@@ -272,14 +285,16 @@ class Connection(asyncio.Protocol):
     ) -> Any:
         correlation_id = self._write(request, version, flexible=flexible)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(correlation_id, request.name, answer, read))
+        end = self._written
+        self._queue.append(_Waiting(correlation_id, end, request.name, answer, read))
         try:
             async with asyncio.timeout_at(deadline):
                 return await answer
         except TimeoutError:
             text = f"{self.address} did not answer {request.name} in time"
+            has_left = self._has_left(end)
             self._fail(text)
-            raise RequestTimeoutError(text) from None
+            raise RequestTimeoutError(text, sent=has_left) from None
 
     def _write(self, request: Any, version: int, *, flexible: bool) -> int:
         """Put a request on the wire; its correlation id."""
@@ -294,21 +309,36 @@ class Connection(asyncio.Protocol):
             correlation_id=correlation_id,
             client_id=self.client_id,
         )
-        self._transport.write(encode_request(header, body, flexible=flexible))
+        frame = encode_request(header, body, flexible=flexible)
+        self._written += len(frame)
+        self._transport.write(frame)
         return correlation_id
+
+    def _has_left(self, end: int) -> bool:
+        """Whether all of a request has been given to the system: a broker carries out no part of
+        one. What still waits in the transport when the connection is closed never leaves.
+        """
+        self._count()
+        return end <= self._left
+
+    def _count(self) -> None:
+        if self._transport is not None and not self._why:
+            self._left = self._written - self._transport.get_write_buffer_size()
 
     def _fail(self, why: str) -> None:
         """Close, and give the reason to every caller that waits."""
         if self._why:
             return
+        self._count()  # what is aborted waits no more
         self._why = why
         self._may_write.set()
         if self._transport is not None:
             self._transport.abort()
         while self._queue:
-            answer = self._queue.popleft().answer
-            if not answer.done():
-                answer.set_exception(ConnectionFailedError(why, sent=True))
+            waiting = self._queue.popleft()
+            if not waiting.answer.done():
+                error = ConnectionFailedError(why, sent=self._has_left(waiting.end))
+                waiting.answer.set_exception(error)
 
     # What asyncio calls.
 
@@ -349,13 +379,18 @@ class Connection(asyncio.Protocol):
                 )
             )
 
+    def eof_received(self) -> None:
+        self._closed("")  # while it is still known what has not left
+
     def connection_lost(self, exc: Exception | None) -> None:
-        reason = _reason(exc) if isinstance(exc, OSError) else ""
+        self._closed(_reason(exc) if isinstance(exc, OSError) else "")
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _closed(self, reason: str) -> None:
         where, guess = self._guess()
         shown = where + (f" ({reason})" if reason else "")
         self._fail(f"{self.address} closed the connection{shown}{guess}")
-        if not self._gone.done():
-            self._gone.set_result(None)
 
     def _guess(self) -> tuple[str, str]:
         """How far the handshake came before the broker closed without a word; what that may mean.

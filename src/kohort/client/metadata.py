@@ -5,7 +5,7 @@ look-up asks the cluster again. An answer never takes a leader back to an older 
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kohort.client.cluster import Cluster, Node, nodes_of
@@ -35,10 +35,14 @@ class KnownTopic(NamedTuple):
 
 
 class Metadata:
-    """The topics that somebody has asked for. Times are those of the running event loop."""
+    """The topics that somebody has asked for. Times are those of the running event loop.
+
+    `on_anew` hears of a topic that was deleted and made anew: it has another id than before.
+    """
 
     def __init__(self, cluster: Cluster, *, max_age_s: float = MAX_AGE_S) -> None:
         self.cluster = cluster
+        self.on_anew: Callable[[str, TopicId, TopicId], None] = lambda _name, _before, _now: None
         self._max_age_s = max_age_s
         self._topics: dict[str, KnownTopic] = {}
         self._names: dict[TopicId, str] = {}
@@ -164,6 +168,8 @@ class Metadata:
             self._asked_at[name] = asyncio.get_running_loop().time()
         else:  # a partition without a leader is looked up again by the next who wants it
             self._asked_at.pop(name, None)
+        if before is not None and not same and NO_TOPIC_ID not in (before.id, topic_id):
+            self.on_anew(name, before.id, topic_id)
 
 
 def _unknown(name: str) -> ApiError:

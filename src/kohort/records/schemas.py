@@ -146,6 +146,7 @@ class Attachment:
     error: Int8
     metadata_version: Int16
     metadata: Bytes
+    assignor: String = at(tag=0, default="")
 
 
 @record()

@@ -1,10 +1,10 @@
 """What stands in for the network at the edge of the consumer's own parts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from kohort.client.fetching import ConsumerRecord, Place
-from kohort.terms import TopicPartition
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -31,9 +31,29 @@ class FakeFetcher:
         self.ready: dict[TopicPartition, list[ConsumerRecord]] = {}
         self.told: list[tuple[Any, ...]] = []
         self.paused: set[TopicPartition] = set()
+        self.ids: dict[str, TopicId] = {}  # as the cluster tells them
+        self.reads: dict[TopicPartition, TopicId] = {}  # the topic that a partition is read of
+        self.bound = False
+        self.on_anew: Callable[[TopicPartition], None] = lambda _: None
 
-    def add(self, places: Mapping[TopicPartition, Place | None]) -> None:
+    def add(
+        self,
+        places: Mapping[TopicPartition, Place | None],
+        ids: Mapping[TopicPartition, TopicId] | None = None,
+        *,
+        bound: bool = False,
+    ) -> None:
         self.places.update(places)
+        self.reads.update(ids or {})
+        self.bound = bound
+
+    def topic_id(self, partition: TopicPartition) -> TopicId:
+        return self.reads.get(partition, NO_TOPIC_ID)
+
+    async def topic_ids(
+        self, partitions: Collection[TopicPartition], _deadline: float
+    ) -> dict[TopicPartition, TopicId]:
+        return {one: self.ids[one.topic] for one in partitions if one.topic in self.ids}
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:

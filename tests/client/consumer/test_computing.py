@@ -446,3 +446,14 @@ async def test_the_assignor_is_told_and_what_it_raises_is_logged(caplog: Any) ->
     assert "RuntimeError: not now" in caplog.text
     async with world() as it:
         it.computing.told(AssignmentTold((T0,)))  # nobody is there to hear of it
+
+
+@asynchronous
+async def test_of_several_assignors_the_one_is_told_that_has_computed() -> None:
+    first, second = Plays(), Plays()
+    second.name = "second"
+    async with world(first, second) as it:
+        for name in ("second", "mine", "", "of nobody here"):
+            it.computing.told(AssignmentTold((T0,), assignor=name))
+    assert [one.assignor for one in second.told] == ["second"]
+    assert [one.assignor for one in first.told] == ["mine", ""]

@@ -537,9 +537,9 @@ async def test_a_topic_that_is_gone_holds_up_no_commit_of_others(broker: Broker)
         while sum([len(one) for one in (await reader.getmany(timeout_ms=100)).values()]) < 1:
             pass
         broker.delete_topic("u")
-        with pytest.raises(ApiError, match="u:0") as caught:
+        with pytest.raises(ApiError, match="u:0: its topic was deleted") as caught:
             await reader.commit({T0: 1, ("u", 0): 1})
-        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_ID
         assert committed(broker) == {0: 1}
 
 
@@ -682,3 +682,125 @@ def test_settings_that_make_no_sense(topics: Any, settings: Any, refusal: str) -
 
     with pytest.raises(Exception, match=refusal):
         Consumer(*topics, **{"group_id": "g", **settings})
+
+
+# Closing
+
+
+@both
+@asynchronous
+async def test_to_close_without_a_broker_takes_no_longer_than_it_may_and_says_why(
+    protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = asyncio.get_running_loop()
+    with Broker({"group.consumer.heartbeat.interval.ms": 100}) as broker:
+        fill(broker, 10)
+        reader = consumer(broker, "t", group_protocol=protocol, close_timeout_ms=1500)
+        async with within():
+            await reader.start()
+            assert await reader.getone()
+        broker.stop()
+        began = loop.time()
+        await reader.close()
+        assert 1.4 < loop.time() - began < 10
+    lines = [one for one in caplog.messages if "waits for" in one or "waiting for" in one]
+    assert lines[0].startswith("closing waits for the last commit, for 2 partitions")
+    assert lines[1].startswith("group g was not left within close_timeout_ms (1500)")
+    assert len(lines) == 2
+
+
+@asynchronous
+async def test_who_closes_second_waits_for_the_first(broker: Broker) -> None:
+    fill(broker, 10)
+    may_go_on = asyncio.Event()
+    revoked: list[int] = []
+
+    class Slow(RebalanceListener):
+        async def on_revoked(self, partitions: Any) -> None:  # type: ignore[override]
+            revoked.append(len(partitions))
+            await reader.close()  # it is under way: nothing to wait for
+            await may_go_on.wait()
+
+    reader = consumer(broker, "t", listener=Slow())
+    async with within():
+        await reader.start()
+        assert await reader.getone()
+        first, second = (asyncio.create_task(reader.close()) for _ in range(2))
+        await until(lambda: revoked)
+        assert not first.done()
+        assert not second.done()
+        may_go_on.set()
+        await asyncio.gather(first, second)
+        assert reader.assignment() == frozenset()
+        await reader.close()
+
+
+@both
+@asynchronous
+async def test_a_block_that_is_cancelled_leaves_nothing_behind(
+    broker: Broker, protocol: str
+) -> None:
+    """Also when the way out is cancelled once more."""
+    fill(broker, 10)
+    before = asyncio.all_tasks()
+
+    async def read(reader: Consumer) -> None:
+        async with reader:
+            async for _ in reader:
+                await asyncio.sleep(0)
+
+    for again in (False, True):
+        reader = consumer(broker, "t", group_protocol=protocol)
+        async with within():
+            task = asyncio.create_task(read(reader))
+            await until(reader.assignment)
+            task.cancel()
+            if again:
+                await until(lambda reader=reader: reader._closed)
+                task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await until(lambda: asyncio.all_tasks() == before)
+
+
+def test_another_event_loop_is_refused(broker: Broker) -> None:
+    """And nothing is broken by it."""
+    fill(broker, 10)
+    reader = consumer(broker, "t")
+    calls: list[Any] = [
+        reader.getone,
+        reader.getmany,
+        reader.commit,
+        lambda: reader.committed(T0),
+        lambda: reader.position(T0),
+        lambda: reader.assign([]),
+        reader.unsubscribe,
+        lambda: reader.offsets_for_times({T0: "earliest"}),
+        reader.close,
+        reader.start,
+    ]
+    plain: list[Any] = [
+        lambda: reader.pause(T0),
+        lambda: reader.resume(T0),
+        lambda: reader.seek(T0, 0),
+        lambda: reader.subscribe("t"),
+        reader.commit_nowait,
+    ]
+
+    async def elsewhere() -> None:
+        for call in plain:
+            with pytest.raises(RuntimeError, match="belongs to the event loop in which it was"):
+                call()
+        for call in calls:
+            with pytest.raises(RuntimeError, match="belongs to the event loop in which it was"):
+                await call()
+
+    async def here() -> None:
+        async with within(), reader:
+            first = await reader.getone()
+            await asyncio.to_thread(asyncio.run, elsewhere())
+            assert (await reader.getone()).value != first.value
+            await reader.commit()
+
+    asyncio.run(here())
+    assert sum(committed(broker).values()) == 2

@@ -8,8 +8,8 @@ from tests.client.scripted import Asked, Scripted, asynchronous, in_turn
 
 from kohort.client.admin import CommittedOffset
 from kohort.client.consumer.group_offsets import NOBODY, GroupOffsets, Identity
-from kohort.errors import ApiError, UnsupportedVersionError
-from kohort.terms import TopicPartition
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -46,6 +46,7 @@ def committed(asked: Asked, *codes: int) -> OffsetCommitResponse:
         topics=[
             OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(
                         partition_index=one.partition_index,
@@ -82,7 +83,8 @@ def fetched(asked: Asked, code: int = 0, of_partition: int = 0) -> OffsetFetchRe
         )
         for index in asked.request.groups[0].topics[0].partition_indexes
     ]
-    of_topic = OffsetFetchResponseTopics(name="t", partitions=new)
+    topic_id = asked.request.groups[0].topics[0].topic_id
+    of_topic = OffsetFetchResponseTopics(name="t", topic_id=topic_id, partitions=new)
     return OffsetFetchResponse(
         groups=[OffsetFetchResponseGroup(group_id="g", topics=[of_topic], error_code=code)]
     )
@@ -240,3 +242,69 @@ async def test_what_cannot_be_known_is_an_error(answer: Any, refusal: str) -> No
     async with Scripted(1, {OffsetFetchRequest: answer}) as script:
         with pytest.raises(ApiError, match=refusal):
             await offsets(script).fetch([T0], deadline(1))
+
+
+# Topics by id
+
+I = TopicId(b"i" * 16)  # noqa: E741  (an id)
+U0 = TopicPartition("u", 0)
+
+
+@asynchronous
+async def test_topics_are_named_by_id_where_all_have_one() -> None:
+    script = Scripted(
+        answers={
+            OffsetFetchRequest: fetched,
+            OffsetCommitRequest: committed,
+        }
+    )
+    async with script:
+        some = offsets(script)
+        assert await some.fetch([T0], deadline(), {T0: I}) == {T0: CommittedOffset(5, 2, "x")}
+        await some.fetch([T0, T1], deadline(), {T0: I})
+        await some.commit(lambda: {T0: CommittedOffset(6)}, deadline(), lambda _: I)
+        known = {T0: I, U0: NO_TOPIC_ID}
+        both = {one: CommittedOffset(6) for one in known}
+        await some.commit(lambda: both, deadline(), known.__getitem__)
+        assert [one.version for one in script.sent("OffsetFetch")] == [10, 9]
+        assert [one.version for one in script.sent("OffsetCommit")] == [10, 9]
+        assert script.sent("OffsetFetch")[0].request.groups[0].topics[0].topic_id == I
+        assert script.sent("OffsetCommit")[0].request.topics[0].topic_id == I
+        await some._cluster.close()
+
+
+@asynchronous
+async def test_a_broker_without_ids_is_asked_by_name() -> None:
+    script = Scripted(answers={OffsetFetchRequest: fetched, OffsetCommitRequest: committed})
+    script.offer("OffsetFetch", "1-9")
+    script.offer("OffsetCommit", "2-9")
+    async with script:
+        some = offsets(script)
+        assert await some.fetch([T0], deadline(), {T0: I}) == {T0: CommittedOffset(5, 2, "x")}
+        await some.commit(lambda: {T0: CommittedOffset(6)}, deadline(), lambda _: I)
+        assert script.sent("OffsetCommit")[0].request.topics[0].name == "t"
+        await some._cluster.close()
+
+
+@asynchronous
+async def test_a_topic_that_is_gone_is_told_at_once_to_who_reads_offsets() -> None:
+    script = Scripted(answers={OffsetFetchRequest: lambda asked: fetched(asked, of_partition=100)})
+    async with script:
+        some = offsets(script)
+        with pytest.raises(ApiError) as failure:
+            await some.fetch([T0], deadline(600), {T0: I})
+        assert failure.value.code is ErrorCode.UNKNOWN_TOPIC_ID
+        assert len(script.sent("OffsetFetch")) == 1
+        await some._cluster.close()
+
+
+@asynchronous
+async def test_an_offset_of_a_topic_that_is_gone_is_refused_after_some_looks() -> None:
+    script = Scripted(answers={OffsetCommitRequest: lambda asked: committed(asked, 100)})
+    async with script:
+        some = offsets(script)
+        with pytest.raises(ApiError) as failure:
+            await some.commit(lambda: {T0: CommittedOffset(6)}, deadline(600), lambda _: I)
+        assert failure.value.code is ErrorCode.UNKNOWN_TOPIC_ID
+        assert len(script.sent("OffsetCommit")) == 4
+        await some._cluster.close()

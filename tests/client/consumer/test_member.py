@@ -1,6 +1,7 @@
 """A member's two tasks: one that never stops talking, and one that acts in order."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
@@ -98,6 +99,9 @@ class Machine:
         return Millis(0) if self.due and self.has_coordinator else None
 
 
+IDS = {"t": TopicId(b"t" * 16), "u": TopicId(b"u" * 16)}
+
+
 class Protocol:
     """Knows the names of `places`, and the counts of topics."""
 
@@ -120,6 +124,9 @@ class Protocol:
         if self.refusals:
             raise self.refusals.pop(0)
         return {one: self.places[one] for one in raw if one in self.places}
+
+    def topic_ids(self, named: Any) -> dict[TopicPartition, TopicId]:
+        return {name: IDS[name.topic] for name in named.values() if name.topic in IDS}
 
     async def look_again(self, _now: Millis, _deadline: float) -> list[Any]:
         if self.refusals:
@@ -165,7 +172,8 @@ class Owner:
         if fault is not None:
             raise fault
 
-    async def assigned(self, partitions: Collection[TopicPartition]) -> None:
+    async def assigned(self, partitions: Collection[TopicPartition], ids: Any = None) -> None:
+        assert ids == {one: IDS[one.topic] for one in partitions}
         await self._tell("assigned", [one.partition for one in partitions])
 
     async def revoked(
@@ -279,7 +287,9 @@ def coordinator(code: int) -> FindCoordinatorResponse:
 
 
 @asynchronous
-async def test_the_coordinator_is_looked_for_until_it_is_found() -> None:
+async def test_the_coordinator_is_looked_for_until_it_is_found(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     usual = Scripted()._find_coordinator
     answers = in_turn(
         coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -298,6 +308,35 @@ async def test_the_coordinator_is_looked_for_until_it_is_found() -> None:
         await until(lambda: it.script.sent("ConsumerGroupHeartbeat"))
         assert len(it.script.sent("FindCoordinator")) == 5
         assert it.refusals == []
+        await until(lambda: len(warnings(caplog)) == 2)
+        away, back = warnings(caplog)
+        assert away.startswith("group g: its coordinator, which nobody names, is away: ")
+        assert re.fullmatch(r"group g: its coordinator is back after \d+\.\d s: node 1 at .*", back)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+
+
+@asynchronous
+async def test_a_coordinator_that_is_away_is_told_once_and_once_when_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """However often it is asked meanwhile, and also while it says that it is not ready."""
+    async with world() as it:
+        loading = ConsumerGroupHeartbeatResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        usual = it.script.answers[ConsumerGroupHeartbeatRequest]
+        it.script.answers[ConsumerGroupHeartbeatRequest] = in_turn(CLOSE, CLOSE, loading, usual)
+        it.play(CoordinatorWanted())
+        for number in range(1, 5):
+            it.heartbeat(number)
+            await until(lambda: len(it.script.sent("ConsumerGroupHeartbeat")) == number)  # noqa: B023
+            await until(lambda: len(it.machine.heard) > number)  # noqa: B023
+            assert len(warnings(caplog)) == (1 if number < 4 else 2)
+        away, back = warnings(caplog)
+        assert away.startswith("group g: its coordinator, node 1 at 127.0.0.1:")
+        assert "closed the connection" in away
+        assert re.fullmatch(r"group g: its coordinator is back after \d+\.\d s: node 1 at .*", back)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID])

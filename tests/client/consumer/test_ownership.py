@@ -14,7 +14,7 @@ from kohort.client.consumer.ownership import Ownership, RebalanceListener
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import Place
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import TopicPartition
+from kohort.terms import TopicId, TopicPartition
 
 LOST = ApiError(ErrorCode.FENCED_MEMBER_EPOCH)
 
@@ -26,20 +26,25 @@ class FakeOffsets:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
         self.refusals: list[ApiError] = []
         self.has_identity = True
+        self.asked_by: list[dict[TopicPartition, TopicId]] = []
+        self.committed_by: dict[TopicPartition, TopicId] = {}
 
     async def fetch(
-        self, partitions: Collection[TopicPartition], _deadline: float
+        self, partitions: Collection[TopicPartition], _deadline: float, ids: Any = None
     ) -> dict[TopicPartition, CommittedOffset | None]:
         await asyncio.sleep(0)
+        self.asked_by.append(dict(ids or {}))
         if self.refusals:
             raise self.refusals.pop(0)
         return {one: self.committed.get(one) for one in partitions}
 
-    async def commit(self, offsets: Any, _deadline: float) -> None:
+    async def commit(self, offsets: Any, _deadline: float, topic_id: Any) -> None:
         await asyncio.sleep(0)
         if self.refusals:
             raise self.refusals.pop(0)
-        self.committed.update(cast("Mapping[TopicPartition, CommittedOffset]", offsets()))
+        given = cast("Mapping[TopicPartition, CommittedOffset]", offsets())
+        self.committed.update(given)
+        self.committed_by.update((one, topic_id(one)) for one in given)
 
     async def finished(self) -> None:
         await asyncio.sleep(0)
@@ -261,3 +266,72 @@ async def test_a_refusal_that_passes_is_only_logged() -> None:
     for _ in range(2):  # each time: nothing comes any more
         with pytest.raises(ApiError):
             world.ownership.raise_trouble()
+
+
+# Topics that are made anew
+
+
+FIRST, SECOND = TopicId(b"i" * 16), TopicId(b"j" * 16)
+
+
+@asynchronous
+async def test_what_is_committed_is_asked_for_and_committed_by_the_id_of_the_topic() -> None:
+    world = World()
+    world.fetcher.ids = {"t": FIRST}
+    await world.ownership.assigned([T0])
+    assert world.offsets.asked_by == [{T0: FIRST}]
+    assert (world.fetcher.reads, world.fetcher.bound) == ({T0: FIRST}, False)
+    world.fetcher.places[T0] = Place(5)
+    await world.ownership.commit_processed([T0], 5)
+    assert world.offsets.committed_by == {T0: FIRST}
+
+
+@asynchronous
+async def test_a_group_that_names_topics_by_id_means_no_other() -> None:
+    world = World()
+    world.fetcher.ids = {"t": SECOND}
+    await world.ownership.assigned([T0], {T0: FIRST})
+    assert world.offsets.asked_by == [{T0: FIRST}]
+    assert (world.fetcher.reads, world.fetcher.bound) == ({T0: FIRST}, True)
+
+
+@asynchronous
+async def test_a_coordinator_that_does_not_know_the_topic_is_asked_by_name_in_the_end() -> None:
+    world = World()
+    world.fetcher.ids = {"t": FIRST}
+    world.offsets.committed[T0] = CommittedOffset(7)
+    world.offsets.refusals = [ApiError(ErrorCode.UNKNOWN_TOPIC_ID)] * 4
+    await world.ownership.assigned([T0])
+    assert world.offsets.asked_by == [{T0: FIRST}] * 4 + [{}]
+    assert world.fetcher.places == {T0: Place(7)}
+    assert world.fetcher.reads == {}
+
+
+@asynchronous
+async def test_an_assigned_topic_that_is_gone_holds_nobody_up() -> None:
+    """The next answer of the coordinator takes it away, and has to be heard."""
+    world = World()
+    world.offsets.refusals = [ApiError(ErrorCode.UNKNOWN_TOPIC_ID)] * 4
+    await world.ownership.assigned([T0], {T0: FIRST})
+    assert world.offsets.asked_by == [{T0: FIRST}] * 4
+    assert world.fetcher.places == {T0: None}
+
+
+@asynchronous
+async def test_nothing_of_a_topic_that_is_gone_is_committed() -> None:
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.fetcher.places = {T0: Place(9), T1: Place(4)}
+    world.handing.line_up({T0: [record(T0, 7), record(T0, 8)]})
+    assert world.handing.take() is not None
+    world.fetcher.places[T0] = None  # it is looked up where the new one begins
+    world.fetcher.on_anew(T0)
+    assert world.ownership.void_in_work == {T0}
+    assert world.handing.take() is None
+    await world.ownership.commit_processed([T0, T1], 5)
+    assert world.offsets.committed == {T1: CommittedOffset(4, None, "")}
+    world.fetcher.places[T0] = Place(0)
+    await world.ownership.commit_processed([T0, T1], 5)
+    assert world.offsets.committed[T0] == CommittedOffset(0, None, "")
+    world.ownership.came_back()
+    assert world.ownership.void_in_work == frozenset()

@@ -17,7 +17,7 @@ import kohort.client.fetching.fetcher as module
 from kohort.client.fetching.decoding import RecordError
 from kohort.client.fetching.record import Place
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import TopicPartition
+from kohort.terms import TopicId, TopicPartition, uuid_text
 from kohort.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -277,17 +277,120 @@ async def test_what_passes_is_asked_again_of_whoever_leads_then(code: ErrorCode)
             assert {one.node for one in cast.sent("Fetch")} == {0, 1}
 
 
+def make_anew(cast: Cast, *batches: bytes) -> None:
+    """The topic is deleted, and there is another one of its name."""
+    cast.ids["t"] = b"j" * 16
+    cast.batches.clear()
+    cast.put(T0, *batches)
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "by_duration:PT1H"])
 @asynchronous
-async def test_a_topic_that_was_made_anew() -> None:
-    async with Cast() as cast, fetcher(cast, fetch_max_wait_ms=10) as some:
+async def test_a_topic_that_was_made_anew_is_read_from_its_first_record_on(
+    policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the policy: all of its records came after what was read before."""
+    settings = {"fetch_max_wait_ms": 10, "auto_offset_reset": policy}
+    async with Cast() as cast, fetcher(cast, **settings) as some:
+        told: list[TopicPartition] = []
+        some.on_anew = told.append
+        cast.ids["t"] = b"i" * 16
+        cast.put(T0, batch(0, 1))
+        some.add({T0: Place(0)})
+        assert await read(some, 2) == {T0: [0, 1]}
+        assert some.topic_id(T0) == b"i" * 16
+        make_anew(cast, batch(0, 1, 2))
+        assert await read(some, 3) == {T0: [0, 1, 2]}
+        assert some.topic_id(T0) == b"j" * 16
+        assert told == [T0]
+    (warning,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    ids = [uuid_text(one * 16) for one in (b"j", b"i")]
+    assert warning == (
+        f"t:0: the topic was deleted and made anew (id {ids[0]}, before {ids[1]}): from its first "
+        "record on in place of offset 2"
+    )
+
+
+@asynchronous
+async def test_a_topic_that_was_made_anew_is_not_read_without_a_policy() -> None:
+    settings = {"fetch_max_wait_ms": 10, "auto_offset_reset": "none"}
+    async with Cast() as cast, fetcher(cast, **settings) as some:
         cast.ids["t"] = b"i" * 16
         cast.put(T0, batch(0))
         some.add({T0: Place(0)})
         assert await read(some, 1) == {T0: [0]}
-        cast.ids["t"] = b"j" * 16
-        cast.batches.clear()
-        cast.put(T0, batch(0, 1))
+        make_anew(cast, batch(0, 1))
+        error = await failure(some)
+        assert isinstance(error, ApiError)
+        assert error.code is ErrorCode.OFFSET_OUT_OF_RANGE
+        some.seek(T0, Place(1))
         assert await read(some, 1) == {T0: [1]}
+
+
+@asynchronous
+async def test_a_topic_that_the_group_does_not_mean_is_not_read() -> None:
+    """It may be another member's: the group says by id who reads which."""
+    async with (
+        Cast(topics={"t": [0], "u": [0]}) as cast,
+        fetcher(cast, fetch_max_wait_ms=10) as some,
+    ):
+        cast.ids |= {"t": b"i" * 16, "u": b"u" * 16}
+        cast.put(T0, batch(0))
+        some.add({T0: Place(0)}, {T0: TopicId(b"i" * 16)}, bound=True)
+        assert await read(some, 1) == {T0: [0]}
+        make_anew(cast, batch(0, 1))
+        asked = len(cast.sent("Metadata"))
+        await until(lambda: len(cast.sent("Metadata")) > asked + 2)
+        assert some.take(10) == {}
+        assert some.position(T0) == Place(1, 0)
+        some.remove([T0])
+        some.add({T0: None}, {T0: TopicId(b"j" * 16)}, bound=True)  # this is what it means
+        assert await read(some, 2) == {T0: [0, 1]}
+
+
+@asynchronous
+async def test_who_had_a_topic_reads_all_of_the_one_that_was_made_anew() -> None:
+    """Also where `latest` would skip what was written before the group heard of it."""
+    async with (
+        Cast(topics={"t": [0, 0]}) as cast,
+        fetcher(cast, auto_offset_reset="latest") as some,
+    ):
+        cast.ids["t"] = b"j" * 16
+        cast.put(T0, batch(0, 1))
+        cast.put(T1, batch(0, 1))
+        some.add({T0: Place(5)}, {T0: TopicId(b"i" * 16)}, bound=True)
+        some.remove([T0])
+        some.add(dict.fromkeys([T0, T1]), dict.fromkeys([T0, T1], TopicId(b"j" * 16)))
+        assert await read(some, 4) == {T0: [0, 1], T1: [0, 1]}
+        some.remove([T0, T1])
+        some.add({T0: None, T1: Place(1)}, dict.fromkeys([T0, T1], TopicId(b"j" * 16)))
+        assert await read(some, 1) == {T1: [1]}  # and T0 at its end, as it is the same topic
+
+
+@asynchronous
+async def test_an_answer_for_the_topic_before_is_not_taken() -> None:
+    """Though it is for the offset that the new one is read from as well."""
+    asked_for_both = asyncio.Event()
+
+    def of_the_former(asked: Asked) -> FetchResponse:
+        cast.ids["t"] = b"j" * 16
+        cast.put(T0, batch(0))
+        (track,) = some._tracks.values()
+        track.made_anew(TopicId(b"j" * 16))
+        track.go_to(Place(0))
+        some.resume([T0])
+        asked_for_both.set()
+        part = PartitionData(partition_index=0, high_watermark=9, records=batch(0, 1, 2))
+        topic = FetchableTopicResponse(topic_id=b"i" * 16, partitions=[part])
+        return FetchResponse(responses=[topic])
+
+    async with Cast() as cast, fetcher(cast) as some:
+        cast.ids["t"] = b"i" * 16
+        cast.script = [of_the_former]
+        some.add({T0: Place(0)})
+        await asked_for_both.wait()
+        assert await read(some, 1) == {T0: [0]}
+        assert some.end(T0) == 1
 
 
 @pytest.mark.parametrize(

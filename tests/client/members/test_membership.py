@@ -653,5 +653,8 @@ def test_what_an_assignor_adds_comes_after_the_partitions() -> None:
     member = joining()
     answer = given(5, 0, 1)
     assert answer.assignment is not None
-    answer.assignment.attachment = Attachment(error=3, metadata_version=2, metadata_bytes=b"x")
-    assert tell(member, answer) == [Assigned(places(0, 1)), Attached(places(0, 1), 2, b"x", 3)]
+    answer.assignment.attachment = Attachment(
+        error=3, metadata_version=2, metadata_bytes=b"x", assignor_name="mine"
+    )
+    attached = Attached(places(0, 1), 2, b"x", 3, "mine")
+    assert tell(member, answer) == [Assigned(places(0, 1)), attached]

@@ -52,6 +52,7 @@ def answered(
         responses=[
             TopicProduceResponse(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partition_responses=[
                     _one(one.index, *judge(one.records), append_time)
                     for one in topic.partition_data

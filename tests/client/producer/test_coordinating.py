@@ -10,6 +10,8 @@ from tests.client.consumer.running import consumer, until
 from tests.client.producer.leading import identified, producer, refused, scripted, sequences, taken
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
+from kohort.client.cluster import Backoff
+from kohort.client.connection import Connection, ConnectionFailedError, RequestTimeoutError
 from kohort.client.producer import DeliveryError, Producer, TransactionError
 from kohort.errors import ErrorCode
 from kohort.terms import TopicPartition
@@ -447,6 +449,30 @@ async def test_a_commit_without_an_answer_may_be_committed() -> None:
         await client.abort_transaction()
 
 
+@pytest.mark.parametrize("error", [ConnectionFailedError, RequestTimeoutError])
+@asynchronous
+async def test_a_commit_that_never_left_is_not_committed(
+    error: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection ends before it has the request."""
+    usual = Connection.ask
+
+    async def ask(self: Connection, request: Any, **given: Any) -> Any:
+        if isinstance(request, EndTxnRequest) and request.committed:
+            raise error("it is gone", sent=False)
+        return await usual(self, request, **given)
+
+    async with coordinator() as world, made(world, max_block_ms=150) as client:
+        monkeypatch.setattr(Connection, "ask", ask)
+        await client.begin_transaction()
+        await client.send_and_wait("t", b"v")
+        with pytest.raises(TransactionError, match="the transaction is not committed") as raised:
+            await client.commit_transaction()
+        assert (raised.value.maybe_committed, raised.value.abortable) == (False, True)
+        await client.abort_transaction()
+        await client.begin_transaction()
+
+
 @pytest.mark.parametrize("how", ["cancelled", "too late"])
 @asynchronous
 async def test_a_commit_that_was_not_asked_for_is_aborted(how: str) -> None:
@@ -455,8 +481,9 @@ async def test_a_commit_that_was_not_asked_for_is_aborted(how: str) -> None:
     def end(asked: Any) -> EndTxnResponse:
         return ended(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if asked.request.committed else 0)
 
-    settings = {"max_block_ms": 240 if how == "too late" else 60_000}
-    async with coordinator(end=[end] * 9) as world, made(world, **settings) as client:
+    async with coordinator(end=[end] * 9) as world, made(world) as client:
+        if how == "too late":  # before it could be asked again
+            client._cluster._backoff = Backoff(1e6, 1e6)
         with pytest.raises((TransactionError, TimeoutError)) as raised:
             async with asyncio.timeout(0.06 if how == "cancelled" else None):
                 await write(client)

@@ -1,6 +1,7 @@
 """What is sent to whom, what is sent again, and what everybody is told."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.client.consumer.running import until
@@ -15,9 +16,12 @@ from tests.client.scripted import CLOSE, asynchronous, in_turn
 
 from kohort.client.producer import Delivered, DeliveryError
 from kohort.errors import ErrorCode
+from kohort.terms import uuid_text
+from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.produce import ProduceRequest
 
 V = [b"v"]
+FIRST, SECOND = b"i" * 16, b"j" * 16
 
 
 @asynchronous
@@ -225,3 +229,56 @@ async def test_a_producer_that_is_refused_sends_nothing_more() -> None:
         found = await asyncio.gather(*some, return_exceptions=True)
         assert {one.code for one in found} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
         assert len(world.sent("Produce")) == 1
+
+
+# Topics by id
+
+
+def with_id(world: Any, topic_id: bytes) -> None:
+    """The cluster tells this id of its topics from now on."""
+
+    def told(asked: Any) -> Any:
+        answer = usual(asked)
+        for topic in answer.topics:
+            topic.topic_id = topic_id
+        return answer
+
+    usual = world._metadata
+    world.answers[MetadataRequest] = told
+
+
+@asynchronous
+async def test_topics_are_named_by_id_where_the_leader_understands_that() -> None:
+    async with scripted(taken) as world, producer(world) as client:
+        with_id(world, FIRST)
+        assert (await client.send_and_wait("t", b"v")).offset == 100
+        world.offer("Produce", "3-12")
+        await world.stop_connections()
+        assert (await client.send_and_wait("t", b"v")).offset == 100
+        asked = world.sent("Produce")
+        assert [one.version for one in asked] == [13, 12]
+        assert [one.request.topic_data[0].topic_id for one in asked] == [FIRST, bytes(16)]
+        assert [one.request.topic_data[0].name for one in asked] == ["", "t"]
+
+
+@asynchronous
+async def test_a_topic_that_was_made_anew_gets_what_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with scripted(taken) as world, producer(world) as client:
+        with_id(world, FIRST)
+        await client.send_and_wait("t", b"a")
+
+        def gone(asked: Any) -> Any:
+            with_id(world, SECOND)
+            return refused(ErrorCode.UNKNOWN_TOPIC_ID)(asked)
+
+        world.answers[ProduceRequest] = in_turn(gone, taken)
+        await client.send_and_wait("t", b"b")
+        asked = world.sent("Produce")
+        assert sequences(asked) == [(0, 0, [b"a"]), (0, 1, [b"b"]), (0, 1, [b"b"])]
+        assert [one.request.topic_data[0].topic_id for one in asked] == [FIRST, FIRST, SECOND]
+    assert (
+        f"t was deleted and made anew (id {uuid_text(SECOND)}, before {uuid_text(FIRST)}): what is "
+        "not delivered goes to the new one"
+    ) in caplog.messages

@@ -450,3 +450,46 @@ def test_nothing_is_lost_or_doubled_or_told_wrong(first: int) -> None:
             world.judge()
         except AssertionError as error:
             pytest.fail(f"seed {seed}: {error}")
+
+
+# Topics that are made anew
+
+
+def test_the_first_batch_to_a_topic_that_was_made_anew_goes_alone_by_the_next_sequence() -> None:
+    """Its leader knows nothing of the producer, and takes any sequence: the second without the
+    first, and one that it has had already for something new.
+    """
+    queue = queue_of()
+    put(queue, "a")
+    ((first,),) = taken(queue, 5)
+    queue.acked(first, 0, UNKNOWN)
+    assert not queue.made_anew("t")
+    put(queue, "b" * 30, now=5)
+    put(queue, "c" * 30, now=5)
+    ((second,),) = taken(queue, 10)
+    assert second.sequence == 1
+    assert taken(queue, 10) == []
+    queue.acked(second, 0, UNKNOWN)
+    assert len(taken(queue, 10)) == 1
+
+
+def test_what_the_former_topic_has_not_taken_goes_to_the_new_one_by_its_sequence() -> None:
+    queue = queue_of()
+    put(queue, "a")
+    ((batch,),) = taken(queue, 5)
+    assert queue.refused(batch, ApiError(ErrorCode.UNKNOWN_TOPIC_ID), 5) == []
+    assert not queue.made_anew("t")
+    ((again,),) = taken(queue, 1000)
+    assert again is batch
+    assert again.sequence == 0
+
+
+@pytest.mark.parametrize("wrote", [True, False])
+def test_a_transaction_has_lost_what_the_former_topic_had(*, wrote: bool) -> None:
+    queue = queue_of(transactional=True)
+    put(queue, "a")
+    if wrote:
+        ((batch,),) = taken(queue, 5)
+        queue.acked(batch, 0, UNKNOWN)
+    assert not queue.made_anew("other")
+    assert queue.made_anew("t") is wrote

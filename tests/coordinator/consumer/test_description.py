@@ -38,9 +38,11 @@ def test_members_with_their_assignors_and_both_assignments_with_what_is_attached
             metadata_bytes=b"m",
         )
     ]
-    assert member.assignment.attachment == Attachment(metadata_version=2, metadata_bytes=b"first")
+    assert member.assignment.attachment == Attachment(
+        metadata_version=2, metadata_bytes=b"first", assignor_name="x"
+    )
     assert member.target_assignment.attachment == Attachment(
-        metadata_version=2, metadata_bytes=b"next"
+        metadata_version=2, metadata_bytes=b"next", assignor_name="x"
     )
     assert [one.partitions for one in member.target_assignment.topic_partitions] == [[0, 1]]
 

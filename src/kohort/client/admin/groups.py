@@ -212,7 +212,7 @@ def _client_side(told: described_848.ClientSide | None) -> ClientSide | None:
 def _attachment(told: described_848.Attachment | None) -> Attachment | None:
     if told is None:
         return None
-    return Attachment(told.error, told.metadata_version, told.metadata_bytes)
+    return Attachment(told.error, told.metadata_version, told.metadata_bytes, told.assignor_name)
 
 
 def _assignment(assignment: described_848.Assignment) -> Assignment:

@@ -129,11 +129,14 @@ class ClientAssignor:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """What a client-side assignor has added to the partitions of a member."""
+    """What a client-side assignor has added to the partitions of a member. `assignor` has written
+    the metadata; where there are none, it has failed.
+    """
 
     error: int
     metadata_version: int
     metadata: bytes
+    assignor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,13 +75,14 @@ Shares = Mapping[str, Share | Iterable[TopicPartition]]
 @dataclass(frozen=True)
 class AssignmentTold:
     """An assignment as a member hears of it. `error` is not 0 where the assignor has failed, and
-    the assignment is the one before.
+    the assignment is the one before. `assignor` is the name of the one that wrote the metadata.
     """
 
     partitions: tuple[TopicPartition, ...]
     metadata: bytes = b""
     metadata_version: int = 0
     error: int = 0
+    assignor: str = ""
 
 
 class Assignor:

@@ -116,10 +116,15 @@ class Computing:
             self._checked = asyncio.create_task(self._check(coordinator))
 
     def told(self, assignment: AssignmentTold) -> None:
-        """Tell the assignor what its group has got. What it raises is logged."""
-        if self._last is not None:
+        """Tell the assignor what its group has got. What it raises is logged.
+
+        A broker that does not name it is taken to mean the one that was asked last.
+        """
+        named = self._assignors.get(assignment.assignor)
+        one = self._last if named is None and not assignment.assignor else named
+        if one is not None:
             try:
-                self._last.on_assignment(assignment)
+                one.on_assignment(assignment)
             except Exception:
                 logger.exception("group %s: on_assignment", self._group_id)
 

@@ -15,8 +15,9 @@ from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
-from kohort.client.consumer.group_offsets import GroupOffsets, Identity
+from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
 from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.missing import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Reading
@@ -30,7 +31,8 @@ from kohort.terms import TopicPartition
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
-_CLOSE_S = 30.0
+_running_loop = asyncio.get_running_loop
+_SILENT_S = 1.0  # how long `close` may take before it says what it waits for
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 Partition = tuple[str, int]
@@ -59,8 +61,9 @@ class Consumer:
     each record is processed at least once, whatever happens. A partition that is taken away is
     given up when the application has come back from its records, or has stayed away for too long.
 
-    One task asks for records, and others may call everything else. Offsets are those of the next
-    record. Waiting calls raise ApiError (REQUEST_TIMED_OUT and others) where the cluster refuses.
+    One task asks for records, and others of its event loop may call everything else; another loop
+    is refused by RuntimeError. Offsets are those of the next record. Waiting calls raise ApiError
+    (REQUEST_TIMED_OUT and others) where the cluster refuses.
 
     Args:
         topics: their names. There are none with `pattern` and for `assign`.
@@ -114,9 +117,15 @@ class Consumer:
         )
         if listener is not None:
             self._ownership.listener = listener
+        self._missing = Missing(
+            self._metadata, self._unread, timeout_s=self.settings.request_timeout_ms / 1000
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._chosen = False  # partitions are chosen by `assign`
         self._ticking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._closed = False
+        self._ended = asyncio.Event()  # `close` is over
         if topics or pattern is not None:
             self._wish(topics, pattern)
 
@@ -153,8 +162,14 @@ class Consumer:
 
         `processed` says that what was handed out last counts as processed. A static member keeps
         its place until its session ends, unless it leaves `for_good`.
+
+        What is not done within `close_timeout_ms` is given up with a warning. A second call waits
+        for the first.
         """
+        self._check_loop()
         if self._closed:
+            if not self._tells_listener():
+                await self._ended.wait()
             return
         self._check_outside("close")
         self._closed = True
@@ -162,22 +177,28 @@ class Consumer:
         if processed:
             self._handing.came_back()
         self._ownership.hurry = True
+        limit_s = self.settings.close_timeout_ms / 1000
+        patience = asyncio.get_running_loop().call_later(
+            _SILENT_S, lambda: logger.warning("closing waits for %s", self._group.waits_for())
+        )
         try:
-            async with asyncio.timeout(_CLOSE_S):
+            async with asyncio.timeout(limit_s):
                 if self._chosen and self._ownership.owned:
                     await self._ownership.revoked(self._ownership.owned, lambda: True)
                 await self._group.leave(for_good=for_good)
         except TimeoutError:
-            logger.warning("group %s was not left in time", self.settings.group_id)
+            logger.warning(
+                "group %s was not left within close_timeout_ms (%d): still waiting for %s",
+                self.settings.group_id,
+                self.settings.close_timeout_ms,
+                self._group.waits_for(),
+            )
         finally:
-            if self._ticking is not None:
-                self._ticking.cancel()
-                await asyncio.gather(self._ticking, return_exceptions=True)
-            if self._ownership.trouble is not None:  # nobody asks for records any more
-                logger.error("while closing", exc_info=self._ownership.trouble)
-            await self._group.close()
-            await self._fetcher.close()
-            await self._cluster.close()
+            patience.cancel()
+            try:
+                await self._let_go()
+            finally:
+                self._ended.set()
 
     # What to read
 
@@ -256,7 +277,7 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        if monotonic() < self._reading.turn_at:
+        if monotonic() < self._reading.turn_at and _running_loop() is self._loop:
             record = self._handing.take()
             if record is not None:
                 return record
@@ -295,6 +316,7 @@ class Consumer:
 
         Raises ValueError for a partition that is not assigned.
         """
+        self._check_loop()
         deadline = self._deadline()
         place = TopicPartition(*partition)
         while True:
@@ -309,6 +331,7 @@ class Consumer:
 
         Raises ValueError for a partition that is not assigned, and for an offset below 0.
         """
+        self._check_loop()
         place = TopicPartition(*partition)
         self._ownership.check([place])
         if offset not in ("earliest", "latest"):
@@ -330,10 +353,12 @@ class Consumer:
 
     def pause(self, *partitions: Partition) -> None:
         """Hand out nothing of these. Raises ValueError for one that is not assigned."""
+        self._check_loop()
         self._ownership.pause([TopicPartition(*one) for one in partitions])
 
     def resume(self, *partitions: Partition) -> None:
         """Hand these out again. Raises ValueError for one that is not assigned."""
+        self._check_loop()
         self._ownership.resume([TopicPartition(*one) for one in partitions])
 
     def paused(self) -> frozenset[TopicPartition]:
@@ -356,6 +381,7 @@ class Consumer:
         """For each partition the first record that is not older; "earliest" and "latest" will do
         as times. Raises ApiError.
         """
+        self._check_loop()
         found = await list_offsets(
             self._cluster,
             times,
@@ -372,13 +398,13 @@ class Consumer:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION say that
         others have the partitions now and will see the records again.
         """
-        await self._commit(*self._to_commit(offsets))
+        await self._commit(self._to_commit(offsets))
 
     def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
         """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
         looks at is logged. Commits reach the broker in the order of these calls.
         """
-        task = asyncio.create_task(self._commit(*self._to_commit(offsets)))
+        task = asyncio.create_task(self._commit(self._to_commit(offsets)))
         task.add_done_callback(_log_failure)
         return task
 
@@ -386,6 +412,7 @@ class Consumer:
         self, *partitions: Partition
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
+        self._check_loop()
         places = [TopicPartition(*one) for one in partitions]
         return await self._group_offsets().fetch(places, self._deadline())
 
@@ -400,6 +427,24 @@ class Consumer:
 
     # Inside
 
+    async def _let_go(self) -> None:
+        """End all tasks and connections."""
+        tasks = [one for one in (self._ticking, self._watching) if one is not None]
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._ownership.trouble is not None:  # nobody asks for records any more
+            logger.error("while closing", exc_info=self._ownership.trouble)
+        await self._group.close()
+        await self._fetcher.close()
+        await self._cluster.close()
+
+    def _unread(self) -> list[str]:
+        """Topics that were subscribed to, and of which this member has nothing yet."""
+        read = {one.topic for one in self._ownership.owned}
+        wanted = self._group.wanted
+        return [] if wanted is None else [one for one in wanted.names if one not in read]
+
     def _identity(self) -> Identity | None:
         return self._group.identity()
 
@@ -410,10 +455,8 @@ class Consumer:
         timeout_s = self.settings.default_api_timeout_ms / 1000
         return asyncio.get_running_loop().time() + timeout_s
 
-    def _to_commit(
-        self, offsets: Offsets | None
-    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
-        """Offsets, and what cannot be committed any more though it was handed out."""
+    def _to_commit(self, offsets: Offsets | None) -> ToCommit:
+        """What is to be committed as things are at this moment."""
         self._check_open()
         self._group_offsets()
         ownership = self._ownership
@@ -426,29 +469,45 @@ class Consumer:
         }
         for partition, one in whole.items():
             _check_offset(partition, one.offset)
-        return whole, ownership.lost_in_work if offsets is None else frozenset()
+        void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
+        whole = {one: offset for one, offset in whole.items() if one not in void}
+        ids = {one: self._fetcher.topic_id(one) for one in whole}
+        refusal: ApiError | None = None
+        if void:
+            text = "their records in work are of a topic that was deleted and made anew"
+            refusal = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{_shown(void)}: {text}")
+        elif offsets is None and ownership.lost_in_work:
+            text = "lost while their records were in work, which others may see again"
+            shown = _shown(ownership.lost_in_work)
+            refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{shown}: {text}")
+        return ToCommit(whole, ids, refusal)
 
-    async def _commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], lost: frozenset[TopicPartition]
-    ) -> None:
-        await self._group_offsets().commit(lambda: offsets, self._deadline())
-        self._ownership.note(offsets)
-        if lost:
-            shown = ", ".join(map(str, sorted(lost)))
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{shown}: lost while their records were in work, which others may see again",
-            )
+    async def _commit(self, what: ToCommit) -> None:
+        await self._group_offsets().commit(
+            lambda: what.offsets, self._deadline(), what.ids.__getitem__
+        )
+        self._ownership.note(what.offsets)
+        if what.refusal is not None:
+            raise what.refusal
+
+    def _check_loop(self) -> None:
+        """Its tasks and connections belong to one event loop, and nothing of it to two threads."""
+        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("the consumer belongs to the event loop in which it was started")
 
     def _check_open(self) -> None:
+        self._check_loop()
         if self._closed:
             raise ValueError("the consumer is closed")
 
     def _check_outside(self, call: str) -> None:
         """A listener is waited for before anything goes on: it cannot wait for that in turn."""
-        telling = self._ownership.telling
-        if telling is not None and telling is asyncio.current_task():
+        if self._tells_listener():
             raise RuntimeError(f"{call} inside a rebalance listener would wait for itself")
+
+    def _tells_listener(self) -> bool:
+        telling = self._ownership.telling
+        return telling is not None and telling is asyncio.current_task()
 
     def _check_asks(self) -> None:
         self._check_open()
@@ -486,8 +545,10 @@ class Consumer:
 
     def _begin(self) -> None:
         if self._ticking is None:
-            self._reading.start(asyncio.get_running_loop().time())
+            self._loop = asyncio.get_running_loop()
+            self._reading.start(self._loop.time())
             self._ticking = asyncio.create_task(self._tick())
+            self._watching = asyncio.create_task(self._missing.watch())
 
     async def _tick(self) -> None:
         """What has to be done from time to time."""
@@ -514,6 +575,10 @@ class Consumer:
 
     def _late(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} is not known after {self.settings.default_api_timeout_ms} ms")
+
+
+def _shown(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
 
 
 def _check_offset(partition: TopicPartition, offset: object) -> None:

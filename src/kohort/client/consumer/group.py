@@ -69,6 +69,14 @@ class Group:
             if not self._is_modern:
                 self._look_soon()
 
+    def waits_for(self) -> str:
+        """What keeps the consumer from leaving at this moment, for people."""
+        if self._ownership.telling is not None:
+            return "the rebalance listener"
+        if self._ownership.owned:
+            return f"the last commit, for {len(self._ownership.owned)} partitions"
+        return "the answer of the coordinator"
+
     async def leave(self, *, for_good: bool) -> None:
         """Give everything back and leave."""
         if self._member is not None and not self._member.outside.is_set():

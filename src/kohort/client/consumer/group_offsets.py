@@ -6,13 +6,14 @@ commit is under way at a time, so that an older one never overtakes a newer one.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster, Node, unanswered
 from kohort.client.connection import Need
 from kohort.client.consumer.coordinator import Coordinator
 from kohort.errors import ApiError, ErrorCode, api_error
-from kohort.terms import TopicPartition
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,15 +26,27 @@ from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
 )
 
-COMMIT_BY_NAME = 9
-FETCH_BY_NAME = 9
+BY_NAME = 9  # the last version of both that names topics
 BATCHED = 8  # OffsetFetch takes groups from this version on
 STABLE = 7  # and waits for transactions from this one on
 OF_MEMBERS = Need(9, "a commit by a member of a KIP-848 group", "KIP-848, Apache Kafka 3.7")
 
 Committed = Mapping[TopicPartition, CommittedOffset]
+Ids = Mapping[TopicPartition, TopicId]
+
+
+class ToCommit(NamedTuple):
+    """`ids` are the topics that these are offsets of, and `refusal` says why others that were
+    handed out cannot be committed any more.
+    """
+
+    offsets: Committed
+    ids: Ids
+    refusal: ApiError | None
 
 
 class Identity:
@@ -58,12 +71,16 @@ class Identity:
 NOBODY = Identity()  # a consumer that chose its partitions by itself
 
 
+_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _LOOKS = 4  # for a topic that the coordinator does not know: it may be new
 
 
 class GroupOffsets:
     """`identity` says who asks, at the moment of each request; None for nobody while the consumer
     is to be a member and is none.
+
+    Topics are named by id where all ids are known and the coordinator understands them (version 10
+    of both requests): offsets of a topic that was deleted are never those of one of its name.
     """
 
     def __init__(
@@ -81,35 +98,55 @@ class GroupOffsets:
         return self._identity() is not None
 
     async def fetch(
-        self, partitions: Collection[TopicPartition], deadline: float
+        self, partitions: Collection[TopicPartition], deadline: float, ids: Ids | None = None
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """The committed offset of each partition, None where there is none. Raises ApiError.
+        """The committed offset of each partition, None where there is none. Raises ApiError:
+        UNKNOWN_TOPIC_ID at once, as somebody has to look up which topic it is by now.
 
         Waits while an open transaction may still change an offset (KIP-447).
         """
         if not partitions:
             return {}
-        return await self._coordinator.settle(
-            lambda node: self._fetch(node, partitions, deadline), deadline
-        )
+        unknown: list[ApiError] = []
 
-    async def commit(self, offsets: Callable[[], Committed], deadline: float) -> None:
+        async def attempt(node: Node) -> dict[TopicPartition, CommittedOffset | None]:
+            try:
+                return await self._fetch(node, partitions, deadline, ids or {})
+            except ApiError as error:
+                if error.code is not ErrorCode.UNKNOWN_TOPIC_ID:
+                    raise
+                unknown.append(error)
+                return {}
+
+        found = await self._coordinator.settle(attempt, deadline)
+        if unknown:
+            raise unknown[0]
+        return found
+
+    async def commit(
+        self,
+        offsets: Callable[[], Committed],
+        deadline: float,
+        topic_id: Callable[[TopicPartition], TopicId] = lambda _: NO_TOPIC_ID,
+    ) -> None:
         """Commit all of these, or raise the ApiError of the first that was refused for good.
 
-        They are asked for when their turn has come. Those beside a refused one may be committed.
-        After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown whether they are.
+        They are asked for when their turn has come, and so are the ids of their topics. Those
+        beside a refused one may be committed. After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is
+        unknown whether they are.
         """
         left: dict[TopicPartition, CommittedOffset] = {}
+        ids: dict[TopicPartition, TopicId] = {}
         missing: list[ApiError] = []
 
         async def attempt(node: Node) -> None:
-            outcomes = await self._commit(node, left, deadline)
+            outcomes = await self._commit(node, left, deadline, ids)
             for partition, error in outcomes.items():
                 if error is None:
                     left.pop(partition, None)
             refused = [_at(partition, error) for partition, error in outcomes.items() if error]
-            refused.sort(key=lambda error: error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            if refused and refused[0].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            refused.sort(key=lambda error: error.code in _GONE)
+            if refused and refused[0].code in _GONE:
                 missing.append(refused[0])
                 if len(missing) == _LOOKS:  # it is deleted, and not about to be made
                     return
@@ -119,6 +156,7 @@ class GroupOffsets:
 
         async with self._turn:
             left.update(offsets())
+            ids.update((one, topic_id(one)) for one in left)
             if left:
                 await self._coordinator.settle(attempt, deadline)
         if missing:
@@ -132,47 +170,36 @@ class GroupOffsets:
     # One attempt
 
     async def _fetch(
-        self, node: Node, partitions: Collection[TopicPartition], deadline: float
+        self,
+        node: Node,
+        partitions: Collection[TopicPartition],
+        deadline: float,
+        ids: Ids,
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        who = self._who()
         connection = await self._cluster.connection(node.address, deadline)
-        version = connection.version(OffsetFetchRequest, FETCH_BY_NAME)
-        topics = _by_topic(partitions)
-        if version >= BATCHED:
-            group = OffsetFetchRequestGroup(
-                group_id=self._group_id,
-                topics=[
-                    OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
-                    for name, indexes in topics.items()
-                ],
-            )
-            if who.is_modern:
-                group.member_id, group.member_epoch = who.member_id, who.epoch
-            request = OffsetFetchRequest(groups=[group], require_stable=True)
-        else:
-            request = OffsetFetchRequest(
-                group_id=self._group_id,
-                topics=[
-                    OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
-                    for name, indexes in topics.items()
-                ],
-                require_stable=version >= STABLE,
-            )
+        at_most = _at_most(partitions, ids)
+        version = connection.version(OffsetFetchRequest, at_most)
+        request = self._question(partitions, version, ids)
+        names = {ids.get(one, NO_TOPIC_ID): one.topic for one in partitions}
         answer: OffsetFetchResponse = await connection.ask(
-            request, deadline=deadline, at_most=FETCH_BY_NAME
+            request, deadline=deadline, at_most=at_most
         )
-        code, told = answer.error_code, [*answer.topics]
+        code = answer.error_code
+        told: list[OffsetFetchResponseTopic | OffsetFetchResponseTopics] = [*answer.topics]
         if version >= BATCHED:
             group_told = answer.groups[0] if answer.groups else None
             if group_told is None:
                 raise unanswered("group", self._group_id)
-            code, told = group_told.error_code, [*group_told.topics]  # type: ignore[list-item]
+            code, told = group_told.error_code, [*group_told.topics]
         if code:
             raise api_error(code)
         found: dict[TopicPartition, CommittedOffset | None] = {}
         for topic in told:
+            name = topic.name
+            if isinstance(topic, OffsetFetchResponseTopics):
+                name = name or names.get(TopicId(topic.topic_id), "")
             for one in topic.partitions:
-                place = TopicPartition(topic.name, one.partition_index)
+                place = TopicPartition(name, one.partition_index)
                 if one.error_code:
                     raise _at(place, api_error(one.error_code))
                 found[place] = None
@@ -186,13 +213,39 @@ class GroupOffsets:
                 raise unanswered("partition", place)
         return found
 
+    def _question(
+        self, partitions: Collection[TopicPartition], version: int, ids: Ids
+    ) -> OffsetFetchRequest:
+        who = self._who()
+        topics = _by_topic(partitions)
+        if version < BATCHED:
+            return OffsetFetchRequest(
+                group_id=self._group_id,
+                topics=[
+                    OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
+                    for name, indexes in topics.items()
+                ],
+                require_stable=version >= STABLE,
+            )
+        id_of = {one.topic: ids.get(one, NO_TOPIC_ID) for one in partitions}
+        group = OffsetFetchRequestGroup(
+            group_id=self._group_id,
+            topics=[
+                OffsetFetchRequestTopics(name=name, topic_id=id_of[name], partition_indexes=indexes)
+                for name, indexes in topics.items()
+            ],
+        )
+        if who.is_modern:
+            group.member_id, group.member_epoch = who.member_id, who.epoch
+        return OffsetFetchRequest(groups=[group], require_stable=True)
+
     async def _commit(
-        self, node: Node, offsets: Mapping[TopicPartition, CommittedOffset], deadline: float
+        self, node: Node, offsets: Committed, deadline: float, ids: Ids
     ) -> dict[TopicPartition, ApiError | None]:
         who = self._who()
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        topics: dict[tuple[str, TopicId], list[OffsetCommitRequestPartition]] = {}
         for place, offset in offsets.items():
-            topics.setdefault(place.topic, []).append(
+            topics.setdefault((place.topic, ids[place]), []).append(
                 OffsetCommitRequestPartition(
                     partition_index=place.partition,
                     committed_offset=offset.offset,
@@ -208,8 +261,8 @@ class GroupOffsets:
             member_id=who.member_id,
             group_instance_id=who.instance_id,
             topics=[
-                OffsetCommitRequestTopic(name=name, partitions=ones)
-                for name, ones in topics.items()
+                OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=ones)
+                for (name, topic_id), ones in topics.items()
             ],
         )
         answer: OffsetCommitResponse = await self._cluster.ask(
@@ -217,14 +270,16 @@ class GroupOffsets:
             request,
             deadline=deadline,
             need=OF_MEMBERS if who.is_modern else None,
-            at_most=COMMIT_BY_NAME,
+            at_most=_at_most(offsets, ids),
         )
+        names = {topic_id: name for name, topic_id in topics}
         outcomes: dict[TopicPartition, ApiError | None] = {
             place: unanswered("partition", place) for place in offsets
         }
         for topic in answer.topics:
+            name = topic.name or names.get(TopicId(topic.topic_id), "")
             for one in topic.partitions:
-                place = TopicPartition(topic.name, one.partition_index)
+                place = TopicPartition(name, one.partition_index)
                 outcomes[place] = api_error(one.error_code) if one.error_code else None
         return outcomes
 
@@ -239,6 +294,12 @@ class GroupOffsets:
         return who
 
 
+def _at_most(partitions: Collection[TopicPartition], ids: Ids) -> int:
+    """The highest version of a request that names these: by id where all have one."""
+    whole = all(ids.get(one, NO_TOPIC_ID) != NO_TOPIC_ID for one in partitions)
+    return 32767 if whole else BY_NAME
+
+
 def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
     topics: dict[str, list[int]] = {}
     for place in sorted(partitions):
@@ -247,4 +308,7 @@ def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _at(place: TopicPartition, error: ApiError) -> ApiError:
-    return ApiError(error.code, f"{place}: {error.message or error.code.name}")
+    why = error.message or error.code.name
+    if error.code is ErrorCode.UNKNOWN_TOPIC_ID:
+        why = "its topic was deleted, and another one may have its name"
+    return ApiError(error.code, f"{place}: {why}")

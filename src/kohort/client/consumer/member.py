@@ -6,12 +6,13 @@ other does what follows from the answers, one event after the other, in their or
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
+from kohort.client.members.asking import ELSEWHERE
 from kohort.client.members.events import (
     Assigned,
     Attached,
@@ -26,7 +27,7 @@ from kohort.client.members.events import (
     TopicsWanted,
 )
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
-from kohort.terms import Millis, TopicPartition
+from kohort.terms import Millis, TopicId, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +38,17 @@ _FOR_GOOD = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
+_NOT_YET = frozenset({*ELSEWHERE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
 class Owner(Protocol):
     """Whose partitions they are. No call raises; each is over before the next event."""
 
-    async def assigned(self, partitions: Collection[TopicPartition]) -> None: ...
+    async def assigned(
+        self,
+        partitions: Collection[TopicPartition],
+        ids: Mapping[TopicPartition, TopicId] | None = None,
+    ) -> None: ...
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
@@ -89,6 +95,7 @@ class Member:
         self._on_refusal = on_refusal
         self._timeout_s = timeout_s
         self._node: Node | None = None
+        self._away_since: float | None = None
         self._news = asyncio.Event()
         self._events: asyncio.Queue[Any] = asyncio.Queue()
         self._named: dict[Any, TopicPartition] = {}  # what the consumer was given
@@ -189,12 +196,29 @@ class Member:
             self.outside.set()
         except (ApiError, WireError) as error:
             logger.info("group %s: %s", self._group_id, error)
+            self._is_away(str(node), error)
             self._take(machine.connection_lost(self._now()))
         except Exception:  # a fault of ours must not leave the member without heartbeats
             logger.exception("group %s: no answer to %s", self._group_id, request.name)
             self._take(machine.connection_lost(self._now()))
         else:
+            if answer.error_code not in _NOT_YET:
+                self._is_back(node)
             self._take(events)
+
+    def _is_away(self, who: str, why: object) -> None:
+        """Say it once, whatever is tried until it is back."""
+        if self._away_since is None:
+            self._away_since = asyncio.get_running_loop().time()
+            logger.warning("group %s: its coordinator, %s, is away: %s", self._group_id, who, why)
+
+    def _is_back(self, node: Node) -> None:
+        if self._away_since is not None:
+            away_s = asyncio.get_running_loop().time() - self._away_since
+            self._away_since = None
+            logger.warning(
+                "group %s: its coordinator is back after %.1f s: %s", self._group_id, away_s, node
+            )
 
     async def _find(self) -> None:
         """Look the coordinator up, until it is found."""
@@ -219,8 +243,8 @@ class Member:
                 self._on_refusal(found, True)
                 self.outside.set()
                 return
-            if tried == 0:
-                logger.info("no coordinator of group %s yet: %s", self._group_id, found)
+            if tried == 1:  # a cluster that has just begun needs a moment to make one
+                self._is_away("which nobody names", found)
             await self._cluster.pause(min(tried, 16), loop.time() + 3600)
             tried += 1
 
@@ -252,8 +276,9 @@ class Member:
                 )
             case Lost(raw, error):
                 await self._let_go(raw, self._owner.lost(self._names_of(raw), error))
-            case Attached(raw, version, metadata, failure):
-                told = AssignmentTold(tuple(self._names_of(raw)), metadata, version, failure)
+            case Attached(raw, version, metadata, failure, assignor):
+                places = tuple(self._names_of(raw))
+                told = AssignmentTold(places, metadata, version, failure, assignor)
                 self._computer.told(told)
             case Refused(error):
                 self._on_refusal(error, False)
@@ -277,7 +302,8 @@ class Member:
             named = {one: name for one, name in named.items() if one in self.protocol.machine.owned}
             if named:
                 self._named.update(named)
-                await self._owner.assigned(sorted(named.values()))
+                ids = self.protocol.topic_ids(named)
+                await self._owner.assigned(sorted(named.values()), ids)
                 left -= named.keys()
             elif left:
                 await self._cluster.pause(min(tried, 16), deadline + 3600)

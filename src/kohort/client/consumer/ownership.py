@@ -16,12 +16,13 @@ from kohort.client.consumer.group_offsets import GroupOffsets
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import Fetcher, Place
-from kohort.errors import ApiError, KohortError
-from kohort.terms import TopicPartition
+from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.terms import TopicId, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.2  # whether the coordinator is still waiting for what the application works on
+_LOOKS = 4  # for the committed offsets of a topic by its id, before its name counts
 _OFFSETS_S = 5.0  # for one attempt to read committed offsets
 
 
@@ -51,7 +52,8 @@ class Ownership:
     `trouble` is what the next call for records raises, and `final` what each of them does.
     `hurry` means that nobody waits for the application any more: it is too slow, or the consumer
     closes. `lost_in_work` is what others got while the application worked on records of it, until
-    it comes back. `telling` is the task in which the listener is told something.
+    it comes back, and `void_in_work` what it works on of a topic that was deleted and made anew.
+    `telling` is the task in which the listener is told something.
     """
 
     def __init__(
@@ -69,7 +71,9 @@ class Ownership:
         self.listener = RebalanceListener()
         self.hurry = False
         self.lost_in_work: frozenset[TopicPartition] = frozenset()
+        self.void_in_work: frozenset[TopicPartition] = frozenset()
         self._fetcher = fetcher
+        fetcher.on_anew = self._made_anew
         self._handing = handing
         self._settings = settings
         self._offsets = offsets
@@ -80,7 +84,7 @@ class Ownership:
 
     def came_back(self) -> None:
         """The application asks for more, so it has processed what it was handed."""
-        self.lost_in_work = frozenset()
+        self.lost_in_work = self.void_in_work = frozenset()
         self._back.set()
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
@@ -121,16 +125,22 @@ class Ownership:
     # What the group says
 
     async def assigned(
-        self, partitions: Collection[TopicPartition], *, deadline: float | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        ids: Mapping[TopicPartition, TopicId] | None = None,
+        *,
+        deadline: float | None = None,
     ) -> None:
-        """Begin with these, each at its committed offset.
+        """Begin with these, each at its committed offset. `ids` are the topics that the group
+        means, where it names them by id.
 
         Raises ApiError at the deadline, if there is one, and before it for what does not pass.
         """
-        places = await self._begin(partitions, deadline)
-        if places is None:
+        begin = await self._begin(partitions, ids, deadline)
+        if begin is None:
             return  # lost meanwhile
-        self._fetcher.add(places)
+        places, known = begin
+        self._fetcher.add(places, known, bound=ids is not None)
         self._fetcher.pause(places)  # until the listener knows of them
         self.owned |= frozenset(places)
         await self._tell(self.listener.on_assigned, partitions)
@@ -223,7 +233,7 @@ class Ownership:
             return news
 
         try:
-            await self._offsets.commit(what_is_new, deadline)
+            await self._offsets.commit(what_is_new, deadline, self._fetcher.topic_id)
         except KohortError as error:
             shown = ", ".join(f"{partition} at {one.offset}" for partition, one in news.items())
             logger.warning("not committed: %s: %s", shown or "what was processed", error)
@@ -237,19 +247,32 @@ class Ownership:
                 self._committed[partition] = offset.offset
 
     async def _begin(
-        self, partitions: Collection[TopicPartition], until: float | None
-    ) -> dict[TopicPartition, Place | None] | None:
-        """Where each begins; None when they are lost before that is known."""
+        self,
+        partitions: Collection[TopicPartition],
+        told: Mapping[TopicPartition, TopicId] | None,
+        until: float | None,
+    ) -> tuple[dict[TopicPartition, Place | None], Mapping[TopicPartition, TopicId]] | None:
+        """Where each begins, and in which topics; None when they are lost before that is known."""
         places: dict[TopicPartition, Place | None] = dict.fromkeys(partitions)
+        ids = told or {}
         offsets = self._offsets
         loop = asyncio.get_running_loop()
+        unknown = 0
         while offsets is not None:
             deadline = loop.time() + _OFFSETS_S
             if until is not None:
                 deadline = min(deadline, until)
+            if told is None:
+                ids = {}
+                if unknown < _LOOKS:
+                    ids = await self._fetcher.topic_ids(partitions, deadline)
             try:
-                committed = await offsets.fetch(partitions, deadline)
+                committed = await offsets.fetch(partitions, deadline, ids)
             except KohortError as error:
+                if isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_TOPIC_ID:
+                    unknown += 1  # the coordinator may hear of a new topic later than others
+                    if told is not None and unknown == _LOOKS:
+                        break  # it is gone, and the group is about to say so
                 if not offsets.has_identity or self.hurry:
                     return None
                 passes = not isinstance(error, ApiError) or error.code.retriable
@@ -266,7 +289,14 @@ class Ownership:
                         places[partition] = Place(one.offset, epoch)
                         self._committed[partition] = one.offset
                 break
-        return places
+        return places, ids
+
+    def _made_anew(self, partition: TopicPartition) -> None:
+        """What was handed out is of a topic that is gone: nothing of it may be committed."""
+        if self._handing.works_on([partition]):
+            self.void_in_work |= {partition}
+        self._handing.drop([partition])
+        self._committed.pop(partition, None)
 
     def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
         gone = (one for one in partitions if self._handing.works_on([one]))

@@ -4,7 +4,7 @@ Partitions are `raw` as the machine names them, by topic id in KIP-848 and by na
 protocol; the consumer names them by topic name.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ from kohort.client.members.membership import Membership
 from kohort.client.members.pauses import Pauses
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupId, MemberId, Millis, TopicPartition
+from kohort.terms import GroupId, MemberId, Millis, TopicId, TopicPartition
 from kohort.wire.messages.join_group import JoinGroupRequest
 
 HEARTBEAT = Need(1, "a member with an id of its own", "KIP-1082, Apache Kafka 4.0")
@@ -62,6 +62,11 @@ class GroupProtocol(Protocol):
 
     async def named(self, raw: Collection[Any], deadline: float) -> dict[Any, TopicPartition]:
         """Those that have a name already. Raises ApiError."""
+
+    def topic_ids(
+        self, named: Mapping[Any, TopicPartition]
+    ) -> dict[TopicPartition, TopicId] | None:
+        """Which topics the group means by these; None where it knows them by name."""
 
     async def look_again(self, now: Millis, deadline: float) -> Events:
         """Topics may have come, grown or gone. Raises ApiError."""
@@ -128,6 +133,11 @@ class ModernProtocol:
                 found[one] = TopicPartition(topic.name, one.partition)
         return found
 
+    def topic_ids(
+        self, named: Mapping[Any, TopicPartition]
+    ) -> dict[TopicPartition, TopicId] | None:
+        return {name: one.topic_id for one, name in named.items()}
+
     async def look_again(self, _now: Millis, _deadline: float) -> Events:
         return []  # the broker does
 
@@ -186,6 +196,11 @@ class ClassicProtocol:
 
     async def named(self, raw: Collection[Any], _deadline: float) -> dict[Any, TopicPartition]:
         return {one: one for one in raw}
+
+    def topic_ids(
+        self, _named: Mapping[Any, TopicPartition]
+    ) -> dict[TopicPartition, TopicId] | None:
+        return None
 
     async def look_again(self, now: Millis, deadline: float) -> Events:
         events: Events = []

@@ -39,7 +39,8 @@ class ConsumerSettings(FetchSettings):
     `group_protocol` is `consumer` (KIP-848), `classic`, or `auto`: KIP-848 where the broker has it.
     `group_remote_assignor` names an assignor of the broker for KIP-848, and
     `partition_assignment_strategy` those that a leader of a classic group may run.
-    `assignor_timeout_ms` is the time that an assignor of this member has, a name of our own.
+    `assignor_timeout_ms` is the time that an assignor of this member has, and `close_timeout_ms`
+    that of `close` for committing and leaving: names of our own.
     `session_timeout_ms` and `heartbeat_interval_ms` are for the classic protocol; with KIP-848 the
     broker decides.
     """
@@ -58,6 +59,7 @@ class ConsumerSettings(FetchSettings):
     enable_auto_commit: bool = flag(default=True)
     auto_commit_interval_ms: int = whole(5000, 1)
     default_api_timeout_ms: int = whole(60_000, 1)
+    close_timeout_ms: int = whole(30_000)
     metadata_max_age_ms: int = whole(300_000, 1)
     security_protocol: str = plain_text()
 

@@ -6,18 +6,18 @@ These connections are the fetcher's own, so that nothing else waits behind such 
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from kohort.client.cluster import Cluster, Node
 from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.decoding import RecordError
-from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range
+from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range, tell_anew
 from kohort.client.fetching.record import ConsumerRecord, Place
 from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.fetching.track import Reset, Track
-from kohort.client.metadata import Metadata
+from kohort.client.metadata import KnownTopic, Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -47,8 +47,12 @@ class _Broker:
 class Fetcher:
     """Keeps records of partitions ready, each from its place on, within a bound of bytes.
 
-    `cluster` is for fetches alone; look-ups go to that of `metadata`. Every method but `wait` and
-    `close` is over at once. Positions are those of the next record that `take` hands out.
+    `cluster` is for fetches alone; look-ups go to that of `metadata`. Every method but `topic_ids`,
+    `wait` and `close` is over at once. Positions are those of the next record that `take` hands
+    out.
+
+    A topic that was deleted and made anew is another one, with offsets of its own: it is read from
+    its first record on, or not at all where `auto_offset_reset` is none. `on_anew` hears of it.
     """
 
     def __init__(self, cluster: Cluster, metadata: Metadata, settings: FetchSettings) -> None:
@@ -56,27 +60,50 @@ class Fetcher:
         self._metadata = metadata
         self._settings = settings
         self._finding = Finding(metadata, settings)
+        self._finding.on_anew = self._made_anew
+        self.on_anew: Callable[[TopicPartition], None] = lambda _: None
         self._tracks: dict[TopicPartition, Track] = {}  # in the order of their turns
         self._ready = asyncio.Event()
         self._missing = asyncio.Event()  # something has to be found out
         self._brokers: dict[int, _Broker] = {}  # by the id of the node
         self._tasks: set[asyncio.Task[None]] = set()
         self._finder: asyncio.Task[None] | None = None
+        self._left: dict[TopicPartition, tuple[TopicId, int | None]] = {}  # what was given up
 
     # What to read
 
-    def add(self, places: Mapping[TopicPartition, Place | None]) -> None:
-        """Read these as well: from a place on, or from where `auto_offset_reset` says."""
+    def add(
+        self,
+        places: Mapping[TopicPartition, Place | None],
+        ids: Mapping[TopicPartition, TopicId] | None = None,
+        *,
+        bound: bool = False,
+    ) -> None:
+        """Read these as well: from a place on, or from where `auto_offset_reset` says.
+
+        `ids` are the topics that these are places of, where that is known. With `bound` no other
+        topic of the name will do.
+        """
         for partition, place in places.items():
             track = Track(partition, self._settings)
-            track.go_to(place)
+            track.topic_id = (ids or {}).get(partition, NO_TOPIC_ID)
+            track.is_bound = bound and track.topic_id != NO_TOPIC_ID
+            former = self._former(partition, track.topic_id)
+            if place is None and former is not None:
+                track.made_anew(track.topic_id)
+                tell_anew(track, *former)
+            else:
+                track.go_to(place)
             self._tracks[partition] = track
         self._look()
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more, and forget what is ready."""
         for partition in partitions:
-            self._tracks.pop(partition, None)
+            track = self._tracks.pop(partition, None)
+            if track is not None and track.topic_id != NO_TOPIC_ID:
+                at = track.position
+                self._left[partition] = track.topic_id, None if at is None else at.offset
         self._go_on()
 
     def seek(self, partition: TopicPartition, where: Place | Reset) -> None:
@@ -104,6 +131,30 @@ class Fetcher:
         """The next record that `take` hands out; None while it is looked up, or not added."""
         track = self._tracks.get(partition)
         return None if track is None else track.position
+
+    def topic_id(self, partition: TopicPartition) -> TopicId:
+        """The topic that the position is one of; NO_TOPIC_ID while that is not known."""
+        track = self._tracks.get(partition)
+        return NO_TOPIC_ID if track is None else track.topic_id
+
+    async def topic_ids(
+        self, partitions: Collection[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, TopicId]:
+        """Which topics have these names now; nothing for what nobody tells."""
+        names = {one.topic for one in partitions}
+        for name in names:
+            self._metadata.outdated(name)
+        try:
+            topics = await self._metadata.topics(names, deadline)
+        except KohortError as error:
+            logger.info("ids of topics are not known: %s", error)
+            return {}
+        found: dict[TopicPartition, TopicId] = {}
+        for partition in partitions:
+            topic = topics[partition.topic]
+            if isinstance(topic, KnownTopic) and topic.id != NO_TOPIC_ID:
+                found[partition] = topic.id
+        return found
 
     def end(self, partition: TopicPartition) -> int | None:
         """Where a reader of these settings reaches the end, as last fetched: the last stable offset
@@ -206,6 +257,23 @@ class Fetcher:
                     await self._missing.wait()
             except TimeoutError:
                 continue
+
+    def _made_anew(self, partition: TopicPartition) -> None:
+        self.on_anew(partition)
+
+    def _former(
+        self, partition: TopicPartition, topic_id: TopicId
+    ) -> tuple[TopicId, int | None] | None:
+        """What was read under this name, where that was another topic."""
+        if topic_id == NO_TOPIC_ID:
+            return None
+        if partition in self._left:
+            before = self._left[partition]
+            return None if before[0] == topic_id else before
+        for other, (former, _) in self._left.items():
+            if other.topic == partition.topic and former != topic_id:
+                return former, None
+        return None
 
     async def _ask_leader(self, leader: Node, tracks: Collection[Track]) -> None:
         try:
@@ -389,8 +457,8 @@ class Fetcher:
         track = self._tracks.get(partition)
         if track is None or track.buffer is None:
             return
-        if track.buffer.fetch_from.offset != wanted.offset:
-            return  # somebody has sought meanwhile
+        if track.buffer.fetch_from.offset != wanted.offset or track.topic_id != wanted.topic_id:
+            return  # somebody has sought meanwhile, or the topic was made anew
         if data.error_code:
             self._refused(node, track, track.buffer, api_error(data.error_code), data)
             return

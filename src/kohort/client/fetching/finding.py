@@ -5,15 +5,15 @@ has what was read before.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kohort.client.cluster import Node
 from kohort.client.fetching.record import Place
 from kohort.client.fetching.settings import DURATION, FetchSettings, duration_of
-from kohort.client.fetching.track import Track
+from kohort.client.fetching.track import EARLIEST, LATEST, NONE, Track
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
-from kohort.terms import PartitionIndex, TopicPartition
+from kohort.terms import NO_TOPIC_ID, PartitionIndex, TopicId, TopicPartition, uuid_text
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -32,15 +32,14 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.1
-NONE, LATEST = "none", "latest"
-_POINTS = {"earliest": -2, LATEST: -1}
+_POINTS = {EARLIEST: -2, LATEST: -1}
 
 
 class Finding:
     """Asks the cluster of `metadata`, whose connections are not those of long fetches.
 
     What concerns one partition alone is never raised: it becomes the error of its track, or it is
-    looked for again after a pause.
+    looked for again after a pause. `on_anew` hears of each partition whose topic was made anew.
     """
 
     def __init__(self, metadata: Metadata, settings: FetchSettings) -> None:
@@ -48,6 +47,7 @@ class Finding:
         self._settings = settings
         self._timeout_s = min(10.0, settings.request_timeout_ms / 1000)
         self._missed: set[str] = set()  # topics that were told of
+        self.on_anew: Callable[[TopicPartition], None] = lambda _: None
 
     # Leaders
 
@@ -71,12 +71,28 @@ class Finding:
                     logger.warning("%s: %s; it is looked for again", track.partition.topic, topic)
                 track.refused(topic, later)
                 continue
-            track.topic_id = topic.id
+            if not self._is_of(track, topic.id):
+                track.not_before = later
+                continue
             known = topic.partitions.get(PartitionIndex(track.partition.partition))
             if known is None or known.leader is None:
                 track.not_before = later
             else:
                 track.leader, track.leader_epoch = known.leader, known.leader_epoch
+
+    def _is_of(self, track: Track, topic_id: TopicId) -> bool:
+        """Whether the track may be read from the topic that has this id now."""
+        if NO_TOPIC_ID in (track.topic_id, topic_id) or track.topic_id == topic_id:
+            track.topic_id = track.topic_id if topic_id == NO_TOPIC_ID else topic_id
+            return True
+        if track.is_bound:
+            logger.info("%s: another topic has its name by now", track.partition)
+            return False
+        former, at = track.topic_id, track.position
+        track.made_anew(topic_id)
+        tell_anew(track, former, None if at is None else at.offset)
+        self.on_anew(track.partition)
+        return True
 
     # Places
 
@@ -238,6 +254,18 @@ def _timestamp(reset: str) -> int:
 
 def _untold(node: Node) -> ApiError:
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer of {node} lacks it")
+
+
+def tell_anew(track: Track, former: TopicId, offset: int | None) -> None:
+    """Whoever reads the log has to know that offsets are those of another topic from now on."""
+    logger.warning(
+        "%s: the topic was deleted and made anew (id %s, before %s): %s in place of offset %s",
+        track.partition,
+        uuid_text(track.topic_id),
+        uuid_text(former),
+        "stopped" if track.error is not None else "from its first record on",
+        "unknown" if offset is None else offset,
+    )
 
 
 def out_of_range(track: Track, policy: str, log_start: int | None) -> None:

@@ -9,6 +9,7 @@ from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 
 NOBODY = -1
+NONE, EARLIEST, LATEST = "none", "earliest", "latest"
 Reset = str  # "earliest", "latest", or a value of auto_offset_reset
 
 
@@ -20,6 +21,10 @@ class Track:
     the leader (KIP-392). `is_sought` says that the leader is being asked for what is missing.
     `checked_epoch` is the newest epoch of leaders whose log is known to have what was read
     (KIP-320).
+
+    `topic_id` is the topic that `position` is a place of: one of the same name that was made anew
+    has another one. A track `is_bound` when it was given for this topic alone: the group speaks of
+    topics by id (KIP-848).
     """
 
     def __init__(self, partition: TopicPartition, settings: FetchSettings) -> None:
@@ -32,6 +37,7 @@ class Track:
         self.leader_epoch = NOBODY
         self.is_sought = False
         self.topic_id: TopicId = NO_TOPIC_ID
+        self.is_bound = False
         self.replica: Node | None = None
         self.replica_until = 0.0
         self.checked_epoch = NOBODY
@@ -53,6 +59,19 @@ class Track:
         else:
             self.buffer = None
             self.reset = self._settings.auto_offset_reset if where is None else where
+
+    def made_anew(self, topic_id: TopicId) -> None:
+        """Its topic was deleted, and this one has its name: what was known was of the former."""
+        self.topic_id = topic_id
+        self.leader = self.replica = None
+        self.leader_epoch = self.checked_epoch = NOBODY
+        self.log_start = self.high_watermark = self.last_stable = None
+        if self._settings.auto_offset_reset == NONE:
+            self.buffer, self.reset = None, None
+            text = f"{self.partition}: the topic was made anew, and auto_offset_reset is none"
+            self.error = ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        else:  # all of its records came after those that were read
+            self.go_to(EARLIEST)
 
     @property
     def position(self) -> Place | None:

@@ -86,12 +86,14 @@ class Attached(NamedTuple, Generic[Partition]):
     """What a member's assignor added to the assignment of this member, with all its partitions.
 
     `error` is not 0 when that assignor has failed: then the assignment is the one before.
+    `assignor` is its name, empty where the broker does not tell.
     """
 
     partitions: tuple[Partition, ...]
     metadata_version: int
     metadata: bytes
     error: int
+    assignor: str = ""
 
 
 class Refused(NamedTuple):

@@ -265,7 +265,11 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
             return []
         return [
             Attached(
-                in_order(self._assigned), added.metadata_version, added.metadata_bytes, added.error
+                in_order(self._assigned),
+                added.metadata_version,
+                added.metadata_bytes,
+                added.error,
+                added.assignor_name,
             )
         ]
 

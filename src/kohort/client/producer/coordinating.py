@@ -7,8 +7,9 @@ from typing import NamedTuple, TypeVar
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
+from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
 from kohort.client.consumer import GroupMetadata
-from kohort.client.producer.sender import BY_NAME, Sender
+from kohort.client.producer.sender import NEWEST, Sender
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producing.batch import ProducerId
 from kohort.client.producing.errors import TransactionError
@@ -250,9 +251,17 @@ class Coordinating:
             before = transactions.phase
             if commit:
                 transactions.commit_asked()
-            answer: EndTxnResponse = await connection.ask(
-                request, deadline=deadline, at_most=32767 if transactions.is_v2 else END_V1
-            )
+            try:
+                answer: EndTxnResponse = await connection.ask(
+                    request, deadline=deadline, at_most=32767 if transactions.is_v2 else END_V1
+                )
+            except (ConnectionFailedError, RequestTimeoutError) as lost:
+                if not lost.sent:
+                    transactions.commit_refused(before)
+                raise
+            except UnsupportedVersionError:
+                transactions.commit_refused(before)
+                raise
             if answer.error_code:
                 error = api_error(answer.error_code)
                 if reply_to(error.code) is not Reply.ELSEWHERE:
@@ -339,7 +348,7 @@ class Coordinating:
     # What the sender tells
 
     def _produce_version(self) -> int:
-        return BY_NAME if self.transactions.is_v2 else PRODUCE_V1
+        return NEWEST if self.transactions.is_v2 else PRODUCE_V1
 
     def _failed(self, error: ApiError) -> None:
         self.transactions.doom(error)

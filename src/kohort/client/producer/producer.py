@@ -34,6 +34,7 @@ Delivery = asyncio.Future[Delivered]
 _HEADER_EXTRA = 10  # what a header takes beside its name and value, at most
 _LOOK_S = 0.1
 _INT64_MAX = (1 << 63) - 1
+_running_loop = asyncio.get_running_loop
 
 
 class Producer:
@@ -45,7 +46,8 @@ class Producer:
 
     Records are collected for `linger_ms` and sent in batches. What is sent again is written once
     and in order (`enable_idempotence`, which is the default). A delivery that nobody awaits is made
-    all the same; its error is logged by asyncio.
+    all the same; its error is logged by asyncio. Another event loop than that of `start` is refused
+    by RuntimeError.
 
     Args:
         bootstrap_servers: as for AdminClient; a dict of settings under upstream's names will do.
@@ -93,6 +95,8 @@ class Producer:
         self._owes_turn = False
         self._is_open = False
         self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()  # `close` is over
 
     # Beginning and end
 
@@ -123,6 +127,7 @@ class Producer:
                 await self._coordinating.initialise(deadline)
         except BaseException:
             self._closed = True
+            self._ended.set()
             await self._cluster.close()
             raise
         self._loop = asyncio.get_running_loop()
@@ -132,9 +137,11 @@ class Producer:
     async def close(self) -> None:
         """Deliver everything, which ends with `delivery_timeout_ms` at the latest, and end all
         connections. An open transaction is aborted. Who is cancelled meanwhile gives up what is
-        left: its deliveries fail.
+        left: its deliveries fail. A second call waits for the first.
         """
+        self._check_loop()
         if self._closed:
+            await self._ended.wait()
             return
         self._closed = True
         was_open, self._is_open = self._is_open, False
@@ -143,8 +150,11 @@ class Producer:
                 await self._finish()
         finally:
             error = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
-            await self._sender.close(error)
-            await self._cluster.close()
+            try:
+                await self._sender.close(error)
+                await self._cluster.close()
+            finally:
+                self._ended.set()
 
     # Records
 
@@ -175,6 +185,8 @@ class Producer:
             TypeError: key or value are not bytes, and there is no serializer that makes them so;
                 `timestamp_ms` is no int.
         """
+        if _running_loop() is not self._loop:
+            self._check_loop()
         if self._owes_turn:
             self._owes_turn = False
             await asyncio.sleep(0)  # what is full is sent while the application goes on
@@ -242,6 +254,7 @@ class Producer:
 
         Raises nothing for a record that was not delivered: its delivery does.
         """
+        self._check_loop()
         await self._sender.flush()
 
     async def partitions_for(self, topic: str) -> list[int]:
@@ -339,7 +352,12 @@ class Producer:
         except (ApiError, ValueError) as error:
             logger.warning("the transaction could not be aborted, and will time out: %s", error)
 
+    def _check_loop(self) -> None:
+        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("the producer belongs to the event loop in which it was started")
+
     def _transactions(self) -> Coordinating:
+        self._check_loop()
         if self._coordinating is None:
             raise ValueError("the producer has no transactions: give it a transactional_id")
         return self._coordinating
@@ -354,6 +372,7 @@ class Producer:
         await ask_for_identity(self._cluster, self._queue, self._sender.over)
 
     def _check_not_closed(self) -> None:
+        self._check_loop()
         if self._closed:
             raise ValueError("the producer is closed")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kohort.client.cluster import Backoff, Cluster, Node
-from kohort.client.connection import ConnectionFailedError, Need
+from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
 from kohort.client.metadata import Metadata
 from kohort.client.producer.room import Room
 from kohort.client.producer.settings import ProducerSettings
@@ -16,7 +16,7 @@ from kohort.client.producing.batch import Batch
 from kohort.client.producing.queue import UNKNOWN, Outcome, Queue
 from kohort.client.producing.verdicts import Verdict, is_elsewhere
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
-from kohort.terms import TopicPartition
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text
 from kohort.wire.compression import Compression
 from kohort.wire.messages.produce import (
     PartitionProduceData,
@@ -29,6 +29,7 @@ from kohort.wire.messages.produce import (
 logger = logging.getLogger(__name__)
 
 BY_NAME = 12  # the last version that names topics
+NEWEST = 32767
 WITH_ZSTD = Need(7, "compression_type zstd", "KIP-110, Apache Kafka 2.1")
 
 
@@ -64,7 +65,7 @@ class Sender:
     ) -> None:
         self.trouble: ApiError | None = None  # nothing is sent any more, and why
         self.may_send: Callable[[TopicPartition], bool] = lambda _: True
-        self.version: Callable[[], int] = lambda: BY_NAME
+        self.version: Callable[[], int] = lambda: NEWEST
         self.on_failure: Callable[[ApiError], None] = lambda _: None
         self.on_over: Callable[[ApiError], ApiError] = lambda error: error
         self.after_turn: Callable[[], None] = lambda: None
@@ -73,6 +74,7 @@ class Sender:
         self.queue = queue
         self._cluster = cluster
         self._metadata = metadata
+        metadata.on_anew = self._made_anew
         self._settings = settings
         self._identify = identify
         self._need = WITH_ZSTD if queue.limits.codec == Compression.ZSTD else None
@@ -285,17 +287,28 @@ class Sender:
             return
         self.topics -= {topic for topic, one in found.items() if isinstance(one, ApiError)}
 
+    def _made_anew(self, topic: str, former: TopicId, topic_id: TopicId) -> None:
+        text = f"{topic} was deleted and made anew"
+        logger.warning(
+            "%s (id %s, before %s): what is not delivered goes to the new one",
+            *(text, uuid_text(topic_id), uuid_text(former)),
+        )
+        if self.queue.made_anew(topic):
+            error = ApiError(
+                ErrorCode.UNKNOWN_TOPIC_ID, f"{text}: records of the transaction are gone with it"
+            )
+            self.on_failure(error)
+            self.drop(error)
+
     # Requests
 
     async def _send(self, node_id: int, batches: Sequence[Batch]) -> None:
         try:
             answer = await self._ask(node_id, batches)
-        except ConnectionFailedError as error:
+        except (ConnectionFailedError, RequestTimeoutError) as error:
             self._failed(batches, error, sent=error.sent)
         except UnsupportedVersionError as error:
             self._failed(batches, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)), sent=True)
-        except ApiError as error:  # no answer in time: it may have arrived
-            self._failed(batches, error, sent=True)
         except KohortError as error:
             text = f"the answer cannot be read: {error}"
             self._failed(batches, ApiError(ErrorCode.NETWORK_EXCEPTION, text), sent=True)
@@ -314,6 +327,8 @@ class Sender:
     async def _ask(self, node_id: int, batches: Sequence[Batch]) -> ProduceResponse | None:
         settings = self._settings
         topics: dict[str, list[PartitionProduceData]] = {}
+        ids = {batch.place.topic: self._topic_id(batch.place.topic) for batch in batches}
+        at_most = min(self.version(), BY_NAME if NO_TOPIC_ID in ids.values() else NEWEST)
         for batch in batches:
             data = PartitionProduceData(
                 index=batch.place.partition,
@@ -325,18 +340,26 @@ class Sender:
             acks=settings.acks,
             timeout_ms=settings.request_timeout_ms,
             topic_data=[
-                TopicProduceData(name=name, partition_data=data) for name, data in topics.items()
+                TopicProduceData(name=name, topic_id=ids[name], partition_data=data)
+                for name, data in topics.items()
             ],
         )
         deadline = asyncio.get_running_loop().time() + settings.request_timeout_ms / 1000
         connection = await self._cluster.connection(self._node(node_id).address, deadline)
         if settings.acks == 0:
-            await connection.tell(request, need=self._need, at_most=self.version())
+            await connection.tell(request, need=self._need, at_most=at_most)
             return None
         answer: ProduceResponse = await connection.ask(
-            request, deadline=deadline, need=self._need, at_most=self.version()
+            request, deadline=deadline, need=self._need, at_most=at_most
         )
+        names = {topic_id: name for name, topic_id in ids.items()}
+        for topic in answer.responses:
+            topic.name = topic.name or names.get(TopicId(topic.topic_id), "")
         return answer
+
+    def _topic_id(self, name: str) -> TopicId:
+        known = self._metadata.cached(name)
+        return NO_TOPIC_ID if known is None else known.id
 
     def _node(self, node_id: int) -> Node:
         node = self._metadata.node(node_id)

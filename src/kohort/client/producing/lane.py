@@ -145,6 +145,15 @@ class Lane:
             batch.sequence = self.next_sequence
             self.next_sequence = batch.next_sequence
 
+    def made_anew(self) -> bool:
+        """Its topic was deleted, and another one has the name, whose leader knows nothing of what
+        was written: the next batch goes alone again, and no sequence comes twice.
+
+        Returns whether anything was written by the sequences of now.
+        """
+        self.last_acked = -1
+        return self.next_sequence > 0
+
     def _end(self, batch: Batch) -> None:
         batch.on_wire = False
         if batch in self.flying:

@@ -283,6 +283,15 @@ class Queue:
             transactional=self.transactional,
         )
 
+    def made_anew(self, topic: str) -> bool:
+        """A topic was deleted and made anew: what is left goes to the new one.
+
+        Returns whether a transaction may have lost records: then all of it has to be done again.
+        """
+        lanes = [lane for lane in self._lanes.values() if lane.place.topic == topic]
+        wrote = [lane.made_anew() and lane.producer == self.producer for lane in lanes]
+        return self.transactional and any(wrote)
+
     def expire(self, now: int, why: str = "") -> list[Outcome]:
         """Give up what has not been delivered in time; `why` is told of what never left. An answer
         that is still awaited is heard for the sake of what follows.
@@ -351,9 +360,9 @@ class Queue:
 
     def _too_late(self, batch: Batch, why: str) -> DeliveryError:
         maybe = batch.maybe_written or batch.on_wire
-        last = batch.last_error or why
+        last = [str(one) for one in (batch.last_error, why) if one]
         text = f"not delivered within {self.limits.delivery_timeout_ms} ms"
-        text += f" ({last})" if last else ""
+        text += f" ({'; '.join(last)})" if last else ""
         return _told(batch, ErrorCode.REQUEST_TIMED_OUT, text, maybe=maybe)
 
     def _because(self, batch: Batch, error: ApiError) -> DeliveryError:

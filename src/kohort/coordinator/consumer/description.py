@@ -68,6 +68,7 @@ def _attached(attachment: Attachment | None) -> describe.Attachment | None:
         error=attachment.error,
         metadata_version=attachment.version,
         metadata_bytes=attachment.metadata,
+        assignor_name=attachment.assignor,
     )
 
 

@@ -248,4 +248,9 @@ def _attached(member: Member) -> Attachment | None:
     said = member.attachment
     if said is None:
         return None
-    return Attachment(error=said.error, metadata_version=said.version, metadata_bytes=said.metadata)
+    return Attachment(
+        error=said.error,
+        metadata_version=said.version,
+        metadata_bytes=said.metadata,
+        assignor_name=said.assignor,
+    )

@@ -178,4 +178,5 @@ def _attached(attachment: Attachment | None) -> schemas.Attachment | None:
         error=attachment.error,
         metadata_version=attachment.version,
         metadata=attachment.metadata,
+        assignor=attachment.assignor,
     )

@@ -244,7 +244,9 @@ def _assignment(topics: Iterable[TopicPartition]) -> Assignment:
 def _attached(attachment: schemas.Attachment | None) -> Attachment | None:
     if attachment is None:
         return None
-    return Attachment(attachment.error, attachment.metadata_version, attachment.metadata)
+    return Attachment(
+        attachment.error, attachment.metadata_version, attachment.metadata, attachment.assignor
+    )
 
 
 def _held(topics: Iterable[TopicPartitions], member_epoch: int) -> Held:

@@ -8,12 +8,14 @@ from kohort.assignors import Assignment
 
 class Attachment(NamedTuple):
     """What a client-side assignor adds to the partitions of a member: bytes that only it reads, in
-    a version of its own, and an error when it has failed.
+    a version of its own, and an error when it has failed. `assignor` has written the bytes; where
+    there are none, it has failed.
     """
 
     error: int = 0
     version: int = 0
     metadata: bytes = b""
+    assignor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _kept(
             f"assignor {offer.name} reads metadata of versions {offer.minimum} to {offer.maximum}, "
             f"the classic members of group {group.id} use data of version {CLASSIC_VERSION}",
         )
-    return Attachment(0, CLASSIC_VERSION, data)
+    return Attachment(0, CLASSIC_VERSION, data, classic.protocol or "")
 
 
 def _converted(

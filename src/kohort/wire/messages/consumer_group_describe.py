@@ -49,6 +49,7 @@ class Attachment:
     error: Int8 = 0
     metadata_version: Int16 = 0
     metadata_bytes: Bytes = b""
+    assignor_name: String = at(tag=0, default="")
 
 
 @struct

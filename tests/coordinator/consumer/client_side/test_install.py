@@ -38,13 +38,13 @@ def test_it_is_durable_and_reconciled_as_any_other():
     assert kinds(desk.written()) == ["target", "target", "target epoch"]
     for group in (group_of(desk), group_of(replayed(desk))):
         assert group.targets == {
-            "a": Target({ORDERS: (0,)}, Attachment(0, 0, b"for a")),
-            "b": Target({ORDERS: (1, 2, 3)}, Attachment()),
+            "a": Target({ORDERS: (0,)}, Attachment(0, 0, b"for a", "x")),
+            "b": Target({ORDERS: (1, 2, 3)}, Attachment(assignor="x")),
         }
         assert (group.group_epoch, group.target_epoch) == (4, 4)
     settle(one, two)
     assert (one.owned, two.owned) == ({"orders": [0]}, {"orders": [1, 2, 3]})
-    assert one.attachment.metadata_bytes == b"for a"
+    assert (one.attachment.metadata_bytes, one.attachment.assignor_name) == (b"for a", "x")
 
 
 def test_how_it_came_about_is_kept():
@@ -97,7 +97,8 @@ def test_an_error_reaches_everybody_and_nobody_loses_anything(error):
     assert [one.owned, two.owned] == owned
     assert [one.attachment.error, two.attachment.error] == [error, error]
     group = group_of(replayed(desk))
-    assert {member.attachment for member in group.members.values()} == {Attachment(error, 0, b"")}
+    failed = Attachment(error, assignor="x")
+    assert {member.attachment for member in group.members.values()} == {failed}
     assert group.made_by.error == error
     assert desk.shard.tally.computations_failed == 1
 

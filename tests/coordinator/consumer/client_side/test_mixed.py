@@ -60,7 +60,7 @@ def test_what_the_old_assignor_has_written_is_handed_on_with_version_minus_one()
     said = prepared[old.id].assignor
     assert (said.metadata_version, said.metadata_bytes) == (-1, b"said by old")
     assert prepared["new"].assignor.metadata_bytes == b"said by new"
-    kept = Attachment(0, -1, b"given by old")
+    kept = Attachment(0, -1, b"given by old", "custom")
     assert group_of(desk).targets[old.id].attachment == kept
     assert group_of(desk).members[old.id].attachment == kept
     assert list(differences(desk.shard, desk.beside().shard)) == []

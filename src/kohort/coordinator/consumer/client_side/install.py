@@ -36,13 +36,14 @@ def install(
         raise _not_prepared(member, "nothing", request.group_epoch)
     _check_prepared(member, basis, request.group_epoch)
     if request.error:
-        targets = _as_before(group, request.error)
+        targets = _as_before(group, request.error, computation.assignor)
     else:
         wrong = validation.wrong(request.members, basis, state.record_limit())
         if wrong:
             state.tally.computations_invalid += 1
             raise ApiError(ErrorCode.INVALID_ASSIGNMENT, wrong)
-        targets = planning.of_present(group, basis.instances, _computed(request, basis))
+        computed = _computed(request, basis, computation.assignor)
+        targets = planning.of_present(group, basis.instances, computed)
     asked_at = now if computation.asked_at is None else computation.asked_at
     took_ms = min(max(now - asked_at, 0), (1 << 31) - 1)
     by = schemas.Computation(
@@ -76,10 +77,10 @@ def _not_prepared(member: Member, prepared: str, epoch: int) -> ApiError:
 
 
 def _computed(
-    request: ConsumerGroupInstallAssignmentRequest, basis: Basis
+    request: ConsumerGroupInstallAssignmentRequest, basis: Basis, assignor: str
 ) -> dict[MemberId, Target]:
     """The target of each member that was prepared. Who is not named gets nothing."""
-    targets = dict.fromkeys(basis.reads, Target({}, Attachment()))
+    targets = dict.fromkeys(basis.reads, Target({}, Attachment(assignor=assignor)))
     for one in request.members:
         partitions: dict[TopicId, tuple[int, ...]] = {}
         for part in one.partitions:
@@ -87,17 +88,17 @@ def _computed(
             together = {*partitions.get(topic_id, ()), *part.partitions}
             if together:
                 partitions[topic_id] = tuple(sorted(together))
-        attachment = Attachment(0, one.metadata_version, one.metadata_bytes)
+        attachment = Attachment(0, one.metadata_version, one.metadata_bytes, assignor)
         targets[MemberId(one.member_id)] = Target(partitions, attachment)
     return targets
 
 
-def _as_before(group: ConsumerGroup, error: int) -> dict[MemberId, Target]:
+def _as_before(group: ConsumerGroup, error: int, assignor: str) -> dict[MemberId, Target]:
     """The assignor has failed: members keep what they were meant to have, and hear of it."""
     targets = {}
     for member_id in group.members:
         known = group.targets.get(member_id, NOTHING)
-        attachment = (known.attachment or Attachment())._replace(error=error)
+        attachment = (known.attachment or Attachment(assignor=assignor))._replace(error=error)
         targets[member_id] = Target(known.partitions, attachment)
     return targets
 

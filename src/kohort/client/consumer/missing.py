@@ -1,0 +1,72 @@
+"""Topics that a consumer subscribes to and that are not there: told once, and once when they come.
+
+Nobody else says it: a coordinator assigns what there is, and a misspelled name is never there.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from kohort.client.metadata import Metadata
+from kohort.errors import ApiError, ErrorCode, KohortError
+
+logger = logging.getLogger(__name__)
+
+_FIRST_LOOK_S = 1.0  # a topic may be about to be made
+_NEXT_LOOK_S = 5.0
+
+
+class Missing:
+    """`names` says which topics are subscribed to now."""
+
+    def __init__(
+        self, metadata: Metadata, names: Callable[[], Collection[str]], *, timeout_s: float
+    ) -> None:
+        self._metadata = metadata
+        self._names = names
+        self._timeout_s = timeout_s
+        self._told: set[str] = set()
+
+    async def watch(self) -> None:
+        """Look for as long as this runs."""
+        await asyncio.sleep(_FIRST_LOOK_S)
+        known: set[str] = set()
+        while True:
+            wanted = [one for one in self._names() if one not in known]
+            try:
+                found = await self._look(wanted)
+            except KohortError as error:  # the cluster is away, of which others tell
+                logger.debug("topics are not looked for: %s", error)
+            else:
+                self.note(found)
+                known.update(name for name, why in found.items() if why is None)
+            await asyncio.sleep(_NEXT_LOOK_S)
+
+    def note(self, found: Mapping[str, str | None]) -> None:
+        """Tell of each topic that is not there, with why, and of each that has come."""
+        for name, why in found.items():
+            if why is None and name in self._told:
+                self._told.discard(name)
+                logger.warning("topic %s is there now", name)
+            elif why is not None and name not in self._told:
+                self._told.add(name)
+                logger.warning("subscribed to topic %s, which is not there: %s", name, why)
+
+    async def _look(self, names: Collection[str]) -> dict[str, str | None]:
+        if not names:
+            return {}
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        topics: Mapping[str, Any] = await self._metadata.topics(names, deadline)
+        return {
+            name: str(one) if isinstance(one, ApiError) and _is_missing(one) else None
+            for name, one in topics.items()
+        }
+
+
+def _is_missing(error: ApiError) -> bool:
+    return error.code in (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    )
