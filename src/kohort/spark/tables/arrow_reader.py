@@ -6,6 +6,7 @@ start. Of Delta tables the files are read that make up the version which the man
 
 import base64
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,10 @@ from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Tab
 from kohort.spark.tables import delta_files
 from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
+
+
+class GoneError(TablesError):
+    """Files have gone that the tables were made of: later ones have taken their place."""
 
 
 class Place(NamedTuple):
@@ -41,10 +46,11 @@ class Rows:
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
     ) -> Iterator[pa.RecordBatch]:
-        """Some columns of some rows, some thousand rows at a time."""
+        """Some columns of some rows, some thousand rows at a time. Raises GoneError."""
         for files, where in self._places:
-            found = ds.dataset(files, self.schema, format="parquet")
-            yield from found.to_batches(columns=columns, filter=_both(where, filter))
+            with _still_there():
+                found = ds.dataset(files, self.schema, format="parquet")
+                yield from found.to_batches(columns=columns, filter=_both(where, filter))
 
     def to_table(
         self,
@@ -75,20 +81,25 @@ class SilverRows(Rows):
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002
     ) -> Iterator[pa.RecordBatch]:
+        wanted = self.schema.names if columns is None else list(columns)
+        needed = wanted if filter is None else self.schema.names  # nobody tells what a filter needs
+        schema = pa.schema([self.schema.field(name) for name in needed])
         for files, where in self._places:
-            found = ds.dataset(files, DECODED.arrow, format="parquet")
-            for batch in found.to_batches(columns=self._columns, filter=where):
-                rows = pa.Table.from_batches([self._shaped(batch)])
-                some = rows if filter is None else rows.filter(filter)
-                yield from (some if columns is None else some.select(list(columns))).to_batches()
+            chosen = {name: self._columns[name] for name in needed}
+            with _still_there():
+                found = ds.dataset(files, DECODED.arrow, format="parquet")
+                for batch in found.to_batches(columns=chosen, filter=where):
+                    rows = pa.Table.from_batches([self._shaped(batch, schema)])
+                    some = rows if filter is None else rows.filter(filter)
+                    yield from some.select(wanted).to_batches()
 
-    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _shaped(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         values = [
             _texts(values) if self._ids_as_text and name == "topic_id" else values
             for name, values in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        pairs = zip(values, self.schema, strict=True)
-        return pa.record_batch([one.cast(field.type) for one, field in pairs], self.schema)
+        pairs = zip(values, schema, strict=True)
+        return pa.record_batch([one.cast(field.type) for one, field in pairs], schema)
 
 
 class Tables:
@@ -100,14 +111,41 @@ class Tables:
         self.manifest: Manifest = load(self.directory)
 
     def __call__(self, name: str) -> Rows:
-        """A table by its name. Raises TablesError: there is none of that name."""
+        """A table by its name. Raises TablesError: there is none of that name; GoneError."""
         table = table_of(self.directory, self.manifest, name)
+        places = self.places(table)
+        is_parts = table.layer == "gold" or table is END_OFFSETS
+        return Rows(table.arrow, places) if is_parts else SilverRows(table, places)
+
+    def places(self, table: Table) -> list[Place]:
+        """Where the rows of a table are; those of bronze and silver are decoded rows. Raises
+        GoneError.
+        """
+        try:
+            found = self._listed(table)
+        finally:
+            self._check_kept()  # which tells more than that one of them is gone
+        return [one for one in found if one.files]
+
+    def _listed(self, table: Table) -> list[Place]:
         if table.layer == "gold":
-            return self._parts(table, self.manifest.gold[name].parts)
+            return self._parts(self.manifest.gold[table.name].parts)
         if table is END_OFFSETS:
-            return self._parts(table, self.manifest.end_offsets)
+            return self._parts(self.manifest.end_offsets)
         kind = None if table is RECORDS_TABLE else table.name
-        return SilverRows(table, [self._increment(one, kind) for one in self.manifest.increments])
+        return [self._increment(one, kind) for one in self.manifest.increments]
+
+    def _check_kept(self) -> None:
+        """Raises GoneError where a writer may have begun to remove what was just listed: it does
+        so a quarter of an hour after no manifest needs it. What is removed later is missed by name.
+        """
+        now = load(self.directory)
+        kept = {*now.paths(), *(one.path for one in now.retired)}
+        if now.number != self.manifest.number and not kept.issuperset(self.manifest.paths()):
+            raise GoneError(
+                f"{self.directory} was written anew since its tables were opened, a quarter of an "
+                "hour ago or more, and their files are gone: open them again"
+            )
 
     def table(self, name: str, where: pc.Expression | None = None) -> pa.Table:
         """A table in memory; of a large one, better only some rows."""
@@ -130,14 +168,11 @@ class Tables:
                     + did_you_mean(group, [one for one in known if one is not None])
                 )
 
-    def _parts(self, table: Table, parts: Iterable[Part]) -> Rows:
+    def _parts(self, parts: Iterable[Part]) -> list[Place]:
         by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
         for part in parts:
             by_partitions.setdefault(part.partitions, []).extend(self._files(part))
-        return Rows(
-            table.arrow,
-            (Place(files, _in_partitions(only)) for only, files in by_partitions.items()),
-        )
+        return [Place(files, _in_partitions(only)) for only, files in by_partitions.items()]
 
     def _files(self, part: Part) -> list[str]:
         path = self.directory / part.path
@@ -156,6 +191,7 @@ class Tables:
     def _rows(self, one: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""
         if self.manifest.rows_version is None:
+            _check_there(self.directory / ROWS / one.name)
             folders = sorted((self.directory / ROWS / one.name).glob("kind=*"))
             chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
             return [file for folder in chosen for file in _files(folder)]
@@ -171,6 +207,18 @@ class Tables:
         return delta_files.files(self.directory / ROWS, self.manifest.rows_version or 0)
 
 
+@contextmanager
+def _still_there() -> Iterator[None]:
+    """A file that goes while it is read is told by what is meant: read anew."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise GoneError(
+            "the tables were written anew while they were read, and a file of theirs is gone: read "
+            f"them again ({str(error).splitlines()[0]})"
+        ) from error
+
+
 def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
     return None if only is None else pc.field("partition").isin(only)
 
@@ -179,7 +227,16 @@ def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression
     return two if one is None else one if two is None else one & two
 
 
+def _check_there(folder: Path) -> None:
+    if not folder.is_dir():
+        raise GoneError(
+            f"{folder} is gone, which the tables are made of: the next `kohort pipeline run` "
+            "computes gold anew where its files are gone"
+        )
+
+
 def _files(folder: Path) -> list[str]:
+    _check_there(folder)
     return [str(file) for file in sorted(folder.glob("*.parquet"))]
 
 

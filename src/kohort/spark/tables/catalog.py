@@ -30,15 +30,19 @@ def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
     long = {short: name for name, short in SHORT.items()}
     found = known_tables().get(long.get(name, name))
     if found is None:
-        known = [SHORT.get(one, one) for one in known_tables()]
-        near = did_you_mean(name, known)
-        there = near or f", expected one of {', '.join(known)}"
-        raise TablesError(f"no table is called {name!r}{there}")
+        raise unknown_table(name)
     if found.layer == "gold" and found.name not in manifest.gold:
         raise TablesError(
             f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
         )
     return found
+
+
+def unknown_table(name: str) -> TablesError:
+    """What is to be said of a name that no table has."""
+    known = [SHORT.get(one, one) for one in known_tables()]
+    there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
+    return TablesError(f"no table is called {name!r}{there}")
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
