@@ -27,6 +27,7 @@ from kohort.cli.asking import add_server, server_of
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
+from kohort.cli.sql import Sql
 
 if TYPE_CHECKING:
     from kohort.spark.engine.progress import Doing
@@ -326,5 +327,6 @@ COMMANDS: dict[str, Command] = {
     "run": Run(),
     "report": Report(),
     "show": Show(),
+    "sql": Sql(),
     "snapshot": Snapshot(),
 }

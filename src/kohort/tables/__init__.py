@@ -75,8 +75,9 @@ def scan(
     return snapshot(directory).scan(name, columns=columns, group=group, where=where)
 
 
-def sql(directory: str | Path, query: str) -> "pa.Table":
-    """What a SELECT in DuckDB's SQL answers; every table of the directory is a view.
+def sql(directory: str | Path, query: str, *, limit: int | None = None) -> "pa.Table":
+    """What a SELECT in DuckDB's SQL answers; every table of the directory is a view. With `limit`,
+    its first rows only.
 
     Raises KohortError: the query is wrong, or is none that only reads.
     """
@@ -86,7 +87,7 @@ def sql(directory: str | Path, query: str) -> "pa.Table":
 
     def ask() -> "pa.Table":
         with Session(snapshot(directory)) as session:
-            return session.ask(query).read_all()
+            return session.ask(query, limit).read_all()
 
     return anew(ask)
 

@@ -5,10 +5,11 @@ start. Of Delta tables the files are read that make up the version which the man
 """
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -26,10 +27,24 @@ class GoneError(TablesError):
 
 
 class Place(NamedTuple):
-    """Files, and which of their rows count; None for all."""
+    """Files, and which of their rows count."""
 
     files: list[str]
-    where: pc.Expression | None = None
+    partitions: tuple[int, ...] | None = None
+    """Partitions of the log whose rows in here count; None for all."""
+    cuts: Mapping[int, int] = MappingProxyType({})
+    """Partition -> offset from which on its rows in here no longer count."""
+
+    @property
+    def where(self) -> pc.Expression | None:
+        """Which rows count; None for all."""
+        kept = [
+            ~((pc.field("partition") == partition) & (pc.field("offset") >= offset))
+            for partition, offset in self.cuts.items()
+        ]
+        if self.partitions is not None:
+            kept.append(pc.field("partition").isin(self.partitions))
+        return reduce(pc.Expression.__and__, kept) if kept else None
 
 
 class Rows:
@@ -47,10 +62,10 @@ class Rows:
         filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of some rows, some thousand rows at a time. Raises GoneError."""
-        for files, where in self._places:
+        for place in self._places:
             with _still_there():
-                found = ds.dataset(files, self.schema, format="parquet")
-                yield from found.to_batches(columns=columns, filter=_both(where, filter))
+                found = ds.dataset(place.files, self.schema, format="parquet")
+                yield from found.to_batches(columns=columns, filter=_both(place.where, filter))
 
     def to_table(
         self,
@@ -63,13 +78,18 @@ class Rows:
         return pa.Table.from_batches(self.to_batches(names, filter), schema)
 
 
+def inside_of(table: Table) -> set[str]:
+    """The columns of a table of silver that are fields of its column in decoded rows."""
+    nested = table.name in KINDS.values() and table.name in DECODED.names
+    return set(DECODED.arrow.field(table.name).type.names) if nested else set()
+
+
 class SilverRows(Rows):
     """Rows of bronze or silver: some columns of the decoded rows of one kind, or of all."""
 
     def __init__(self, table: Table, places: Iterable[Place]) -> None:
         super().__init__(table.arrow, places)
-        nested = table.name in KINDS.values() and table.name in DECODED.names
-        inside = set(DECODED.arrow.field(table.name).type.names) if nested else set()
+        inside = inside_of(table)
         self._columns = {
             name: pc.field(table.name, name) if name in inside else pc.field(name)
             for name in table.names
@@ -84,11 +104,11 @@ class SilverRows(Rows):
         wanted = self.schema.names if columns is None else list(columns)
         needed = wanted if filter is None else self.schema.names  # nobody tells what a filter needs
         schema = pa.schema([self.schema.field(name) for name in needed])
-        for files, where in self._places:
-            chosen = {name: self._columns[name] for name in needed}
+        chosen = {name: self._columns[name] for name in needed}
+        for place in self._places:
             with _still_there():
-                found = ds.dataset(files, DECODED.arrow, format="parquet")
-                for batch in found.to_batches(columns=chosen, filter=where):
+                found = ds.dataset(place.files, DECODED.arrow, format="parquet")
+                for batch in found.to_batches(columns=chosen, filter=place.where):
                     rows = pa.Table.from_batches([self._shaped(batch, schema)])
                     some = rows if filter is None else rows.filter(filter)
                     yield from some.select(wanted).to_batches()
@@ -124,7 +144,7 @@ class Tables:
         try:
             found = self._listed(table)
         finally:
-            self._check_kept()  # which tells more than that one of them is gone
+            self.check_kept()  # which tells more than that one of them is gone
         return [one for one in found if one.files]
 
     def _listed(self, table: Table) -> list[Place]:
@@ -133,9 +153,9 @@ class Tables:
         if table is END_OFFSETS:
             return self._parts(self.manifest.end_offsets)
         kind = None if table is RECORDS_TABLE else table.name
-        return [self._increment(one, kind) for one in self.manifest.increments]
+        return [Place(self._rows(one, kind), cuts=one.cuts) for one in self.manifest.increments]
 
-    def _check_kept(self) -> None:
+    def check_kept(self) -> None:
         """Raises GoneError where a writer may have begun to remove what was just listed: it does
         so a quarter of an hour after no manifest needs it. What is removed later is missed by name.
         """
@@ -172,21 +192,13 @@ class Tables:
         by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
         for part in parts:
             by_partitions.setdefault(part.partitions, []).extend(self._files(part))
-        return [Place(files, _in_partitions(only)) for only, files in by_partitions.items()]
+        return [Place(files, only) for only, files in by_partitions.items()]
 
     def _files(self, part: Part) -> list[str]:
         path = self.directory / part.path
         if part.version is None:
             return _files(path)
         return [one.path for one in delta_files.files(path, part.version)]
-
-    def _increment(self, one: Increment, kind: str | None) -> Place:
-        kept = [
-            ~((pc.field("partition") == partition) & (pc.field("offset") >= offset))
-            for partition, offset in one.cuts.items()
-        ]
-        where = reduce(pc.Expression.__and__, kept) if kept else None
-        return Place(self._rows(one, kind), where)
 
     def _rows(self, one: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""
@@ -217,10 +229,6 @@ def _still_there() -> Iterator[None]:
             "the tables were written anew while they were read, and a file of theirs is gone: read "
             f"them again ({str(error).splitlines()[0]})"
         ) from error
-
-
-def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
-    return None if only is None else pc.field("partition").isin(only)
 
 
 def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
