@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.schemas import Table
 from kohort.spark.tables.arrow_reader import Rows, Tables
-from kohort.spark.tables.catalog import did_you_mean, known_tables, table_of
+from kohort.spark.tables.catalog import did_you_mean, there
 from kohort.spark.tables.manifest import TablesError
 
 
@@ -43,12 +43,11 @@ class Snapshot:
     @property
     def names(self) -> list[str]:
         """The tables that are there, bronze first and gold last."""
-        gold = self.tables.manifest.gold
-        return [name for name, one in known_tables().items() if one.layer != "gold" or name in gold]
+        return list(there(self.tables.manifest))
 
     def table(self, name: str) -> Table:
         """What a table is: its columns with their meanings. Raises TablesError: no such table."""
-        return table_of(self.directory, self.tables.manifest, name)
+        return self.tables.table_of(name)
 
     def read(
         self,

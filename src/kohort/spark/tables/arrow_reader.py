@@ -132,10 +132,12 @@ class Tables:
 
     def __call__(self, name: str) -> Rows:
         """A table by its name. Raises TablesError: there is none of that name; GoneError."""
-        table = table_of(self.directory, self.manifest, name)
-        places = self.places(table)
-        is_parts = table.layer == "gold" or table is END_OFFSETS
-        return Rows(table.arrow, places) if is_parts else SilverRows(table, places)
+        table = self.table_of(name)
+        return rows_of(table, self.places(table))
+
+    def table_of(self, name: str) -> Table:
+        """What a table is. Raises TablesError: there is none of that name."""
+        return table_of(self.directory, self.manifest, name)
 
     def places(self, table: Table) -> list[Place]:
         """Where the rows of a table are; those of bronze and silver are decoded rows. Raises
@@ -217,6 +219,12 @@ class Tables:
     @cached_property
     def _version(self) -> list[delta_files.DataFile]:
         return delta_files.files(self.directory / ROWS, self.manifest.rows_version or 0)
+
+
+def rows_of(table: Table, places: Iterable[Place]) -> Rows:
+    """The rows of a table that are in these places."""
+    is_parts = table.layer == "gold" or table is END_OFFSETS
+    return Rows(table.arrow, places) if is_parts else SilverRows(table, places)
 
 
 @contextmanager

@@ -17,7 +17,11 @@ def known_tables() -> dict[str, Table]:
 
 def tables(directory: str | Path) -> dict[str, Table]:
     """The tables that a directory holds, with what they mean. Raises TablesError."""
-    manifest = load(local(directory))
+    return there(load(local(directory)))
+
+
+def there(manifest: Manifest) -> dict[str, Table]:
+    """The tables that a manifest has."""
     return {
         name: table
         for name, table in known_tables().items()
