@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.schemas import Table
 from kohort.spark.tables.arrow_reader import Rows, Tables
-from kohort.spark.tables.catalog import did_you_mean, there
+from kohort.spark.tables.catalog import chosen_columns, there
 from kohort.spark.tables.manifest import TablesError
 
 
@@ -70,7 +70,7 @@ class Snapshot:
     ) -> pa.RecordBatchReader:
         """Its rows, some thousand at a time. Raises TablesError, GoneError; reading does so too."""
         table = self.table(name)
-        names = table.names if columns is None else _columns(table, columns)
+        names = chosen_columns(table, columns)
         conditions = [] if where is None else [where]
         if group is not None:
             conditions.append(self._of_groups(table, group))
@@ -85,18 +85,6 @@ class Snapshot:
         groups = [group] if isinstance(group, str) else list(group)
         self.tables.check_groups(groups, table.name)
         return pc.field("group_id").isin(pa.array(groups, pa.string()))
-
-
-def _columns(table: Table, wanted: Sequence[str]) -> list[str]:
-    if isinstance(wanted, str):
-        raise TablesError(f"columns is the text {wanted!r}, expected a list of names")
-    names = list(dict.fromkeys(wanted))
-    for name in names:
-        if name not in table.names:
-            near = did_you_mean(name, table.names)
-            there = near or f", expected of {', '.join(table.names)}"
-            raise TablesError(f"table {table.name} has no column {name!r}{there}")
-    return names
 
 
 def _time(milliseconds: int | None) -> datetime | None:

@@ -42,6 +42,19 @@ def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
     return found
 
 
+def chosen_columns(table: Table, wanted: Sequence[str] | None) -> list[str]:
+    """The columns that are asked for, each once; None for all. Raises TablesError."""
+    if isinstance(wanted, str):
+        raise TablesError(f"columns is the text {wanted!r}, expected a list of names")
+    names = table.names if wanted is None else list(dict.fromkeys(wanted))
+    for name in names:
+        if name not in table.names:
+            near = did_you_mean(name, table.names)
+            there = near or f", expected of {', '.join(table.names)}"
+            raise TablesError(f"table {table.name} has no column {name!r}{there}")
+    return names
+
+
 def unknown_table(name: str) -> TablesError:
     """What is to be said of a name that no table has."""
     known = [SHORT.get(one, one) for one in known_tables()]

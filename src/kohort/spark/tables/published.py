@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kohort.spark.schemas import Table
 from kohort.spark.tables.arrow_reader import Place, Tables, rows_of
-from kohort.spark.tables.catalog import did_you_mean, known_tables
+from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
 from kohort.spark.tables.manifest import TablesError
 from kohort.spark.tables.pushed import condition_or_none
 
@@ -47,7 +47,9 @@ class KohortTables(DataSource):
                 raise TablesError(f"kohort.tables needs the option {option}")
         self.tables = Tables(given["path"])
         self.table = self.tables.table_of(given["table"])
-        self._columns = _columns(self.table, given.get("columns"))
+        wanted = given.get("columns")
+        names = None if wanted is None else [one.strip() for one in wanted.split(",")]
+        self._columns = chosen_columns(self.table, names)
 
     @classmethod
     def name(cls) -> str:
@@ -76,7 +78,7 @@ class TableReader(DataSourceReader):
     def __init__(self, directory: Path, table: Table, columns: Sequence[str]) -> None:
         self._directory = directory
         self._name = table.name
-        self._columns = _columns(table, ",".join(columns))
+        self._columns = chosen_columns(table, columns)
         self._conditions: list[pc.Expression] = []
 
     def pushFilters(self, filters: list[sources.Filter]) -> Iterable[sources.Filter]:  # noqa: N802
@@ -101,19 +103,6 @@ class TableReader(DataSourceReader):
             where = reduce(pc.Expression.__and__, self._conditions) if self._conditions else None
             table = known_tables()[self._name]
             yield from rows_of(table, [place]).to_batches(self._columns, where)
-
-
-def _columns(table: Table, names: str | None) -> list[str]:
-    """The columns that are asked for. Raises TablesError."""
-    if names is None:
-        return table.names
-    chosen = [one.strip() for one in names.split(",")]
-    for name in chosen:
-        if name not in table.names:
-            near = did_you_mean(name, table.names)
-            there = near or f", expected of {', '.join(table.names)}"
-            raise TablesError(f"table {table.name} has no column {name!r}{there}")
-    return chosen
 
 
 def _shares(place: Place) -> Iterator[Share]:
