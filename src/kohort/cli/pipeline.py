@@ -25,6 +25,7 @@ from kohort.cli.arguments import (
 )
 from kohort.cli.asking import add_server, server_of
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
+from kohort.cli.export import Export
 from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
 from kohort.cli.sql import Sql
@@ -328,5 +329,6 @@ COMMANDS: dict[str, Command] = {
     "report": Report(),
     "show": Show(),
     "sql": Sql(),
+    "export": Export(),
     "snapshot": Snapshot(),
 }
