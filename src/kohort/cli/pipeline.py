@@ -24,6 +24,7 @@ from kohort.cli.arguments import (
     source,
 )
 from kohort.cli.asking import add_server, server_of
+from kohort.cli.check import Check
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.export import Export
 from kohort.cli.render import ERASE, Output, printable
@@ -330,5 +331,6 @@ COMMANDS: dict[str, Command] = {
     "show": Show(),
     "sql": Sql(),
     "export": Export(),
+    "check": Check(),
     "snapshot": Snapshot(),
 }

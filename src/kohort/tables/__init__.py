@@ -7,6 +7,7 @@ and no Java; `sql` needs `kohort[sql]`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from kohort.tables.judging import Verdict
     from kohort.tables.moment import Snapshot
+    from kohort.tables.thresholds import Rules
 
 TRIES = 3
 Answer = TypeVar("Answer")
@@ -92,6 +95,26 @@ def sql(directory: str | Path, query: str, *, limit: int | None = None) -> "pa.T
     return anew(ask)
 
 
+def check(
+    directory: str | Path,
+    rules: "Rules | str | Path | None" = None,
+    *,
+    group: str | Iterable[str] = (),
+) -> "Verdict":
+    """What is not well, by rules or a TOML file of rules (see docs/operations.md).
+
+    Its `state` is OK, WARNING, CRITICAL or UNKNOWN, its `findings` say why. Raises KohortError:
+    there are no tables, no such group, or the rules are none.
+    """
+    require("pyarrow", "tables")
+    from kohort.tables.judging import judge  # noqa: PLC0415  (what is not used is not imported)
+    from kohort.tables.thresholds import Rules, load  # noqa: PLC0415
+
+    chosen = rules if isinstance(rules, Rules) else load(Path(rules)) if rules else Rules()
+    groups = [group] if isinstance(group, str) else list(group)
+    return anew(lambda: judge(snapshot(directory), chosen, datetime.now(UTC), groups))
+
+
 def anew(ask: Callable[[], Answer]) -> Answer:
     """Ask, and again where files went meanwhile: a run has replaced the tables."""
     from kohort.spark.tables.arrow_reader import GoneError  # noqa: PLC0415  (as above)
@@ -110,4 +133,4 @@ def require(module: str, extra: str) -> None:
         raise KohortError(f"{module} is not installed: {how_to_install(extra)}")
 
 
-__all__ = ["names", "read", "scan", "snapshot", "sql"]
+__all__ = ["check", "names", "read", "scan", "snapshot", "sql"]

@@ -229,7 +229,7 @@ def rows_of(table: Table, places: Iterable[Place]) -> Rows:
 
 @contextmanager
 def _still_there() -> Iterator[None]:
-    """A file that goes while it is read is told by what is meant: read anew."""
+    """A file that goes while it is read, or is damaged, is told by what is meant."""
     try:
         yield
     except FileNotFoundError as error:
@@ -237,6 +237,8 @@ def _still_there() -> Iterator[None]:
             "the tables were written anew while they were read, and a file of theirs is gone: read "
             f"them again ({str(error).splitlines()[0]})"
         ) from error
+    except pa.ArrowInvalid as error:
+        raise TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
