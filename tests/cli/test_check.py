@@ -68,7 +68,11 @@ def test_thresholds_of_a_file_and_of_options(check, tmp_path):
     assert check("--rules", str(rules)).code == 1
     assert check("--rules", str(rules), "--lag-records", "60").code == 0
     assert check("--rules", str(rules), "--lag-records", "off").code == 0
-    assert check("--age", "1s,30s").code == 2
+    late = check("--age", "1s,30s")
+    assert late.code == 2
+    assert late.rows[2][-2:] == ["1s", "30s"]
+    assert check("--age", "0.5,", "--group", "a").code == 3
+    assert check("--age", "90s,", "--lag-records", "50").rows[2][-2:] == ["50", "-"]
     assert check("--status", "off", "--rebalances", "off", "--age", "off").code == 3
 
 

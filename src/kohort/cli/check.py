@@ -126,10 +126,7 @@ def _tell(verdict: "Verdict", output: Output) -> None:
     if bad:
         output.table(
             ("STATE", "RULE", "GROUP", "WHAT", "WARNING", "CRITICAL"),
-            [
-                (one.state.name, one.rule, one.group, one.why, *map(_shown, _bounds(one)))
-                for one in bad
-            ],
+            [(one.state.name, one.rule, one.group, one.why, *_shown(one)) for one in bad],
             spare=("WARNING", "CRITICAL"),
         )
 
@@ -144,8 +141,21 @@ def _bounds(finding: "Finding") -> tuple[float | None, float | None]:
     return finding.limit.warning, finding.limit.critical
 
 
-def _shown(bound: float | None) -> Cell:
-    return None if bound is None else f"{bound:g}"
+def _shown(finding: "Finding") -> list[Cell]:
+    """The thresholds, as options have them."""
+    from kohort.tables.thresholds import DURATIONS
+
+    is_time = finding.rule in DURATIONS
+    return [
+        None if one is None else _time_text(one) if is_time else f"{one:g}"
+        for one in _bounds(finding)
+    ]
+
+
+def _time_text(seconds: float) -> str:
+    sizes = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+    unit = next((one for one, size in sizes.items() if not seconds % size), "s")
+    return f"{seconds / sizes[unit]:g}{unit}"
 
 
 def _tell_json(verdict: "Verdict", output: Output) -> None:

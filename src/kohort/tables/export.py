@@ -21,6 +21,8 @@ from kohort.tables.plain import csv_header, csv_lines, jsonl
 
 Form = Literal["parquet", "csv", "jsonl"]
 FORMS: tuple[Form, ...] = get_args(Form)
+_AT_ONCE = 4096
+"""Rows that are made to text at a time: as objects of Python they are much larger."""
 
 
 class Exported(NamedTuple):
@@ -103,7 +105,8 @@ def _text(
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(head)
         for batch in reader:
-            file.write(lines(batch))
+            for start in range(0, batch.num_rows, _AT_ONCE):
+                file.write(lines(batch.slice(start, _AT_ONCE)))
             rows += batch.num_rows
     return rows
 
