@@ -58,9 +58,15 @@ TABLES_HEAD = """\
 `kohort pipeline show TABLE --out DIR`, or in Python:
 
 ```python
+import kohort.tables
+
+lag = kohort.tables.read("out", "lag")  # a table of Arrow, without Spark: .to_pandas()
+```
+
+```python
 import kohort.spark
 
-lag = kohort.spark.read("out", "lag")  # a DataFrame
+lag = kohort.spark.read("out", "lag")  # a DataFrame of Spark
 ```
 
 Times are timestamps in UTC. `partition` and `offset` are a position in `__consumer_offsets`; a

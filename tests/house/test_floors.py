@@ -47,6 +47,7 @@ FLOORS = {
     "kohort.spark.gold": 5,
     "kohort.spark.tables": 5,
     "kohort.spark.report": 5,
+    "kohort.tables": 6,  # the public face of what the pipeline has written
     "kohort.spark.jobs": 7,
     "kohort.spark.warming": 7,
     "kohort.testing": 6,
@@ -79,6 +80,7 @@ STRANGERS = [
     ("kohort.spark.gold", "kohort.spark.tables", "a measure is given its frames"),
     ("kohort.spark.gold", "kohort.spark.sources", "a measure is given its frames"),
     ("kohort.spark.report", "pyspark", "it is drawn where there is no Spark"),
+    ("kohort.tables", "pyspark", "it is for programs without Spark"),
     ("kohort.cli", "kohort.server", "commands speak to brokers through the client"),
     ("kohort", "kohort.sim", "the simulator imports everything and nothing imports it"),
 ]

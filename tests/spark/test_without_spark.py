@@ -77,6 +77,20 @@ def test_show_report_and_snapshot(out):
     assert sampled.stdout.endswith("ends of 0 partitions\n")
 
 
+def test_sql_export_and_check(out, tmp_path):
+    pytest.importorskip("duckdb")
+    asked = pipeline("sql", "select count(*) as n from rebalances", "--out", out)
+    exported = pipeline("export", "--out", out, "--to", str(tmp_path), "--format", "csv")
+    checked = pipeline("check", "--out", out, "--lag-records", "1,1000000")
+
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert int(asked.stdout.split()[1]) > 3
+    assert (exported.returncode, exported.stderr) == (0, "")
+    assert (tmp_path / "lag.csv").stat().st_size > 1000
+    assert checked.stderr == ""
+    assert checked.stdout.startswith("CRITICAL - ")
+
+
 @pytest.mark.parametrize(
     ("hidden", "argv", "said"),
     [
@@ -89,6 +103,11 @@ def test_show_report_and_snapshot(out):
             ["pyarrow"],
             ["show", "lag"],
             "pyarrow is not installed: pip install '.[tables]' in a clone of Kohort",
+        ),
+        (
+            ["duckdb"],
+            ["sql", "select 1"],
+            "duckdb is not installed: pip install '.[sql]' in a clone of Kohort",
         ),
         (
             ["altair"],

@@ -61,7 +61,8 @@ class Parser(ArgumentParser):
             raise ArgumentError(action, f"{error.message}; did you mean {near}?") from None
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        code = self.get_default("wrong_call") or USAGE
+        self.exit(code, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _near(word: str, known: Sequence[str]) -> str:

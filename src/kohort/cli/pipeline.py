@@ -24,9 +24,12 @@ from kohort.cli.arguments import (
     source,
 )
 from kohort.cli.asking import add_server, server_of
+from kohort.cli.check import Check
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
+from kohort.cli.export import Export
 from kohort.cli.render import ERASE, Output, printable
 from kohort.cli.show import Show
+from kohort.cli.sql import Sql
 
 if TYPE_CHECKING:
     from kohort.spark.engine.progress import Doing
@@ -347,6 +350,9 @@ COMMANDS: dict[str, Command] = {
     "run": Run(),
     "report": Report(),
     "show": Show(),
+    "sql": Sql(),
+    "export": Export(),
+    "check": Check(),
     "snapshot": Snapshot(),
     "warm": Warm(),
 }

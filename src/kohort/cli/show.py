@@ -84,6 +84,7 @@ def _show(args: Namespace, output: Output) -> int:
     require("tables")
     from kohort.spark.tables.arrow_reader import Tables
     from kohort.spark.tables.catalog import table_of
+    from kohort.tables.plain import plain
 
     tables = Tables(args.out)
     table = table_of(args.out, tables.manifest, args.table)
@@ -97,11 +98,11 @@ def _show(args: Namespace, output: Output) -> int:
     limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
     shown, total = _rows(tables(table.name), table.name, args, names, limit)
     if output.as_json:
-        output.json([{name: _plain(cell) for name, cell in row.items()} for row in _dicts(shown)])
+        output.json([{name: plain(value) for name, value in row.items()} for row in _dicts(shown)])
         return OK
     output.table(
         [name.upper() for name in names],
-        [[_cell(row[name]) for name in names] for row in _dicts(shown)],
+        [[cell(row[name]) for name in names] for row in _dicts(shown)],
     )
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in table.names else ""
@@ -163,21 +164,7 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON shows it."""
-    match value:
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case bytes():
-            return value.hex()
-        case list() | tuple():
-            return [_plain(one) for one in value]
-        case dict():
-            return {name: _plain(one) for name, one in value.items()}
-    return value
-
-
-def _cell(value: Any) -> Cell:
+def cell(value: Any) -> Cell:
     """A value in a terminal, on one line."""
     match value:
         case None | int() | str():
@@ -189,7 +176,7 @@ def _cell(value: Any) -> Cell:
         case bytes():
             return value.hex()
         case list():
-            return ", ".join(str(_cell(one)) for one in value)
+            return ", ".join(str(cell(one)) for one in value)
         case dict():
-            return " ".join(str(_cell(one)) for one in value.values())
+            return " ".join(str(cell(one)) for one in value.values())
     return str(value)

@@ -49,11 +49,30 @@ def read(directory: str | Path, name: str, spark: "SparkSession | None" = None) 
 
 
 def register(spark: "SparkSession") -> None:
-    """Let a session know the formats `kohort.log`, `.topic`, `.groups` and `.offsets`."""
+    """Let a session know the formats `kohort.log`, `.topic`, `.groups`, `.offsets` and `.tables`,
+    and hand filters down to the last, which is a setting of the session.
+    """
     require()
     from kohort.spark.sources import named  # noqa: PLC0415
+    from kohort.spark.tables.published import PUSHDOWN, KohortTables  # noqa: PLC0415
 
     named.register(spark)
+    spark.dataSource.register(KohortTables)
+    for name, value in PUSHDOWN.items():
+        spark.conf.set(name, value)
+
+
+def views(spark: "SparkSession", directory: str | Path, prefix: str = "") -> list[str]:
+    """Make a temporary view of each table of a directory, all of this moment: called again, of that
+    one. Returns the names of the views, which begin with `prefix`. Raises KohortError.
+    """
+    require()
+    from kohort.spark.tables import spark_reader  # noqa: PLC0415
+
+    frames = spark_reader.read_all(directory, spark)
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(prefix + name)
+    return [prefix + name for name in frames]
 
 
 def list_tables(directory: str | Path) -> "dict[str, Table]":
@@ -64,4 +83,4 @@ def list_tables(directory: str | Path) -> "dict[str, Table]":
     return catalog.tables(directory)
 
 
-__all__ = ["list_tables", "read", "register", "require"]
+__all__ = ["list_tables", "read", "register", "require", "views"]

@@ -22,7 +22,7 @@ from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
 from kohort.spark.sources.standing import Identity, Position
 from kohort.spark.tables import increments, manifest
-from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.arrow_reader import Rows, Tables
 from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import (
     ROWS,
@@ -317,7 +317,7 @@ def test_parts_of_gold_count_for_their_partitions(tmp_path):
         pq.write_table(pa.Table.from_pylist(rows, schema=table.arrow), folder / "x.parquet")
         parts.append(Part(path=str(number), rows=3, partitions=only))
 
-    found = tables._parts(table, parts)
+    found = Rows(table.arrow, tables._parts(parts))
     assert sorted((row["partition"], row["offset"]) for row in found.to_table().to_pylist()) == [
         (0, 0),
         (1, 1),

@@ -5,9 +5,11 @@ start. Of Delta tables the files are read that make up the version which the man
 """
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,11 +22,29 @@ from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
 
 
+class GoneError(TablesError):
+    """Files have gone that the tables were made of: later ones have taken their place."""
+
+
 class Place(NamedTuple):
-    """Files, and which of their rows count; None for all."""
+    """Files, and which of their rows count."""
 
     files: list[str]
-    where: pc.Expression | None = None
+    partitions: tuple[int, ...] | None = None
+    """Partitions of the log whose rows in here count; None for all."""
+    cuts: Mapping[int, int] = MappingProxyType({})
+    """Partition -> offset from which on its rows in here no longer count."""
+
+    @property
+    def where(self) -> pc.Expression | None:
+        """Which rows count; None for all."""
+        kept = [
+            ~((pc.field("partition") == partition) & (pc.field("offset") >= offset))
+            for partition, offset in self.cuts.items()
+        ]
+        if self.partitions is not None:
+            kept.append(pc.field("partition").isin(self.partitions))
+        return reduce(pc.Expression.__and__, kept) if kept else None
 
 
 class Rows:
@@ -41,10 +61,11 @@ class Rows:
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002  (what Arrow calls it)
     ) -> Iterator[pa.RecordBatch]:
-        """Some columns of some rows, some thousand rows at a time."""
-        for files, where in self._places:
-            found = ds.dataset(files, self.schema, format="parquet")
-            yield from found.to_batches(columns=columns, filter=_both(where, filter))
+        """Some columns of some rows, some thousand rows at a time. Raises GoneError."""
+        for place in self._places:
+            with _still_there():
+                found = ds.dataset(place.files, self.schema, format="parquet")
+                yield from found.to_batches(columns=columns, filter=_both(place.where, filter))
 
     def to_table(
         self,
@@ -57,13 +78,18 @@ class Rows:
         return pa.Table.from_batches(self.to_batches(names, filter), schema)
 
 
+def inside_of(table: Table) -> set[str]:
+    """The columns of a table of silver that are fields of its column in decoded rows."""
+    nested = table.name in KINDS.values() and table.name in DECODED.names
+    return set(DECODED.arrow.field(table.name).type.names) if nested else set()
+
+
 class SilverRows(Rows):
     """Rows of bronze or silver: some columns of the decoded rows of one kind, or of all."""
 
     def __init__(self, table: Table, places: Iterable[Place]) -> None:
         super().__init__(table.arrow, places)
-        nested = table.name in KINDS.values() and table.name in DECODED.names
-        inside = set(DECODED.arrow.field(table.name).type.names) if nested else set()
+        inside = inside_of(table)
         self._columns = {
             name: pc.field(table.name, name) if name in inside else pc.field(name)
             for name in table.names
@@ -75,20 +101,25 @@ class SilverRows(Rows):
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002
     ) -> Iterator[pa.RecordBatch]:
-        for files, where in self._places:
-            found = ds.dataset(files, DECODED.arrow, format="parquet")
-            for batch in found.to_batches(columns=self._columns, filter=where):
-                rows = pa.Table.from_batches([self._shaped(batch)])
-                some = rows if filter is None else rows.filter(filter)
-                yield from (some if columns is None else some.select(list(columns))).to_batches()
+        wanted = self.schema.names if columns is None else list(columns)
+        needed = wanted if filter is None else self.schema.names  # nobody tells what a filter needs
+        schema = pa.schema([self.schema.field(name) for name in needed])
+        chosen = {name: self._columns[name] for name in needed}
+        for place in self._places:
+            with _still_there():
+                found = ds.dataset(place.files, DECODED.arrow, format="parquet")
+                for batch in found.to_batches(columns=chosen, filter=place.where):
+                    rows = pa.Table.from_batches([self._shaped(batch, schema)])
+                    some = rows if filter is None else rows.filter(filter)
+                    yield from some.select(wanted).to_batches()
 
-    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _shaped(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         values = [
             _texts(values) if self._ids_as_text and name == "topic_id" else values
             for name, values in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        pairs = zip(values, self.schema, strict=True)
-        return pa.record_batch([one.cast(field.type) for one, field in pairs], self.schema)
+        pairs = zip(values, schema, strict=True)
+        return pa.record_batch([one.cast(field.type) for one, field in pairs], schema)
 
 
 class Tables:
@@ -100,14 +131,43 @@ class Tables:
         self.manifest: Manifest = load(self.directory)
 
     def __call__(self, name: str) -> Rows:
-        """A table by its name. Raises TablesError: there is none of that name."""
-        table = table_of(self.directory, self.manifest, name)
+        """A table by its name. Raises TablesError: there is none of that name; GoneError."""
+        table = self.table_of(name)
+        return rows_of(table, self.places(table))
+
+    def table_of(self, name: str) -> Table:
+        """What a table is. Raises TablesError: there is none of that name."""
+        return table_of(self.directory, self.manifest, name)
+
+    def places(self, table: Table) -> list[Place]:
+        """Where the rows of a table are; those of bronze and silver are decoded rows. Raises
+        GoneError.
+        """
+        try:
+            found = self._listed(table)
+        finally:
+            self.check_kept()  # which tells more than that one of them is gone
+        return [one for one in found if one.files]
+
+    def _listed(self, table: Table) -> list[Place]:
         if table.layer == "gold":
-            return self._parts(table, self.manifest.gold[name].parts)
+            return self._parts(self.manifest.gold[table.name].parts)
         if table is END_OFFSETS:
-            return self._parts(table, self.manifest.end_offsets)
+            return self._parts(self.manifest.end_offsets)
         kind = None if table is RECORDS_TABLE else table.name
-        return SilverRows(table, [self._increment(one, kind) for one in self.manifest.increments])
+        return [Place(self._rows(one, kind), cuts=one.cuts) for one in self.manifest.increments]
+
+    def check_kept(self) -> None:
+        """Raises GoneError where a writer may have begun to remove what was just listed: it does
+        so a quarter of an hour after no manifest needs it. What is removed later is missed by name.
+        """
+        now = load(self.directory)
+        kept = {*now.paths(), *(one.path for one in now.retired)}
+        if now.number != self.manifest.number and not kept.issuperset(self.manifest.paths()):
+            raise GoneError(
+                f"{self.directory} was written anew since its tables were opened, a quarter of an "
+                "hour ago or more, and their files are gone: open them again"
+            )
 
     def table(self, name: str, where: pc.Expression | None = None) -> pa.Table:
         """A table in memory; of a large one, better only some rows."""
@@ -130,14 +190,11 @@ class Tables:
                     + did_you_mean(group, [one for one in known if one is not None])
                 )
 
-    def _parts(self, table: Table, parts: Iterable[Part]) -> Rows:
+    def _parts(self, parts: Iterable[Part]) -> list[Place]:
         by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
         for part in parts:
             by_partitions.setdefault(part.partitions, []).extend(self._files(part))
-        return Rows(
-            table.arrow,
-            (Place(files, _in_partitions(only)) for only, files in by_partitions.items()),
-        )
+        return [Place(files, only) for only, files in by_partitions.items()]
 
     def _files(self, part: Part) -> list[str]:
         path = self.directory / part.path
@@ -145,17 +202,10 @@ class Tables:
             return _files(path)
         return [one.path for one in delta_files.files(path, part.version)]
 
-    def _increment(self, one: Increment, kind: str | None) -> Place:
-        kept = [
-            ~((pc.field("partition") == partition) & (pc.field("offset") >= offset))
-            for partition, offset in one.cuts.items()
-        ]
-        where = reduce(pc.Expression.__and__, kept) if kept else None
-        return Place(self._rows(one, kind), where)
-
     def _rows(self, one: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""
         if self.manifest.rows_version is None:
+            _check_there(self.directory / ROWS / one.name)
             folders = sorted((self.directory / ROWS / one.name).glob("kind=*"))
             chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
             return [file for folder in chosen for file in _files(folder)]
@@ -171,15 +221,40 @@ class Tables:
         return delta_files.files(self.directory / ROWS, self.manifest.rows_version or 0)
 
 
-def _in_partitions(only: tuple[int, ...] | None) -> pc.Expression | None:
-    return None if only is None else pc.field("partition").isin(only)
+def rows_of(table: Table, places: Iterable[Place]) -> Rows:
+    """The rows of a table that are in these places."""
+    is_parts = table.layer == "gold" or table is END_OFFSETS
+    return Rows(table.arrow, places) if is_parts else SilverRows(table, places)
+
+
+@contextmanager
+def _still_there() -> Iterator[None]:
+    """A file that goes while it is read, or is damaged, is told by what is meant."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise GoneError(
+            "the tables were written anew while they were read, and a file of theirs is gone: read "
+            f"them again ({str(error).splitlines()[0]})"
+        ) from error
+    except pa.ArrowInvalid as error:
+        raise TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
     return two if one is None else one if two is None else one & two
 
 
+def _check_there(folder: Path) -> None:
+    if not folder.is_dir():
+        raise GoneError(
+            f"{folder} is gone, which the tables are made of: the next `kohort pipeline run` "
+            "computes gold anew where its files are gone"
+        )
+
+
 def _files(folder: Path) -> list[str]:
+    _check_there(folder)
     return [str(file) for file in sorted(folder.glob("*.parquet"))]
 
 

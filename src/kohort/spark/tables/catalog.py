@@ -17,7 +17,11 @@ def known_tables() -> dict[str, Table]:
 
 def tables(directory: str | Path) -> dict[str, Table]:
     """The tables that a directory holds, with what they mean. Raises TablesError."""
-    manifest = load(local(directory))
+    return there(load(local(directory)))
+
+
+def there(manifest: Manifest) -> dict[str, Table]:
+    """The tables that a manifest has."""
     return {
         name: table
         for name, table in known_tables().items()
@@ -30,15 +34,32 @@ def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
     long = {short: name for name, short in SHORT.items()}
     found = known_tables().get(long.get(name, name))
     if found is None:
-        known = [SHORT.get(one, one) for one in known_tables()]
-        near = did_you_mean(name, known)
-        there = near or f", expected one of {', '.join(known)}"
-        raise TablesError(f"no table is called {name!r}{there}")
+        raise unknown_table(name)
     if found.layer == "gold" and found.name not in manifest.gold:
         raise TablesError(
             f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
         )
     return found
+
+
+def chosen_columns(table: Table, wanted: Sequence[str] | None) -> list[str]:
+    """The columns that are asked for, each once; None for all. Raises TablesError."""
+    if isinstance(wanted, str):
+        raise TablesError(f"columns is the text {wanted!r}, expected a list of names")
+    names = table.names if wanted is None else list(dict.fromkeys(wanted))
+    for name in names:
+        if name not in table.names:
+            near = did_you_mean(name, table.names)
+            there = near or f", expected of {', '.join(table.names)}"
+            raise TablesError(f"table {table.name} has no column {name!r}{there}")
+    return names
+
+
+def unknown_table(name: str) -> TablesError:
+    """What is to be said of a name that no table has."""
+    known = [SHORT.get(one, one) for one in known_tables()]
+    there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
+    return TablesError(f"no table is called {name!r}{there}")
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.tables import delta
-from kohort.spark.tables.catalog import table_of
+from kohort.spark.tables.catalog import table_of, there
 from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, load, local
 from kohort.spark.tables.silver import views
 
@@ -33,13 +33,32 @@ def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
     path = local(directory)
     manifest = load(path)
     table = table_of(path, manifest, name)
+    return _frames(spark, path, manifest, [table])[table.name]
+
+
+def read_all(directory: str | Path, spark: SparkSession) -> dict[str, DataFrame]:
+    """Every table that is there, all of the same moment. Raises TablesError."""
+    path = local(directory)
+    manifest = load(path)
+    return _frames(spark, path, manifest, there(manifest).values())
+
+
+def _frames(
+    spark: SparkSession, directory: Path, manifest: Manifest, tables: Iterable[Table]
+) -> dict[str, DataFrame]:
     if manifest.format == "delta":
-        delta.check(spark, path)
-    if table.layer == "gold":
-        return gold(spark, path, manifest, table)
-    if table is END_OFFSETS:
-        return end_offsets(spark, path, manifest)
-    return views(rows(spark, path, manifest))[name]
+        delta.check(spark, directory)
+    looks: Mapping[str, DataFrame] = {}
+    found = {}
+    for table in tables:
+        if table.layer == "gold":
+            found[table.name] = gold(spark, directory, manifest, table)
+        elif table is END_OFFSETS:
+            found[table.name] = end_offsets(spark, directory, manifest)
+        else:
+            looks = looks or views(rows(spark, directory, manifest))
+            found[table.name] = looks[table.name]
+    return found
 
 
 def rows(

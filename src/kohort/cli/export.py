@@ -1,0 +1,65 @@
+"""`kohort pipeline export`: whole tables as files. No Spark and no Java are needed."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import ClassVar
+
+from kohort.cli.arguments import add_out, require
+from kohort.cli.command import OK, Command, print_result
+from kohort.cli.render import Output
+from kohort.errors import KohortError
+
+
+class Export(Command):
+    """`kohort pipeline export`."""
+
+    help: ClassVar[str] = "write whole tables as Parquet, CSV or lines of JSON"
+    notes: ClassVar[str] = (
+        "A file for each table, all of one moment. Each is written aside and renamed, so a file of "
+        "such a name is whole."
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort pipeline export --out groups --to files",
+        "kohort pipeline export --out groups --to files --format csv --table lag --table offsets",
+    )
+
+    def configure(self, parser: ArgumentParser) -> None:
+        add_out(parser)
+        parser.add_argument(
+            "--to", required=True, type=Path, metavar="DIR", help="the directory of the files"
+        )
+        parser.add_argument(
+            "--format",
+            choices=("parquet", "csv", "jsonl"),
+            default="parquet",
+            help="what the files are (default parquet)",
+        )
+        parser.add_argument(
+            "--table",
+            action="append",
+            metavar="TABLE",
+            help="this table; may be repeated (default: all)",
+        )
+        parser.add_argument("--force", action="store_true", help="overwrite files that are there")
+
+    def main(self, args: Namespace) -> int:
+        return print_result(lambda output: _export(args, output), as_json=False)
+
+
+def _export(args: Namespace, output: Output) -> int:
+    require("tables")
+    from kohort import tables
+    from kohort.tables.export import ThereError, export
+
+    def write() -> list[tuple[str, int, str]]:
+        found = export(
+            tables.snapshot(args.out), args.to, args.format, args.table, overwrite=args.force
+        )
+        return [(one.name, one.rows, str(one.path)) for one in found]
+
+    try:
+        written = tables.anew(write)
+    except ThereError as error:
+        raise KohortError(f"{error}: --force overwrites it") from error
+    output.table(("TABLE", "ROWS", "FILE"), written)
+    return OK

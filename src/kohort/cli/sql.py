@@ -1,0 +1,77 @@
+"""`kohort pipeline sql`: a question to the tables in SQL. No Spark and no Java are needed."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, ClassVar
+
+from kohort.cli.arguments import add_out, count
+from kohort.cli.command import OK, Command, print_result
+from kohort.cli.render import Output
+from kohort.cli.show import ROWS_SHOWN, cell
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Sql(Command):
+    """`kohort pipeline sql`."""
+
+    help: ClassVar[str] = "answer a SELECT over the tables, by DuckDB"
+    notes: ClassVar[str] = (
+        "Every table is a view; `show tables` and `describe lag` are queries too. All of a query "
+        "is answered from one moment. Nothing is written, and no other file is read."
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort pipeline sql 'show tables' --out groups",
+        "kohort pipeline sql 'select trigger, count(*) from rebalances group by all' --out groups",
+        "kohort pipeline sql - --out groups --format csv < question.sql",
+    )
+
+    def configure(self, parser: ArgumentParser) -> None:
+        parser.add_argument("query", metavar="QUERY", help="a SELECT; - reads it from stdin")
+        add_out(parser)
+        parser.add_argument(
+            "--limit",
+            type=count,
+            metavar="N",
+            help=f"at most N rows (default {ROWS_SHOWN}, and all in JSON and CSV)",
+        )
+        parser.add_argument(
+            "--format",
+            choices=("table", "json", "csv"),
+            default="table",
+            help="table for people (default), json or csv for programs",
+        )
+
+    def main(self, args: Namespace) -> int:
+        return print_result(lambda output: _sql(args, output), as_json=args.format == "json")
+
+
+def _sql(args: Namespace, output: Output) -> int:
+    from kohort import tables
+
+    query = sys.stdin.read() if args.query == "-" else args.query
+    most = args.limit if args.limit or args.format != "table" else ROWS_SHOWN
+    answer = tables.sql(args.out, query, limit=None if most is None else most + 1)
+    shown = answer if most is None else answer.slice(0, most)
+    _print(shown, args.format, output)
+    if args.format == "table" and shown.num_rows < answer.num_rows:
+        output.line("… and more rows: --limit N shows N, --format json or csv all")
+    return OK
+
+
+def _print(answer: "pa.Table", form: str, output: Output) -> None:
+    from kohort.tables.plain import csv_header, csv_lines, plain, rows
+
+    names = answer.schema.names
+    batches = answer.to_batches()
+    if form == "csv":
+        output.text(csv_header(answer.schema))
+        for batch in batches:
+            output.text(csv_lines(batch))
+        return
+    found = [row for batch in batches for row in rows(batch)]
+    if form == "json":
+        output.json([dict(zip(names, map(plain, row), strict=True)) for row in found])
+    else:
+        output.table([one.upper() for one in names], [[cell(one) for one in row] for row in found])

@@ -1,0 +1,126 @@
+"""Whole tables as files for other programs: Parquet, CSV or lines of JSON, a file for each table.
+
+All are of one moment. They are written aside, made durable and then renamed, so that a file of such
+a name is always whole.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kohort.errors import KohortError
+from kohort.spark.tables.manifest import MANIFEST, TablesError
+from kohort.tables.moment import Snapshot
+from kohort.tables.plain import csv_header, csv_lines, jsonl
+
+Form = Literal["parquet", "csv", "jsonl"]
+FORMS: tuple[Form, ...] = get_args(Form)
+_AT_ONCE = 4096
+"""Rows that are made to text at a time: as objects of Python they are much larger."""
+
+
+class Exported(NamedTuple):
+    """A table that was written."""
+
+    name: str
+    rows: int
+    path: Path
+
+
+class ThereError(KohortError):
+    """A file of that name is there already."""
+
+
+def export(
+    snapshot: Snapshot,
+    to: Path,
+    form: Form,
+    names: Iterable[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> list[Exported]:
+    """Write tables of a snapshot, by default all, as `<to>/<name>.<form>`.
+
+    Raises ThereError without `overwrite`, TablesError for a table that is not there or a directory
+    that cannot be written, GoneError. Then the files that were there are as they were.
+    """
+    wanted = snapshot.names if names is None else [snapshot.table(one).name for one in names]
+    paths = {name: to / f"{name}.{form}" for name in dict.fromkeys(wanted)}
+    if (to / MANIFEST).exists():
+        raise TablesError(f"{to} is a directory of tables, expected another one to export to")
+    there = [path for path in paths.values() if path.exists()]
+    if there and not overwrite:
+        raise ThereError(f"{there[0]} is there already")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=".kohort-export-", dir=to))
+        try:
+            return _written(snapshot, paths, form, aside)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        raise TablesError(f"{to} cannot be written: {error.strerror or error}") from error
+
+
+def _written(snapshot: Snapshot, paths: dict[str, Path], form: Form, aside: Path) -> list[Exported]:
+    found = []
+    for name, path in paths.items():
+        rows = _WRITERS[form](snapshot.scan(name), aside / path.name)
+        _sync(aside / path.name)
+        found.append(Exported(name, rows, path))
+    for path in paths.values():
+        (aside / path.name).replace(path)
+    if found:
+        _sync(aside.parent)
+    return found
+
+
+def _parquet(reader: pa.RecordBatchReader, path: Path) -> int:
+    rows = 0
+    with pq.ParquetWriter(path, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _csv(reader: pa.RecordBatchReader, path: Path) -> int:
+    return _text(reader, path, csv_header(reader.schema), csv_lines)
+
+
+def _jsonl(reader: pa.RecordBatchReader, path: Path) -> int:
+    return _text(reader, path, "", jsonl)
+
+
+def _text(
+    reader: pa.RecordBatchReader, path: Path, head: str, lines: Callable[[pa.RecordBatch], str]
+) -> int:
+    rows = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(head)
+        for batch in reader:
+            for start in range(0, batch.num_rows, _AT_ONCE):
+                file.write(lines(batch.slice(start, _AT_ONCE)))
+            rows += batch.num_rows
+    return rows
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_WRITERS: dict[Form, Callable[[pa.RecordBatchReader, Path], int]] = {
+    "parquet": _parquet,
+    "csv": _csv,
+    "jsonl": _jsonl,
+}

@@ -1,0 +1,294 @@
+"""What the tables say by the rules of `pipeline check`: a finding for each rule and group.
+
+What is not known is a finding too, of the state UNKNOWN, and so is a value that may be fine or not:
+a lower bound below a threshold, or one whose error reaches beyond it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow.compute as pc
+
+from kohort.tables.moment import Snapshot
+from kohort.tables.thresholds import RULES, Limit, Rules, State, worst
+
+_STATUSES: dict[str | None, int | None] = {
+    "OK": 0,
+    "WARN": 1,
+    "UNKNOWN": None,
+    "NOTFOUND": None,
+    None: None,
+}
+"""Of a group; anything else is worse than WARN."""
+_WORSE = 2
+_STAYS = {"members", "pending_transaction", "not_a_consumer_group"}
+"""Blockers of `deletable_groups` with which no group expires."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How one thing is by one rule. Without a group it is about the tables."""
+
+    rule: str
+    group: str | None
+    state: State
+    value: float | None
+    """In the unit of the rule; None for unknown."""
+    limit: Limit
+    why: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All that was found, the worst first."""
+
+    findings: tuple[Finding, ...]
+    as_of: datetime | None
+    checked_at: datetime
+
+    @property
+    def state(self) -> State:
+        """The worst of all; without any finding nothing is known."""
+        return worst([one.state for one in self.findings]) if self.findings else State.UNKNOWN
+
+
+def judge(snapshot: Snapshot, rules: Rules, now: datetime, groups: Iterable[str] = ()) -> Verdict:
+    """Apply the rules to tables, at a moment. With `groups` only to these.
+
+    Raises TablesError: nothing is known of a group that is asked for.
+    """
+    wanted = list(dict.fromkeys(groups))
+    if wanted:
+        snapshot.tables.check_groups(wanted)
+    found = [one for rule in RULES for one in _OF_RULES[rule](snapshot, rules, now, wanted)]
+    told = {(one.rule, one.group) for one in found}
+    for rule in ("lag_records", "lag_seconds", "status"):
+        for group in wanted:
+            limit = rules.limit_or_none(rule, group)
+            if limit is not None and not {(rule, group), (rule, None)} & told:
+                found.append(_unknown(rule, group, limit, "the tables have no row of it"))
+    order = sorted(found, key=lambda one: (-one.state.severity, one.rule, one.group or ""))
+    return Verdict(tuple(order), snapshot.as_of, now)
+
+
+def _age(snapshot: Snapshot, rules: Rules, now: datetime, _groups: list[str]) -> Iterator[Finding]:
+    limit = rules.limit_or_none("age")
+    if limit is None:
+        return
+    if snapshot.as_of is None:
+        yield _unknown("age", None, limit, "no run has computed tables yet")
+        return
+    age = (now - snapshot.as_of).total_seconds()
+    text = f"lag, status and the like are those of {_text(snapshot.as_of)}, {_span(age)} ago"
+    yield Finding("age", None, limit.state(age), age, limit, text)
+
+
+def _lag_records(
+    snapshot: Snapshot, rules: Rules, _now: datetime, groups: list[str]
+) -> Iterator[Finding]:
+    for row, limit in _lag_rows("lag_records", snapshot, rules, groups):
+        if row is None:
+            yield _missing("lag_records", "lag", limit)
+            continue
+        yield _of_lag(row, row["lag_records"], limit)
+
+
+def _of_lag(row: dict[str, Any], lag: int | None, limit: Limit) -> Finding:
+    group, reason = row["group_id"], _reason(row)
+    if lag is None:
+        return _unknown("lag_records", group, limit, f"its lag is not known{reason}")
+    if row["partitions_unknown"]:
+        text = f"at least {lag:,} records, {row['partitions_unknown']} of {row['partitions']} "
+        text += f"partitions are not known{reason}"
+        state = _at_least(limit.state(lag))
+        return Finding("lag_records", group, state, lag, limit, text)
+    return Finding("lag_records", group, limit.state(lag), lag, limit, f"{lag:,} records behind")
+
+
+def _lag_seconds(
+    snapshot: Snapshot, rules: Rules, _now: datetime, groups: list[str]
+) -> Iterator[Finding]:
+    for row, limit in _lag_rows("lag_seconds", snapshot, rules, groups):
+        if row is None:
+            yield _missing("lag_seconds", "lag", limit)
+            continue
+        yield _of_seconds(row, row["lag_seconds"], row["lag_seconds_error"], limit)
+
+
+def _of_seconds(
+    row: dict[str, Any], lag: float | None, error: float | None, limit: Limit
+) -> Finding:
+    group, reason = row["group_id"], _reason(row)
+    if lag is None:
+        return _unknown("lag_seconds", group, limit, f"its lag in time is not known{reason}")
+    state = limit.state(lag)
+    if error is None or row["partitions_unknown"]:
+        text = f"at least {_span(lag)} behind{reason}"
+        return Finding("lag_seconds", group, _at_least(state), lag, limit, text)
+    text = f"{_span(lag)} behind" + (f", plus or minus {_span(error)}" if error else "")
+    if limit.state(lag + error) is not state:
+        state = _at_least(state)
+    return Finding("lag_seconds", group, state, lag, limit, text)
+
+
+def _lag_rows(
+    rule: str, snapshot: Snapshot, rules: Rules, groups: list[str]
+) -> Iterator[tuple[dict[str, Any] | None, Limit]]:
+    """The newest rows of groups that the rule is applied to; None for a table that is not there."""
+    if not _is_applied(rule, rules):
+        return
+    if "lag" not in snapshot.names:
+        yield None, Limit()
+        return
+    of_groups = pc.field("level") == "group"
+    columns = ["group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason"]
+    columns += ["partitions", "partitions_unknown"]
+    moments = [pc.max(one.column(0)).as_py() for one in snapshot.scan("lag", columns=["at"])]
+    newest = max((one for one in moments if one is not None), default=None)
+    now = of_groups & (pc.field("at") == newest)
+    for row in snapshot.read("lag", columns=columns, group=groups or None, where=now).to_pylist():
+        limit = rules.limit_or_none(rule, row["group_id"])
+        if limit is not None:
+            yield row, limit
+
+
+def _status(
+    snapshot: Snapshot, rules: Rules, _now: datetime, groups: list[str]
+) -> Iterator[Finding]:
+    if not _is_applied("status", rules):
+        return
+    if "status" not in snapshot.names:
+        yield _missing("status", "status", Limit())
+        return
+    ours = pc.field("rules") == rules.judge
+    columns = ["group_id", "level", "status", "rule", "lag_records"]
+    rows = snapshot.read("status", columns=columns, group=groups or None, where=ours).to_pylist()
+    unknown = Counter(
+        row["group_id"]
+        for row in rows
+        if row["level"] == "partition" and _STATUSES.get(row["status"], 0) is None
+    )
+    for row in rows:
+        group = row["group_id"]
+        limit = rules.limit_or_none("status", group)
+        if row["level"] != "group" or limit is None:
+            continue
+        value = _STATUSES.get(row["status"], _WORSE)
+        text = f"{row['status']} by the rule {row['rule']}"
+        if value is None:
+            yield _unknown("status", group, limit, text)
+            continue
+        state = limit.state(value)
+        if unknown[group]:
+            text += f", {unknown[group]} partitions are not known"
+            state = _at_least(state)
+        yield Finding("status", group, state, value, limit, text)
+
+
+def _rebalances(
+    snapshot: Snapshot, rules: Rules, _now: datetime, groups: list[str]
+) -> Iterator[Finding]:
+    if not _is_applied("rebalances", rules):
+        return
+    if not {"rebalances", "group_state"} <= {*snapshot.names} or snapshot.as_of is None:
+        yield _missing("rebalances", "rebalances", Limit())
+        return
+    since = snapshot.as_of - timedelta(seconds=rules.window_s)
+    times = ["started_at", "started_before", "ended_at", "started_after"]
+    counts: Counter[str] = Counter()
+    for batch in snapshot.scan("rebalances", columns=["group_id", *times], group=groups or None):
+        at = pc.coalesce(*(batch.column(name) for name in times))
+        recent = pc.and_(pc.greater(at, since), pc.less_equal(at, snapshot.as_of))
+        counts.update(batch.filter(recent).column("group_id").to_pylist())
+    columns = ["group_id", "state", "complete_from"]
+    known = snapshot.read("group_state", columns=columns, group=groups or None).to_pylist()
+    for row in known:
+        group, count = row["group_id"], counts[row["group_id"]]
+        limit = rules.limit_or_none("rebalances", group)
+        if limit is None or (row["state"] == "Dead" and not count):
+            continue
+        text = f"{count} rebalances in {_span(rules.window_s)}"
+        state = limit.state(count)
+        if row["complete_from"] is None or row["complete_from"] > since:
+            text = f"at least {text}: the log does not tell all of that time"
+            state = _at_least(state)
+        yield Finding("rebalances", group, state, count, limit, text)
+
+
+def _expiring(
+    snapshot: Snapshot, rules: Rules, now: datetime, groups: list[str]
+) -> Iterator[Finding]:
+    if not _is_applied("expiring", rules):
+        return
+    if "deletable_groups" not in snapshot.names:
+        yield _missing("expiring", "deletable_groups", Limit())
+        return
+    columns = ["group_id", "type", "members", "expires_at", "blockers"]
+    for row in snapshot.read("deletable_groups", columns=columns, group=groups or None).to_pylist():
+        group = row["group_id"]
+        limit = rules.limit_or_none("expiring", group)
+        if limit is None:
+            continue
+        if row["expires_at"] is not None:
+            left = (row["expires_at"] - now).total_seconds()
+            text = f"the broker forgets it on {_text(row['expires_at'])}, if nobody comes back"
+            yield Finding("expiring", group, limit.state(left, below=True), left, limit, text)
+        elif {"members", "pending_transaction", "not_a_consumer_group"} & {
+            *(row["blockers"] or ())
+        }:
+            yield Finding("expiring", group, State.OK, None, limit, "it does not expire as it is")
+        else:
+            text = "when it expires is not known: give `pipeline run` the cluster's --retention"
+            yield _unknown("expiring", group, limit, text)
+
+
+def _is_applied(rule: str, rules: Rules) -> bool:
+    return rule in rules.limits or any(one.limits.get(rule) for one in rules.groups)
+
+
+def _at_least(state: State) -> State:
+    """What is known of a value that may be worse."""
+    return State.UNKNOWN if state is State.OK else state
+
+
+def _unknown(rule: str, group: str | None, limit: Limit, why: str) -> Finding:
+    return Finding(rule, group, State.UNKNOWN, None, limit, why)
+
+
+def _missing(rule: str, table: str, limit: Limit) -> Finding:
+    text = f"there is no table {table} yet: the next `kohort pipeline run` computes it"
+    return _unknown(rule, None, limit, text)
+
+
+def _reason(row: dict[str, Any]) -> str:
+    return f" ({row['reason']})" if row["reason"] else ""
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
+
+
+def _span(seconds: float) -> str:
+    """A time for people: of the two largest units."""
+    left = round(seconds)
+    if abs(left) < 60:
+        return f"{seconds:.3g} s"
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2])
+
+
+_OF_RULES = {
+    "lag_records": _lag_records,
+    "lag_seconds": _lag_seconds,
+    "status": _status,
+    "rebalances": _rebalances,
+    "expiring": _expiring,
+    "age": _age,
+}

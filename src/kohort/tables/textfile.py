@@ -1,0 +1,71 @@
+"""What a check has found for Prometheus: a file that node_exporter's textfile collector reads.
+
+It reads at any moment, so the file is written under a name that it skips and then renamed. Where
+nothing could be judged the file says so: an old one would go on telling that all is well.
+"""
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from kohort.errors import KohortError
+from kohort.tables.judging import Verdict
+from kohort.tables.thresholds import State
+
+HELP = {
+    "kohort_check_worst": "The worst state: 0 ok, 1 warning, 2 critical, 3 unknown.",
+    "kohort_check_timestamp_seconds": "When the tables were checked.",
+    "kohort_check_tables_as_of_seconds": "The moment that lag and status are of.",
+    "kohort_check_state": "Each rule and group: 0 ok, 1 warning, 2 critical, 3 unknown.",
+    "kohort_check_value": "What was judged, in records, seconds or rebalances; absent if unknown.",
+}
+"""Every metric, all of them gauges."""
+
+
+def text(verdict: Verdict | None, now: datetime) -> str:
+    """The metrics; None for tables that could not be judged."""
+    worst = State.UNKNOWN if verdict is None else verdict.state
+    samples = {
+        "kohort_check_worst": [("", float(worst))],
+        "kohort_check_timestamp_seconds": [("", now.timestamp())],
+    }
+    if verdict is not None:
+        if verdict.as_of is not None:
+            samples["kohort_check_tables_as_of_seconds"] = [("", verdict.as_of.timestamp())]
+        labels = [(_labels(one.rule, one.group), one) for one in verdict.findings]
+        samples["kohort_check_state"] = [(name, float(one.state)) for name, one in labels]
+        samples["kohort_check_value"] = [
+            (name, float(one.value)) for name, one in labels if one.value is not None
+        ]
+    return "".join(
+        f"# HELP {metric} {HELP[metric]}\n# TYPE {metric} gauge\n"
+        + "".join(f"{metric}{label} {_number(value)}\n" for label, value in its)
+        for metric, its in samples.items()
+        if its
+    )
+
+
+def write(path: Path, verdict: Verdict | None, now: datetime) -> None:
+    """Replace the file as a whole. Raises KohortError: it cannot be written."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            aside.write_text(text(verdict, now), encoding="utf-8")
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise KohortError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _labels(rule: str, group: str | None) -> str:
+    labels = {"rule": rule, **({} if group is None else {"group": group})}
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)

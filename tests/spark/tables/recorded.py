@@ -1,0 +1,57 @@
+"""The tables of recorded histories, as a run over all of their logs at once would leave them."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tests.spark.histories import replay
+from tests.spark.histories.gold import compute
+from tests.spark.test_killed_clients import recorded
+from tests.tables.published import publish
+
+from kohort.spark.schemas import END_OFFSETS, GOLD
+from kohort.spark.tables.manifest import ROWS, Increment, Writer
+
+NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")
+"""Joins and leaves in both protocols, commits in a rhythm, a broker that dies, a slow consumer,
+transactions; all of them of a real Apache Kafka. Clients that are killed come besides."""
+UNREAD = "nobody-reads"
+"""A topic of which only an end is known."""
+
+
+def write(spark, directory):
+    """Publish every table."""
+    chosen = [
+        replay.load(replay.FILES[f"{name}.kafka"], number) for number, name in enumerate(NAMES)
+    ]
+    rows = replay.merged([*(one.rows for one in chosen), _killed()])
+    lonely = {"sampled_at": replay.AS_OF, "topic": UNREAD, "topic_partition": 0, "end_offset": 7}
+    of_nobody = pa.Table.from_pylist([lonely], schema=END_OFFSETS.arrow)
+    ends = replay.merged([*(one.end_offsets for one in chosen), of_nobody])
+    gold = compute(spark, rows, ends, replay.AS_OF)
+    _add_rows(directory, rows)
+    return publish(
+        directory,
+        {"end_offsets": ends, **{table.name: gold[table.name] for table in GOLD}},
+        as_of_ms=int(replay.AS_OF.timestamp() * 1000),
+    )
+
+
+def _killed():
+    """The day of clients of which some were killed, behind the partitions of the others."""
+    rows = replay.renamed(recorded()[0], "", replay.SPREAD * len(NAMES))
+    ends = pc.max(rows.column("timestamp")).as_py()
+    return replay.moved(rows, int((replay.AS_OF - ends).total_seconds() * 1000))
+
+
+def _add_rows(directory, rows):
+    with Writer(directory) as writer:
+        name = writer.new_name("increment=")
+        counts = {}
+        for kind in rows.column("kind").unique().to_pylist():
+            some = rows.filter(pc.equal(rows.column("kind"), kind)).drop(["kind"])
+            folder = writer.directory / ROWS / name / f"kind={kind}"
+            folder.mkdir(parents=True)
+            pq.write_table(some, folder / "part-0.parquet")
+            counts[kind] = some.num_rows
+        one = Increment(name=name, ranges={}, counts=counts)
+        writer.publish(writer.manifest.with_(increments=(one,)))

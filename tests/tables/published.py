@@ -1,0 +1,54 @@
+"""A directory of tables without a pipeline: rows that a test has written, published at once."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.spark.rows import golden
+from tests.spark.tables.test_tables import written
+
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.tables.catalog import known_tables
+from kohort.spark.tables.manifest import Gold, Part, Writer
+
+
+def publish(directory, rows, **told):
+    """Gold tables and samples of ends: a table by name, of rows or of a table of Arrow. What is
+    told else stands in the manifest.
+    """
+    with Writer(directory) as writer:
+        gold = dict(writer.manifest.gold)
+        samples = writer.manifest.end_offsets
+        for name, contents in rows.items():
+            table = known_tables()[name]
+            part = write(writer, table, contents)
+            if table is END_OFFSETS:
+                samples = (*samples, part)
+            else:
+                gold[name] = Gold(columns="", parts=(part,))
+        writer.publish(writer.manifest.with_(gold=gold, end_offsets=samples, **told))
+    return directory
+
+
+def write(writer, table, contents, partitions=None):
+    """A part of a table, which no manifest names yet."""
+    place = f"{table.layer}/{table.name}/{writer.new_name('')}"
+    if table is END_OFFSETS:
+        place = f"end_offsets/{writer.new_name('')}"
+    (writer.directory / place).mkdir(parents=True)
+    rows = contents
+    if not isinstance(rows, pa.Table):
+        rows = pa.Table.from_pylist(contents, schema=table.arrow)
+    pq.write_table(rows.cast(table.arrow), writer.directory / place / "part-0.parquet")
+    return Part(path=place, rows=rows.num_rows, partitions=partitions)
+
+
+def add_log(directory, name="1-written"):
+    """The records of a real broker's log as an increment."""
+    with Writer(directory) as writer:
+        one = written(writer, golden(name))
+        writer.publish(writer.manifest.with_(increments=(*writer.manifest.increments, one)))
+    return directory
+
+
+def grow_old(monkeypatch):
+    """From now on a flip removes the files that it replaces."""
+    monkeypatch.setattr("kohort.spark.tables.manifest.GRACE_MS", -1)

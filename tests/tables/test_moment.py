@@ -1,0 +1,186 @@
+"""The tables as Arrow, without Spark: what a program asks for, and what it is told instead."""
+
+import shutil
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.tables.published import add_log, grow_old, publish, write
+
+import kohort.tables
+from kohort.errors import KohortError
+from kohort.spark.schemas import GOLD
+from kohort.spark.schemas.progress import LAG, OFFSETS
+from kohort.spark.tables.arrow_reader import GoneError
+from kohort.spark.tables.manifest import Gold, Writer
+
+AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
+LAGS = [
+    {"partition": 0, "group_id": group, "topic": "t", "at": AT, "lag_records": lag}
+    for group, lag in [("a", 5), ("b", 7), ("b", None)]
+]
+
+
+@pytest.fixture
+def out(tmp_path):
+    state = [{"group_id": one} for one in ("a", "b", "checkout")]
+    return publish(
+        tmp_path,
+        {"lag": LAGS, "group_state": state},
+        as_of_ms=int(AT.timestamp() * 1000),
+    )
+
+
+def test_a_table_is_read_as_arrow_with_the_columns_and_rows_that_are_asked_for(out):
+    whole = kohort.tables.read(out, "lag")
+    some = kohort.tables.read(str(out), "lag", columns=["lag_records", "group_id"], group="b")
+    more = kohort.tables.read(out, "lag", group=["a", "b"], where=pc.field("lag_records") > 5)
+
+    assert whole.schema.equals(LAG.arrow)
+    assert [row["lag_records"] for row in whole.to_pylist()] == [5, 7, None]
+    assert some.to_pylist() == [
+        {"lag_records": 7, "group_id": "b"},
+        {"lag_records": None, "group_id": "b"},
+    ]
+    assert [row["lag_records"] for row in more.to_pylist()] == [7]
+    assert kohort.tables.read(out, "quarantine").num_rows == 0
+
+
+def test_silver_is_read_by_the_columns_too(out):
+    add_log(out)
+    wanted = ["topic_id", "group_id"]
+
+    whole = kohort.tables.read(out, "offset_commit")
+    some = kohort.tables.read(out, "offset_commit", columns=wanted)
+    of_group = kohort.tables.read(
+        out, "offset_commit", columns=["committed_offset"], where=pc.field("group_id") == "nobody"
+    )
+
+    assert some.equals(whole.select(wanted))
+    assert whole.num_rows > 50
+    assert (of_group.num_rows, of_group.schema.names) == (0, ["committed_offset"])
+
+
+def test_a_scan_gives_batches(out):
+    reader = kohort.tables.scan(out, "lag", columns=["group_id"])
+
+    assert reader.schema.names == ["group_id"]
+    assert sum(batch.num_rows for batch in reader) == 3
+
+
+def test_a_frame_of_pandas_is_a_call_away(out):
+    frame = kohort.tables.read(out, "lag", group="a").to_pandas()
+
+    assert frame["lag_records"].tolist() == [5]
+    assert str(frame["at"].dt.tz) == "UTC"
+
+
+def test_the_names_of_what_is_there(out):
+    found = kohort.tables.names(out)
+
+    assert found[:2] == ["records", "end_offsets"]
+    assert "offset_commit" in found
+    assert set(found) & {one.name for one in GOLD} == {"lag", "group_state"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"name": "lagg"}, "no table is called 'lagg': did you mean lag?"),
+        ({"name": "status"}, "has no table status yet: the next `kohort pipeline run` computes"),
+        ({"columns": ["lag_record"]}, "no column 'lag_record': did you mean lag_records?"),
+        ({"columns": ["x"]}, "table lag has no column 'x', expected of partition, group_id, "),
+        ({"columns": "topic"}, "columns is the text 'topic', expected a list of names"),
+        ({"group": "chekout"}, "no group is called 'chekout' in "),
+        ({"group": "chekout"}, ": did you mean checkout?"),
+        ({"name": "records", "group": "a"}, "table records has no groups"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(out, asked, words):
+    with pytest.raises(KohortError) as told:
+        kohort.tables.read(out, **{"name": "lag", **asked})
+
+    assert words in str(told.value)
+
+
+def test_no_tables_and_no_pyarrow(tmp_path, monkeypatch):
+    with pytest.raises(KohortError, match="does not exist: write some with"):
+        kohort.tables.names(tmp_path / "nowhere")
+    monkeypatch.setattr("kohort.tables.find_spec", lambda _: None)
+    with pytest.raises(KohortError, match=r"pyarrow is not installed: pip install '.\[tables\]'"):
+        kohort.tables.names(tmp_path)
+
+
+def test_a_snapshot_is_of_one_moment_whatever_is_written_meanwhile(out):
+    before = kohort.tables.snapshot(out)
+    publish(out, {"lag": LAGS[:1], "offsets": [{"group_id": "a"}]})
+    after = kohort.tables.snapshot(out)
+
+    assert before.as_of == AT
+    assert before.written_at <= after.written_at
+    assert before.read("lag").num_rows == 3
+    assert after.read("lag").num_rows == 1
+    assert "offsets" not in before.names
+    assert "offsets" in after.names
+    with pytest.raises(KohortError, match="has no table offsets yet"):
+        before.read("offsets")
+
+
+def test_rows_of_other_partitions_in_a_part_do_not_count(tmp_path):
+    with Writer(tmp_path) as writer:
+        rows = [{"partition": one, "group_id": "g", "committed_offset": one} for one in range(4)]
+        parts = (write(writer, OFFSETS, rows, (1, 3)), write(writer, OFFSETS, rows[:1]))
+        gold = {"offsets": Gold(columns="", parts=parts)}
+        writer.publish(writer.manifest.with_(gold=gold))
+
+    found = kohort.tables.read(tmp_path, "offsets", columns=["committed_offset"])
+
+    assert sorted(found.column(0).to_pylist()) == [0, 1, 3]
+
+
+def test_a_snapshot_that_is_too_old_says_so_and_gives_no_fewer_rows(out, monkeypatch):
+    old = kohort.tables.snapshot(out)
+    under_way = old.scan("lag")
+    grow_old(monkeypatch)
+    publish(out, {"lag": LAGS[:1]})
+
+    with pytest.raises(GoneError, match="was written anew since its tables were opened"):
+        old.read("lag")
+    with pytest.raises(GoneError, match="while they were read, and a file of theirs is gone"):
+        under_way.read_all()
+    assert kohort.tables.read(out, "lag").num_rows == 1
+
+
+def test_a_file_that_is_gone_is_told_and_not_left_out(out):
+    place = next((out / "gold" / "lag").iterdir())
+    shutil.rmtree(place)
+
+    with pytest.raises(GoneError, match=f"{place} is gone, which the tables are made of"):
+        kohort.tables.read(out, "lag")
+
+
+def test_a_read_that_meets_a_flip_reads_anew(out, monkeypatch):
+    grow_old(monkeypatch)
+    opened = kohort.tables.snapshot
+    flips = iter([True, True, False])
+
+    def meet(directory):
+        found = opened(directory)
+        if next(flips):
+            publish(directory, {"lag": LAGS[:2]})
+        return found
+
+    monkeypatch.setattr(kohort.tables, "snapshot", meet)
+
+    assert kohort.tables.read(out, "lag").num_rows == 2
+    flips = iter([True] * 9)
+    with pytest.raises(GoneError):
+        kohort.tables.read(out, "lag")
+
+
+def test_what_is_read_is_arrow(out):
+    assert isinstance(kohort.tables.read(out, "lag"), pa.Table)
