@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import ends
-from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.commits import KEY, effective
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import micros, not_below_zero
-from kohort.spark.schemas.progress import COMMITTED, REMOVED, STATUS
+from kohort.spark.schemas.progress import REMOVED, STATUS
 
 _SECOND = 1e6
 
@@ -172,7 +172,7 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
     )
     samples = ends.eras(frames["end_offsets"]).where(F.col("sampled_us") <= now)
     facts = (
-        lag.join(_windows(frames["commits"], samples, now, limits), KEY, "left")
+        lag.join(_windows(effective(frames), samples, now, limits), KEY, "left")
         .join(_recent_ends(samples, limits), ends.PLACE, "left")
         .join(_deserted(frames), ["partition", "group_id"], "left")
         .withColumn("now_us", F.lit(now))
@@ -200,12 +200,12 @@ def _verdict(rules: tuple[Rule, ...], limits: Limits) -> Column:
     return F.coalesce(*whens)
 
 
-def _windows(commits: DataFrame, samples: DataFrame, now: int, limits: Limits) -> DataFrame:
+def _windows(taken: DataFrame, samples: DataFrame, now: int, limits: Limits) -> DataFrame:
     """The last commits of each partition, in order, with what was known of the lag then."""
     at = F.unix_micros("effective_at")
     newest_first = Window.partitionBy(*KEY).orderBy(F.desc("offset"))
     last = (
-        commits.where(F.col("state").isin(COMMITTED, REMOVED) & (at <= now))
+        taken.where(at <= now)
         .select(*KEY, "offset", "state", "committed_offset", at.alias("at_us"))
         .withColumn("age", F.row_number().over(newest_first))
         .where(F.col("age") <= limits.intervals)
