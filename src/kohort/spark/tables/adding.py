@@ -134,6 +134,7 @@ def flip(
         manifest.with_(
             gold=computed.gold,
             histories=computed.histories,
+            progress=computed.progress,
             code=code(),
             as_of_ms=int(context.as_of.timestamp() * 1000),
             settings=Settings(context.retention_ms, context.session_timeout_ms),

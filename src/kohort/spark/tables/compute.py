@@ -11,22 +11,26 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
-from kohort.spark.gold.completeness import with_completeness
+from kohort.spark.gold.completeness import COMPLETENESS, as_frame
 from kohort.spark.gold.replayed import TABLES, with_histories
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.tables import delta, spark_reader
+from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.tables import delta, progress, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
-from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Writer
+from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.reach import standing
 from kohort.spark.tables.silver import views
+
+_OF_HISTORIES = {one.name: one for one in TABLES.values()}
 
 
 class Computed(NamedTuple):
-    """All of gold, and what the histories of groups go on from."""
+    """All of gold, and what the next run goes on from."""
 
     gold: dict[str, Gold]
     histories: Histories | None
+    progress: Progress | None = None
 
 
 def compute(
@@ -43,21 +47,36 @@ def compute(
     changed = tuple(sorted(touched))
     frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
     frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
-    frames |= with_completeness(frames)
+    goes_on = _has_all(progress.TABLES) and manifest.format != "delta"
+    there = goes_on and progress.are_whole(writer.directory, manifest)
+    found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
+    frames[COMPLETENESS] = as_frame(spark, found.reaches)
     doing("histories of groups")
     replayed = _histories(spark, writer, manifest, frames, context)
-    done: dict[str, Gold] = {}
+    done = dict(replayed.gold)
+    frames |= {
+        name: spark_reader.parts(spark, writer.directory, _OF_HISTORIES[name], gold.parts)
+        for name, gold in done.items()
+    }
+    known = None
+    if goes_on:
+        run = progress.Run(spark, writer, manifest, frames, context, found)
+        gold, known = progress.bring_up(run, doing)
+        done |= gold
     for measure in MEASURES:
         table = measure.table
-        if table.name in replayed.gold:
-            done[table.name] = replayed.gold[table.name]
-        else:
+        if table.name not in done:
             doing(table.name)
             before = _reusable(measure, manifest, writer.directory)
             done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
         after = manifest.with_(gold=done)
         frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
-    return Computed(done, replayed.histories)
+    ordered = {one.table.name: done[one.table.name] for one in MEASURES}
+    return Computed(ordered, replayed.histories, known)
+
+
+def _has_all(tables: Iterable[Table]) -> bool:
+    return {one.table.name for one in MEASURES} >= {one.name for one in tables}
 
 
 def _histories(
@@ -70,7 +89,7 @@ def _histories(
     """The tables of histories, as far as they are not computed like the others: Delta has no parts
     that could be added to.
     """
-    if not {one.table.name for one in MEASURES} >= {one.name for one in TABLES.values()}:
+    if not _has_all(TABLES.values()):
         return Computed({}, None)
     if manifest.format == "delta":
         frames |= with_histories(frames, context)

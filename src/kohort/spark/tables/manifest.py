@@ -113,24 +113,15 @@ class Histories(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **changes)
 
 
-class Extent(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the records of a partition of the log reach, and from where on nothing is missing."""
-
-    end: int
-    """The offset behind the last."""
-    rows: int
-    """How many there are."""
-    complete_offset: int | None
-    complete_us: int | None
-
-
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What the tables of commits, lag and states of groups go on from (see `tables.progress`)."""
 
     code: str
     """Which Kohort has written it (see `tables.code`); empty for unknown."""
-    extents: dict[int, Extent]
-    """Partition of the log -> what of it the tables know."""
+    fed: dict[int, int]
+    """Partition of the log -> the offset up to which the tables know it."""
+    extents: dict[int, tuple[int, int, int | None, int | None]]
+    """Partition of the log -> how far its rows reach (see `gold.completeness.Reach`)."""
     held_back: dict[int, int]
     """Partition -> the time of the last commit that a transaction held back until its log was
     complete, in microseconds (see `gold.commits.commit_rates`)."""
