@@ -2,8 +2,8 @@
 
 Rows that nothing can change any more are appended. What tells of now is computed from the newest
 record of each key (see `gold.newest`), which is kept from run to run. So a run costs what is new,
-and a row for each partition that a group has committed for. Where that could be wrong (see `reach`),
-the rows of a partition of the log are computed from all of its records.
+and a row for each partition that a group has committed for. Where that could be wrong (see
+`reach`), the rows of a partition of the log are computed from all of its records.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold import lag as lag_measure
 from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import (
     EFFECTIVE,
@@ -31,6 +30,7 @@ from kohort.spark.gold.commits import (
 )
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.group_state import group_state
+from kohort.spark.gold.lag import lag_of, moments_of
 from kohort.spark.gold.measure import Context, Frames, kept
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, newest, records, said_of_offsets
@@ -161,7 +161,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         behind = _rates(run, fresh, gold)
         doing(OFFSETS.name)
         state = _State(_newest(run, fresh), _records(run), behind)
-        gold[OFFSETS.name] = _offsets(run, fresh, state, gold)
+        gold[OFFSETS.name] = _offsets(run, fresh, state)
         doing(GROUP_STATE.name)
         gold[GROUP_STATE.name] = _group_state(run, state)
     doing(LAG.name)
@@ -175,7 +175,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     progress = Progress(
         code=code() or "",
         fed=reached_by(run.manifest.increments),
-        extents={one: tuple(reach) for one, reach in standing.reaches.items()},
+        extents={one: (*reach,) for one, reach in standing.reaches.items()},
         held_back=state.held_back,
         open_from=fresh.open_from,
         newest=state.newest,
@@ -386,9 +386,7 @@ def _records(run: Run) -> tuple[Part, ...]:
     return (*without(before.records, touched, run.directory), *new)
 
 
-def _offsets(
-    run: Run, fresh: _Fresh, state: _State, gold: dict[str, tuple[Part, ...]]
-) -> tuple[Part, ...]:
+def _offsets(run: Run, fresh: _Fresh, state: _State) -> tuple[Part, ...]:
     """Of the partitions with news."""
     touched = run.standing.touched
     last = run.here(run.parts(NEWEST, state.newest), touched)
@@ -438,7 +436,7 @@ def _lag(
     before = run.standing.before
     as_of = micros(run.context.as_of)
     keys = sum(one.rows for one in state.newest)
-    moments = lag_measure.moments_of(samples.times, keys, as_of)
+    moments = moments_of(samples.times, keys, as_of)
     told: set[int] = set()
     if before is not None and not run.standing.rewound:
         since = min(samples.since_us, _since(run, fresh))
@@ -455,7 +453,7 @@ def _lag(
         frames[EFFECTIVE] = known.unionByName(_effective(run, fresh.over))
     else:
         frames[EFFECTIVE] = _effective(run, [one for one in gold[COMMITS.name] if not one.is_open])
-    rows = lag_measure.lag_of(frames, computed)
+    rows = lag_of(frames, computed)
     if told:
         at = F.unix_micros("at").isin(sorted(told))
         rows = rows.unionByName(run.parts(LAG, run.before(LAG)).where(at))
