@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
-from kohort.spark.gold.replayed import TABLES, with_histories
+from kohort.spark.gold.replayed import TABLES, Known, with_histories
 from kohort.spark.schemas import END_OFFSETS, Table
-from kohort.spark.tables import delta, progress, spark_reader
+from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
 from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
@@ -52,17 +52,29 @@ def compute(
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
     frames[COMPLETENESS] = as_frame(spark, found.reaches)
     doing("histories of groups")
-    replayed = _histories(spark, writer, manifest, frames, context)
-    done = dict(replayed.gold)
+    pairs: told_names.Pairs = frozenset()
+    done: dict[str, Gold] = {}
+    ways = None
+    if manifest.format == "delta":  # it has no parts that could be added to
+        if _has_all(TABLES.values()):
+            frames |= with_histories(frames, context)
+    elif goes_on or _has_all(TABLES.values()):
+        pairs = told_names.told(writer, manifest, frames, found)
+        complete = {one: reach.complete_offset for one, reach in found.reaches.items()}
+        besides = Known(told_names.named(pairs), complete, context.session_timeout_ms)
+        if _has_all(TABLES.values()):
+            done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
     frames |= {
         name: spark_reader.parts(spark, writer.directory, _OF_HISTORIES[name], gold.parts)
         for name, gold in done.items()
     }
     known = None
     if goes_on:
-        run = progress.Run(spark, writer, manifest, frames, context, found)
-        gold, known = progress.bring_up(run, doing)
-        done |= gold
+        names = told_names.keep(writer, pairs)
+        run = progress.Run(spark, writer, manifest, frames, context, found, names)
+        brought = progress.bring_up(run, doing)
+        done |= brought.gold
+        known = brought.progress
     for measure in MEASURES:
         table = measure.table
         if table.name not in done:
@@ -72,29 +84,11 @@ def compute(
         after = manifest.with_(gold=done)
         frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
     ordered = {one.table.name: done[one.table.name] for one in MEASURES}
-    return Computed(ordered, replayed.histories, known)
+    return Computed(ordered, ways, known)
 
 
 def _has_all(tables: Iterable[Table]) -> bool:
     return {one.table.name for one in MEASURES} >= {one.name for one in tables}
-
-
-def _histories(
-    spark: SparkSession,
-    writer: Writer,
-    manifest: Manifest,
-    frames: dict[str, DataFrame],
-    context: Context,
-) -> Computed:
-    """The tables of histories, as far as they are not computed like the others: Delta has no parts
-    that could be added to.
-    """
-    if not _has_all(TABLES.values()):
-        return Computed({}, None)
-    if manifest.format == "delta":
-        frames |= with_histories(frames, context)
-        return Computed({}, None)
-    return Computed(*bring_up(spark, writer, manifest, frames, context))
 
 
 def _reusable(measure: Measure, manifest: Manifest, directory: Path) -> Gold | None:

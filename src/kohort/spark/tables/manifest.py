@@ -131,6 +131,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """`gold.newest.NEWEST`."""
     records: tuple[Part, ...]
     """`gold.newest.RECORDS`."""
+    names: Part
+    """What the names of topics are, as anybody has told (see `tables.told_names`)."""
     exact_us: int | None
     """`newest` tells what held at any moment from this one on; None for every moment."""
     newest_us: int | None
@@ -143,7 +145,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parts(self) -> tuple[Part, ...]:
         """All its files."""
-        return (*self.newest, *self.records)
+        return (*self.newest, *self.records, self.names)
 
 
 class Retired(msgspec.Struct, frozen=True):

@@ -89,6 +89,7 @@ class Run(NamedTuple):
     frames: Frames
     context: Context
     standing: Standing
+    names: Part
 
     @property
     def directory(self) -> Path:
@@ -180,6 +181,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         open_from=fresh.open_from,
         newest=state.newest,
         records=state.records,
+        names=run.names,
         exact_us=exact_us,
         newest_us=newest_us,
         moments=tuple(moments),
