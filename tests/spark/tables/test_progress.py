@@ -1,4 +1,4 @@
-"""Tables of progress that are gone on with are those of one run over everything, however it comes."""
+"""Tables of progress that are gone on with are those of one run, however a log comes."""
 
 import random
 from datetime import timedelta
@@ -34,8 +34,8 @@ def decoded(raw):
 
 @pytest.fixture(scope="module")
 def recorded():
-    """Partition -> decoded rows, and samples of ends: lives of real clients, what a cleaner has left
-    of some, and made-up transactions.
+    """Partition -> decoded rows, and samples of ends: lives of real clients, what a cleaner has
+    left of some, and made-up transactions.
     """
     tables, ends = [], []
     for number, (name, history) in enumerate(replay.histories().items()):

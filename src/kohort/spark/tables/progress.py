@@ -34,7 +34,7 @@ from kohort.spark.gold.lag import lag_of, moments_of
 from kohort.spark.gold.measure import Context, Frames, kept
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, newest, records, said_of_offsets
-from kohort.spark.gold.status import status
+from kohort.spark.gold.status import WINDOWS, status, windows_of
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, Table
 from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import (
@@ -496,13 +496,15 @@ def _effective(run: Run, parts: Collection[Part]) -> DataFrame:
 def _status(
     run: Run, state: _State, gold: dict[str, tuple[Part, ...]], exact_us: int | None
 ) -> tuple[Part, ...]:
-    if exact_us is None or micros(run.context.as_of) >= exact_us:
-        taken = as_effective(run.parts(NEWEST, state.newest))
+    now = micros(run.context.as_of)
+    if exact_us is None or now >= exact_us:
+        known = {WINDOWS: windows_of(run.parts(NEWEST, state.newest), now)}
     else:
-        taken = _effective(run, [one for one in gold[COMMITS.name] if not one.is_open])
+        over = [one for one in gold[COMMITS.name] if not one.is_open]
+        known = {EFFECTIVE: _effective(run, over)}
     frames = {
+        **known,
         LAG.name: run.parts(LAG, gold[LAG.name]),
-        EFFECTIVE: taken,
         END_OFFSETS.name: run.frames[END_OFFSETS.name],
         GROUP_STATE.name: run.parts(GROUP_STATE, gold[GROUP_STATE.name]),
     }
