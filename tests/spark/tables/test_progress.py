@@ -142,3 +142,110 @@ def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, standings, s
     last = load(out)
     assert True in [one.is_open for one in last.gold["commits"].parts]
     assert set(last.progress.open_from) & set(range(STORIES, STORIES + 12))
+
+
+@pytest.fixture(scope="module")
+def few(recorded):
+    """Four lives and four stories, in one log, and the samples."""
+    rows, ends = recorded
+    names = [*replay.histories()]
+    chosen = ("consumer-life.kafka", "lag.kafka", "steady.kafka", "transactions.kafka")
+    places = {names.index(name) for name in chosen}
+    return {
+        one: mine
+        for one, mine in rows.items()
+        if one // replay.SPREAD in places or STORIES <= one < STORIES + 4
+    }, ends
+
+
+def part_of(few, part):
+    return {one: mine.slice(0, int(mine.num_rows * part)) for one, mine in few.items()}
+
+
+@pytest.mark.timeout(900)
+def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, standings, monkeypatch):
+    lives, ends = few
+    out = tmp_path / "out"
+    log = FedDecoded(part_of(lives, 0.6), samples=ends)
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    log.rows = dict(lives)
+    expected = whole(log, tmp_path / "whole", spark)
+
+    def run():
+        standings.clear()
+        jobs.run(log, out, spark=spark, as_of=AS_OF)
+        assert differences(told(out), expected) == {}
+        return standings[-1]
+
+    found = run()
+    assert found.before is not None
+    assert found.go_on == set(lives)
+    before = load(out)
+    found = run()  # nothing is new: what tells of now is computed, and nothing else
+    assert found.touched == frozenset()
+    same = [name for name in NAMES if load(out).gold[name] == before.gold[name]]
+    assert same == ["group_state", "commits", "offsets", "commit_rates"]
+
+    for damaged in ("progress", "gold/commit_rates"):
+        (path, *_) = (one for one in load(out).paths() if one.startswith(damaged))
+        for file in (out / path).glob("*.parquet"):
+            file.unlink()
+        assert run().before is None
+
+    for owner in (progress, reach):
+        monkeypatch.setattr(owner, "code", lambda: "of tomorrow")
+    assert run().before is None
+    assert run().before is not None
+
+
+@pytest.mark.timeout(900)
+def test_a_log_that_was_cut_and_written_on(spark, tmp_path, few, standings):
+    """One partition begins anew, with transactions across the cut; the others go on."""
+    lives, ends = few
+    victim = STORIES + 1
+    out = tmp_path / "out"
+    log = FedDecoded(part_of(lives, 0.8) | {victim: lives[victim]}, samples=ends)
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    at = lives[victim]["offset"][20].as_py()
+    kept = lives[victim].filter(pc.field("offset") < at)
+    other = lives[victim].filter(pc.field("offset") >= at + 3)  # as if three were never written
+    moved = other.set_column(
+        other.schema.get_field_index("offset"), "offset", pc.subtract(other["offset"], 3)
+    )
+    log.rows = {**lives, victim: pa.concat_tables([kept, moved])}
+    log.cut = {victim: at}
+
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+
+    assert standings[-1].rewound == {victim}
+    assert standings[-1].go_on >= set(lives) - {victim}
+    log.cut = {}
+    assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_moments_before_what_is_kept_are_read_off_the_commits(spark, tmp_path, few):
+    """A run for an earlier moment than the one before it, and samples of long ago."""
+    lives, ends = few
+    out = tmp_path / "out"
+    log = FedDecoded(part_of(lives, 0.9), samples=ends.slice(ends.num_rows // 2))
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    log.rows, log.samples = dict(lives), ends
+    earlier = AS_OF - timedelta(seconds=40)
+
+    jobs.run(log, out, spark=spark, as_of=earlier)
+
+    assert differences(told(out), whole(log, tmp_path / "whole", spark, earlier)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few):
+    lives, ends = few
+    out = tmp_path / "out"
+    log = FedDecoded({}, samples=ends)
+    for step in range(1, 14):
+        log.rows = part_of(lives, step / 13)
+        jobs.run(log, out, spark=spark, as_of=AS_OF)
+        for name in NAMES:
+            assert len(load(out).gold[name].parts) <= progress.MOST_PARTS + 1, name
+    assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
