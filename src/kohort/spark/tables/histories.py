@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.history import RECORD_TYPES
 from kohort.spark.columns.events import COMMITS
 from kohort.spark.gold.completeness import Reach, mark
 from kohort.spark.gold.history import GROUP
@@ -29,7 +30,7 @@ from kohort.spark.gold.replayed import (
     of_table,
     replay,
 )
-from kohort.spark.schemas import DECODED, Table
+from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import GOLD, HISTORIES, Gold, Histories, Manifest, Part, Writer
@@ -90,6 +91,10 @@ def bring_up(
     if before is not None and found.touched == frozenset():
         return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, before)
     run = _Run(spark, writer, manifest, frames, besides, found)
+    if before is not None and _is_nobodys(run, before):
+        gold = {one.name: manifest.gold[one.name] for one in TABLES.values()}
+        names = _write_names(writer, besides)
+        return Replayed(gold, now.with_(states=before.states, names=names))
     replayed = kept(_replayed(run))
     counts = {
         (row["table"], row["is_open"]): row["count"]
@@ -98,6 +103,16 @@ def bring_up(
     gold = {one.name: _table(run, replayed, one, counts) for one in TABLES.values()}
     names = _write_names(writer, besides)
     return Replayed(gold, now.with_(states=_states(run, replayed), names=names))
+
+
+def _is_nobodys(run: _Run, before: Histories) -> bool:
+    """Whether what is new cannot be about a group with members: there are none, and none came."""
+    if run.news.anew != frozenset() or any(one.rows for one in before.states):
+        return False
+    old = {one.name for one in run.writer.manifest.increments}
+    fresh = [one for one in run.manifest.increments if one.name not in old]
+    kinds = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
+    return not any(one.counts.get(kind) for one in fresh for kind in kinds)
 
 
 def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Histories:

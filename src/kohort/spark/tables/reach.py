@@ -5,22 +5,23 @@ records once. Records that follow on without a hole change nothing of that, so o
 new ones are counted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
 
 from kohort.spark.gold.completeness import Reach, reaches
 from kohort.spark.gold.measure import Frames
 from kohort.spark.schemas import RECORDS_TABLE
-from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import ROWS, Histories, Increment, Manifest, Progress, Writer
 from kohort.spark.tables.news import news, reached_by
 from kohort.spark.tables.parts import is_whole
+
+FEW_ROWS = 300_000
+_BEGIN = Reach(end=0, rows=0, complete_offset=0, complete_us=None)
 
 
 class Standing(NamedTuple):
@@ -52,15 +53,14 @@ def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
     """Of the rows of `manifest`, beside those of the published one. Runs Spark where it has to."""
     before = usable(writer.directory, manifest)
     if before is None:
-        return Standing(None, frozenset(), frozenset(), frozenset(), reaches(frames))
+        return _anew(writer.directory, manifest, frames)
     told = Histories(code=before.code, session_timeout_ms=None, fed=before.fed, complete={})
     now = told.with_(code=code() or "", fed=reached_by(manifest.increments))
     found = news(told, now, writer.manifest.increments, manifest.increments)
     if found.anew is None:
-        return Standing(None, frozenset(), frozenset(), frozenset(), reaches(frames))
+        return _anew(writer.directory, manifest, frames)
     known = {one: Reach(*told) for one, told in before.extents.items() if one not in found.anew}
-    fresh = fresh_increments(writer, manifest)
-    added = _added(writer.directory, fresh, found.go_on)
+    added = _counted(writer.directory, fresh_increments(writer, manifest))
     reached = {one: reach for one, reach in known.items() if one not in found.go_on}
     reached |= {
         one: _longer(known[one], added[one])
@@ -69,12 +69,41 @@ def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
     }
     reached |= {one: known[one] for one in (found.go_on & known.keys()) - added.keys()}
     others = (found.anew | found.go_on) - reached.keys()
-    if others:
-        records = frames[RECORDS_TABLE.name]
-        some = records.where(records["partition"].isin(sorted(others)))
-        reached |= reaches({RECORDS_TABLE.name: some})
+    reached |= _of_spark(frames, others)
     hidden = {one for one, reach in known.items() if reached.get(one, reach)[2:] != reach[2:]}
     return Standing(before, found.go_on, found.anew, frozenset(hidden), reached)
+
+
+def _anew(directory: Path, manifest: Manifest, frames: Frames) -> Standing:
+    """Where nothing is known. Of few rows only those with holes are worth a look of Spark."""
+    nothing: frozenset[int] = frozenset()
+    if not are_few(manifest):
+        return Standing(None, nothing, nothing, nothing, reaches(frames))
+    counted = _counted(directory, manifest.increments)
+    whole = {
+        one: Reach(told.last + 1, told.rows, 0, told.begin_us)
+        for one, told in counted.items()
+        if _follows(_BEGIN, told)
+    }
+    rest = _of_spark(frames, counted.keys() - whole.keys())
+    return Standing(None, nothing, nothing, nothing, whole | rest)
+
+
+def _of_spark(frames: Frames, partitions: Collection[int]) -> dict[int, Reach]:
+    if not partitions:
+        return {}
+    records = frames[RECORDS_TABLE.name]
+    some = records.where(records["partition"].isin(sorted(partitions)))
+    return reaches({RECORDS_TABLE.name: some})
+
+
+def are_few(manifest: Manifest) -> bool:
+    """Whether all rows are few, and all rows in the files count: then the driver may look at some
+    columns of theirs by itself.
+    """
+    if manifest.format == "delta" or any(one.cuts for one in manifest.increments):
+        return False
+    return sum(one.rows for one in manifest.increments) <= FEW_ROWS
 
 
 def usable(directory: Path, manifest: Manifest) -> Progress | None:
@@ -91,48 +120,44 @@ def fresh_increments(writer: Writer, manifest: Manifest) -> list[Increment]:
     return [one for one in manifest.increments if one.name not in old]
 
 
-def fresh_rows(frame: DataFrame, writer: Writer, manifest: Manifest) -> DataFrame:
-    """Decoded rows of those increments; `frame` is of any rows of the session."""
-    chosen = fresh_increments(writer, manifest)
-    return spark_reader.rows(frame.sparkSession, writer.directory, manifest, chosen)
-
-
-class _Added(NamedTuple):
-    """Rows behind those that are known."""
+class _Counted(NamedTuple):
+    """Rows of a partition of the log in some files."""
 
     first: int
     last: int
     rows: int
     damaged: bool
+    begin_us: int | None
 
 
-def _added(
-    directory: Path, increments: Iterable[Increment], partitions: Iterable[int]
-) -> Mapping[int, _Added]:
-    """What the files of some increments add to partitions of the log. Needs no Spark."""
-    wanted = pa.array(sorted(partitions), pa.int32())
+def _counted(directory: Path, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
+    """Partition of the log -> what the files of some increments have of it. Needs no Spark."""
     files = [
         file for one in increments for file in (directory / ROWS / one.name).rglob("*.parquet")
     ]
-    if not files or not len(wanted):
+    if not files:
         return {}
-    of_raw = RECORDS_TABLE.arrow
-    rows = ds.dataset(sorted(map(str, files)), of_raw, format="parquet")
-    damage = ~ds.field("error").is_null() & ds.field("key").is_null()
-    columns = {"partition": ds.field("partition"), "offset": ds.field("offset"), "damage": damage}
-    table = rows.to_table(columns=columns, filter=ds.field("partition").isin(wanted))
-    counted = table.group_by("partition").aggregate(
-        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("damage", "max")]
-    )
-    return {
-        one["partition"]: _Added(
-            one["offset_min"], one["offset_max"], one["offset_count"], one["damage_max"]
+    rows = ds.dataset(sorted(map(str, files)), RECORDS_TABLE.arrow, format="parquet")
+    columns = {
+        **{name: ds.field(name) for name in ("partition", "offset")},
+        "at": ds.field("timestamp").cast(pa.int64()),
+        "damage": ~ds.field("error").is_null() & ds.field("key").is_null(),
+    }
+    counted = (
+        rows.to_table(columns=columns)
+        .group_by("partition")
+        .aggregate(
+            [("offset", one) for one in ("min", "max", "count")]
+            + [("damage", "max"), ("at", "min")]
         )
-        for one in counted.to_pylist()
+    )
+    names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
+    return {
+        one["partition"]: _Counted(*(one[name] for name in names)) for one in counted.to_pylist()
     }
 
 
-def _follows(known: Reach, added: _Added) -> bool:
+def _follows(known: Reach, added: _Counted) -> bool:
     """Whether nothing is missing between and within them, so that nothing is learnt of what was
     hidden before. Of a partition that is complete from nowhere on, any record may tell.
     """
@@ -144,5 +169,5 @@ def _follows(known: Reach, added: _Added) -> bool:
     )
 
 
-def _longer(known: Reach, added: _Added) -> Reach:
+def _longer(known: Reach, added: _Counted) -> Reach:
     return known._replace(end=added.last + 1, rows=known.rows + added.rows)

@@ -16,7 +16,7 @@ from kohort.spark.gold.newest import RECORDS
 from kohort.spark.schemas import DECODED, KINDS
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import PROGRESS, ROWS, Increment, Manifest, Part, Writer
-from kohort.spark.tables.reach import Standing, fresh_increments
+from kohort.spark.tables.reach import Standing, are_few, fresh_increments
 
 Pairs = frozenset[tuple[str, str]]
 """Id of a topic as text, and a name that somebody has given it."""
@@ -35,19 +35,22 @@ def named(pairs: Pairs) -> dict[str, str]:
 
 def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing) -> Pairs:
     """What all rows of `manifest` tell. Reads only what is new, where that is enough."""
-    before = standing.before
-    if before is None or standing.rewound:
+    before = None if standing.rewound else standing.before
+    if before is None and not are_few(manifest):
         return frozenset(_pairs(told_names(frames).toArrow()))
-    directory, fresh = writer.directory, fresh_increments(writer, manifest)
-    found = {*_pairs(pq.read_table(directory / before.names.path / _FILE))}
-    found |= {*_of_commits(directory, fresh)}
+    directory = writer.directory
+    fresh = fresh_increments(writer, manifest) if before is not None else [*manifest.increments]
+    found = {*_of_commits(directory, fresh)}
+    if before is not None:
+        found |= {*_pairs(pq.read_table(directory / before.names.path / _FILE))}
     found |= {*_of_ends(directory, list(manifest.end_offsets))}
     if any(one.counts.get(KINDS[TARGET]) for one in fresh):
         spark = frames[DECODED.name].sparkSession
         rows = spark_reader.rows(spark, directory, manifest, fresh)
-        then = spark_reader.parts(spark, directory, RECORDS, before.records)
-        both = rows.unionByName(then.where(then["kind"] == KINDS[MEMBER]))
-        found |= {*_pairs(sole_topics(both).distinct().toArrow())}
+        if before is not None:
+            then = spark_reader.parts(spark, directory, RECORDS, before.records)
+            rows = rows.unionByName(then.where(then["kind"] == KINDS[MEMBER]))
+        found |= {*_pairs(sole_topics(rows).distinct().toArrow())}
     return frozenset(found)
 
 
