@@ -21,7 +21,7 @@ from kohort.spark.schemas.progress import LAG
 MOMENTS = 200
 ROWS = 500_000
 """How many moments of the past the table has at most, and about how many rows of partitions: with
-many partitions there are fewer moments, but `_FEWEST` always. `lag_at` gives any other moment.
+many partitions it has fewer, down to `_FEWEST`. `lag_at` gives any other moment.
 """
 
 _FEWEST = 10
