@@ -59,7 +59,7 @@ def complete_from(frames: Frames) -> DataFrame:
 def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
     """The frame that `complete_from` gives."""
     rows = {
-        "partition": pa.array(known.keys(), pa.int32()),
+        "partition": pa.array([*known], pa.int32()),
         "complete_offset": pa.array([one.complete_offset for one in known.values()], pa.int64()),
         "complete_from": pa.array([one.complete_us for one in known.values()], TIME),
     }

@@ -361,8 +361,8 @@ def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
 
 def _as_behind(run: Run, behind: dict[int, int]) -> DataFrame:
     rows = {
-        "partition": pa.array(behind.keys(), pa.int32()),
-        "held_back": pa.array(behind.values(), COMMITS.arrow.field("effective_at").type),
+        "partition": pa.array([*behind], pa.int32()),
+        "held_back": pa.array([*behind.values()], COMMITS.arrow.field("effective_at").type),
     }
     return run.spark.createDataFrame(pa.table(rows))
 
@@ -479,13 +479,16 @@ def _since(run: Run, fresh: _Fresh) -> int:
         for one in fresh_increments(run.writer, run.manifest)
         if one.oldest_ms is not None
     ]
-    for part in fresh.over:
+    assert run.standing.before is not None
+    fed = run.standing.before.fed
+    known = pa.table({"partition": pa.array([*fed], pa.int32()), "fed": pa.array([*fed.values()])})
+    for part in fresh.over:  # some commits have a time of their own
         rows = ds.dataset(run.directory / part.path, COMMITS.arrow, format="parquet")
-        at = rows.to_table(
-            columns=["effective_at"], filter=ds.field("partition").isin(sorted(run.going_on))
-        )["effective_at"]
-        first = pc.min(at.cast(pa.int64())).as_py()
-        times += [] if first is None else [first]
+        for batch in rows.to_batches(columns=["partition", "effective_offset", "effective_at"]):
+            both = pa.Table.from_batches([batch]).join(known, "partition", join_type="left outer")
+            is_new = pc.greater_equal(both["effective_offset"], pc.coalesce(both["fed"], 0))
+            first = pc.min(both.filter(is_new)["effective_at"].cast(pa.int64())).as_py()
+            times += [] if first is None else [first]
     return min(times, default=np.iinfo(np.int64).max)
 
 

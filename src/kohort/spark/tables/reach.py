@@ -129,6 +129,17 @@ class _Counted(NamedTuple):
     damaged: bool
     begin_us: int | None
 
+    def plus(self, other: "_Counted") -> "_Counted":
+        """Both together."""
+        begins = [one for one in (self.begin_us, other.begin_us) if one is not None]
+        return _Counted(
+            min(self.first, other.first),
+            max(self.last, other.last),
+            self.rows + other.rows,
+            self.damaged or other.damaged,
+            min(begins, default=None),
+        )
+
 
 def _counted(directory: Path, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
     """Partition of the log -> what the files of some increments have of it. Needs no Spark."""
@@ -143,18 +154,17 @@ def _counted(directory: Path, increments: Iterable[Increment]) -> Mapping[int, _
         "at": ds.field("timestamp").cast(pa.int64()),
         "damage": ~ds.field("error").is_null() & ds.field("key").is_null(),
     }
-    counted = (
-        rows.to_table(columns=columns)
-        .group_by("partition")
-        .aggregate(
-            [("offset", one) for one in ("min", "max", "count")]
-            + [("damage", "max"), ("at", "min")]
-        )
-    )
-    names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
-    return {
-        one["partition"]: _Counted(*(one[name] for name in names)) for one in counted.to_pylist()
-    }
+    found: dict[int, _Counted] = {}
+    for batch in rows.to_batches(columns=columns):
+        aggregates = [("offset", one) for one in ("min", "max", "count")]
+        aggregates += [("damage", "max"), ("at", "min")]
+        some = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
+        names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
+        for one in some.to_pylist():
+            counted = _Counted(*(one[name] for name in names))
+            known = found.get(one["partition"])
+            found[one["partition"]] = counted if known is None else known.plus(counted)
+    return found
 
 
 def _follows(known: Reach, added: _Counted) -> bool:
