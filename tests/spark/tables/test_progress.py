@@ -181,10 +181,10 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, standing
     assert found.before is not None
     assert found.go_on == set(lives)
     before = load(out)
-    found = run()  # nothing is new: what tells of now is computed, and nothing else
+    found = run()  # nothing is new, and what tells of now is of the same moment
     assert found.touched == frozenset()
     same = [name for name in NAMES if load(out).gold[name] == before.gold[name]]
-    assert same == ["group_state", "commits", "offsets", "commit_rates"]
+    assert same == ["group_state", "commits", "offsets", "commit_rates", "lag"]
 
     for damaged in ("progress", "gold/commit_rates"):
         (path, *_) = (one for one in load(out).paths() if one.startswith(damaged))

@@ -96,9 +96,9 @@ def reaches(frames: Frames) -> dict[int, Reach]:
         if not is_whole:
             holes.append(index)
     if holes:
-        where = records.sparkSession.createDataFrame(
-            extents.select(["partition", "end"]).take(holes)
-        )
+        # Of a table with an empty chunk Spark loses what stands behind it.
+        ends = extents.select(["partition", "end"]).take(holes).combine_chunks()
+        where = records.sparkSession.createDataFrame(ends)
         behind = _behind_holes(records.join(F.broadcast(where), "partition")).toArrow()
         times = behind["complete_from"].cast(micros).to_pylist()
         for at_us, one in zip(times, behind.to_pylist(), strict=True):

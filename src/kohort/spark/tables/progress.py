@@ -444,10 +444,12 @@ def _lag(
         since = min(samples.since_us, _since(run, fresh))
         told = {one for one in moments if one in before.moments and one < since}
     computed = [one for one in moments if one not in told]
+    if before is not None and moments == [*before.moments] and not computed:
+        return run.before(LAG), moments
     frames = dict(run.frames)
     if _suffices(run, computed):
         assert before is not None
-        last_only = before.newest_us is None or computed[0] >= before.newest_us
+        last_only = before.newest_us is None or min(computed, default=0) >= before.newest_us
         then = run.parts(NEWEST, before.newest)
         if run.anew():
             then = then.where(~F.col("partition").isin(sorted(run.anew())))
@@ -468,7 +470,7 @@ def _suffices(run: Run, moments: list[int]) -> bool:
     return (
         before is not None
         and not run.standing.rewound
-        and (before.exact_us is None or moments[0] >= before.exact_us)
+        and all(before.exact_us is None or one >= before.exact_us for one in moments)
     )
 
 
