@@ -69,8 +69,8 @@ ADDING = {
         "_records",
         lambda _: die,
     ),
-    "what is over is written, what tells of now is not": (progress, "_lag", lambda _: die),
-    "the tables of now are written and nothing flipped": (progress, "_deletable", dies_after),
+    "what is over is written, what tells of now is not": (progress, "lag", lambda _: die),
+    "the tables of now are written and nothing flipped": (progress, "deletable", dies_after),
     "all is flipped and nobody was told": (Writer, "publish", dies_after),
 }
 

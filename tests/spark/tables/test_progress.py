@@ -21,9 +21,10 @@ from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, progress, reach
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import load
+from kohort.spark.tables.progress_run import TABLES
 
 AS_OF = replay.AS_OF
-NAMES = [table.name for table in progress.TABLES]
+NAMES = [table.name for table in TABLES]
 STORIES = 20_000
 """The first partition with made-up transactions."""
 

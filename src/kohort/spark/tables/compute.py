@@ -19,6 +19,8 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
 from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
+from kohort.spark.tables.progress_run import Run
 from kohort.spark.tables.reach import standing
 from kohort.spark.tables.silver import views
 
@@ -47,7 +49,7 @@ def compute(
     changed = tuple(sorted(touched))
     frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
     frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
-    goes_on = _has_all(progress.TABLES) and manifest.format != "delta"
+    goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
     there = goes_on and progress.are_whole(writer.directory, manifest)
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
     frames[COMPLETENESS] = as_frame(spark, found.reaches)
@@ -71,7 +73,7 @@ def compute(
     known = None
     if goes_on:
         names = told_names.keep(writer, pairs)
-        run = progress.Run(spark, writer, manifest, frames, context, found, names)
+        run = Run(spark, writer, manifest, frames, context, found, names)
         brought = progress.bring_up(run, doing)
         done |= brought.gold
         known = brought.progress
