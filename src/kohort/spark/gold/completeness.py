@@ -41,11 +41,6 @@ class Reach(NamedTuple):
     """In microseconds, as `complete_from`."""
 
 
-def with_completeness(frames: Frames) -> Frames:
-    """The frames with what several tables need of the whole log: it is read for it once."""
-    return {**frames, COMPLETENESS: complete_from(frames)}
-
-
 def complete_from(frames: Frames) -> DataFrame:
     """partition, complete_offset (null: from nowhere on) and complete_from, a row per partition of
     the log. Where nothing is missing these are those of the first record. What is not older than
