@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from kohort.spark import jobs
 from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables import compute, histories, increments, manifest
+from kohort.spark.tables import compute, histories, increments, manifest, progress
 from kohort.spark.tables.manifest import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
@@ -62,6 +62,17 @@ GOING_ON = {
     "the manifest is written beside the old one": (manifest, "replace_whole", lambda _: die),
     "all is flipped and nobody was told": (Writer, "publish", dies_after),
 }
+ADDING = {
+    "commits are added and rates are not": (progress, "_rates", lambda _: die),
+    "rates are added, and what the next run goes on from is half written": (
+        progress,
+        "_records",
+        lambda _: die,
+    ),
+    "what is over is written, what tells of now is not": (progress, "lag", lambda _: die),
+    "the tables of now are written and nothing flipped": (progress, "deletable", dies_after),
+    "all is flipped and nobody was told": (Writer, "publish", dies_after),
+}
 
 
 def main():
@@ -69,7 +80,7 @@ def main():
     compute.MEASURES = chosen(names)
     spark = session("local[2]", CONF, quick=True)
     print("working", flush=True)
-    points = {**POINTS, **GOING_ON}
+    points = {**POINTS, **GOING_ON, **ADDING}
     if point in points:
         owner, name, dying = points[point]
         setattr(owner, name, dying(getattr(owner, name)))

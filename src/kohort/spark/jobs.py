@@ -35,6 +35,7 @@ from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import delta, delta_files, older_copy, unchanged
 from kohort.spark.tables.adding import Batch, Options, add, ends_now, tidy
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
 from kohort.spark.tables.manifest import TablesError, Writer, claim, load
@@ -161,9 +162,14 @@ def stream(
 
 
 def _is_quick(writer: Writer, plan: Plan) -> bool:
-    """Whether there will be few rows."""
+    """Whether there will be few rows: those that are new, and where the tables cannot go on from
+    what earlier runs have kept, all others. Of that a few rows of each key are left.
+    """
     planned = sum(end - start for start, end in plan.ranges.values())
-    return planned + sum(one.rows for one in writer.manifest.increments) <= FEW_ROWS
+    before = writer.manifest.progress
+    goes_on = before is not None and before.code == code() and not plan.cut
+    known = before.newest if goes_on and before is not None else writer.manifest.increments
+    return planned + sum(one.rows for one in known) <= FEW_ROWS
 
 
 def _batch(

@@ -5,6 +5,8 @@ import math
 import random
 from collections import defaultdict
 
+import numpy as np
+import pytest
 from tests.spark.gold.progress_rows import (
     at,
     commit,
@@ -174,16 +176,41 @@ def test_no_end_offsets_at_all(spark):
     }
 
 
-def test_moments(spark):
-    """The table has the latest sample of each step; others are asked for, in a list or a frame."""
+def test_moments_asked_for(spark):
+    """In a list, as elsewhere here, or a frame."""
     samples = samples_frame(spark, [sample(second, 5) for second in range(100)])
-    assert [(one - BEGIN_US) / 1e6 for one in sampled(samples, BEGIN_US + 49_000_000, 5)] == [
-        *(9, 19, 29, 39, 49)
-    ]
     frames = {"commits": commits_frame(spark, [commit("g", 1, 0)]), "end_offsets": samples}
     some = frame(spark, END_OFFSETS, [sample(7, 0), sample(11, 0)]).select("sampled_at")
     asked = lag_at(frames, some).where("level = 'group'").collect()
     assert sorted(seconds(row.at) for row in asked) == [7, 11]
+
+
+def test_moments_of_the_table():
+    """The latest sample in each of a few equal steps that begin at multiples of their length."""
+    assert sampled(np.arange(64), 63, 4) == [15, 31, 47, 63]
+    assert sampled(np.arange(64), 40, 4) == [15, 31, 40]
+    assert sampled(np.array([70, 3, 3, 90]), 100, 10) == [3, 70, 90]
+    assert sampled(np.array([], np.int64), 100, 10) == []
+    assert sampled(np.array([7]), 6, 10) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_moments_that_were_chosen_once_are_enough(seed):
+    """With more samples, and more to tell of each moment, no earlier one is needed that was not."""
+    choose = random.Random(seed)
+    times = np.unique(
+        [BEGIN_US + choose.randrange(10 ** choose.randrange(3, 10)) for _ in range(300)]
+    )
+    chosen = {int(one) for one in times}
+    most = 40
+    for end in sorted(choose.sample(range(1, len(times) + 1), 12)):
+        known = times[:end]
+        most = max(10, most - choose.randrange(5))
+        now = sampled(known, int(known[-1]), most)
+        assert len(now) <= most
+        assert now[-1] == known[-1]
+        assert {one for one in now if one <= max(chosen)} <= chosen
+        chosen = {*now}
 
 
 def history(seed):

@@ -86,3 +86,32 @@ def test_killed_while_histories_go_on(spark, tmp_path, monkeypatch):
     named = {*manifest.paths(), *(one.path for one in manifest.retired)}
     there = {f"histories/{one.name}" for one in (out / "histories").iterdir()}
     assert there == {one for one in named if one.startswith("histories/")}
+
+
+@pytest.mark.timeout(900)
+def test_killed_while_progress_goes_on(spark, tmp_path):
+    """Tables and what they go on from are of one run at every moment, the old one or the new."""
+    part = golden_logs.unpack("1-written", tmp_path / "part")
+    for file in part.rglob("__consumer_offsets-*/*.log"):
+        with file.open("r+b") as opened:
+            opened.truncate(file.stat().st_size * 2 // 3)
+    folder = golden_logs.unpack("1-written", tmp_path / "whole")
+    out = tmp_path / "out"
+    jobs.run(f"log:{part}", out, spark=spark, as_of=killed.AS_OF)
+    jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
+    before, wanted = contents(out), contents(tmp_path / "undisturbed")
+    known = load_or_none(out).progress
+    assert 10 < len(before["commits"]) < len(wanted["commits"])
+
+    for point in killed.ADDING:
+        die(folder, out, "all", point)
+        assert contents(out) == (wanted if point == FLIPPED else before), point
+        assert (load_or_none(out).progress == known) == (point != FLIPPED)
+
+    summary = jobs.run(f"log:{folder}", out, spark=spark, as_of=killed.AS_OF)
+
+    assert (summary.rows, contents(out)) == ({}, wanted)
+    manifest = load_or_none(out)
+    named = {*manifest.paths(), *(one.path for one in manifest.retired)}
+    there = {f"progress/{one.name}" for one in (out / "progress").iterdir()}
+    assert there == {one for one in named if one.startswith("progress/")}

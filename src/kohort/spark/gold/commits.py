@@ -28,15 +28,28 @@ from kohort.spark.schemas.progress import (
 KEY = ["partition", "group_id", "topic", "topic_partition"]
 """What a committed offset is of; the log's partition follows from the group."""
 
+EFFECTIVE = "effective"
+"""The name under which the frames have the rows of `effective`, where not all commits are there."""
+
 _OF_COMMITS = [KINDS[0], KINDS[1]]
 _NO_PRODUCER = -1
 
 
 def commits(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
-    """The table `commits`. Only what is in transactions is shuffled, with its rivals."""
+    """The table `commits`."""
+    return COMMITS.conform(mark(settled(frames), frames))
+
+
+def settled(frames: Frames, *, transactions: bool = True) -> DataFrame:
+    """The rows of `commits`, with `settled_at`: the offset in the log from which on nothing can
+    change them, null while a transaction is open. Only what is in transactions is shuffled, with
+    its rivals; where it is known that there are none, nothing is.
+    """
     first, second = (frames[kind] for kind in _OF_COMMITS)
     written = first.unionByName(second, allowMissingColumns=True)
     removed = frames[TOMBSTONE].where(F.col("type").isin(0, 1))
+    if not transactions:
+        return _plain(written, removed)
     plain = written.where(F.col("producer_id") == _NO_PRODUCER)
     transactional = written.where(F.col("producer_id") != _NO_PRODUCER)
     rivals = plain.select(*KEY, "offset", F.col("offset").alias("sets_at")).unionByName(
@@ -44,17 +57,24 @@ def commits(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
         allowMissingColumns=True,
     )
     resolved = _resolved(ended(transactional, frames[MARKER]), rivals)
-    every = (
-        _at_once(plain, COMMITTED, F.coalesce("timestamp", "commit_timestamp"))
-        .unionByName(_at_once(removed, REMOVED, F.col("timestamp")), allowMissingColumns=True)
-        .unionByName(resolved, allowMissingColumns=True)
+    return _plain(plain, removed).unionByName(resolved, allowMissingColumns=True)
+
+
+def _plain(written: DataFrame, removed: DataFrame) -> DataFrame:
+    at = F.coalesce("timestamp", "commit_timestamp")
+    return _at_once(written, COMMITTED, at).unionByName(
+        _at_once(removed, REMOVED, F.col("timestamp")), allowMissingColumns=True
     )
-    return COMMITS.conform(mark(every, frames))
 
 
 def _at_once(rows: DataFrame, state: str, at: Column) -> DataFrame:
     return rows.withColumns(
-        {"state": F.lit(state), "effective_offset": F.col("offset"), "effective_at": at}
+        {
+            "state": F.lit(state),
+            "effective_offset": F.col("offset"),
+            "effective_at": at,
+            "settled_at": F.col("offset"),
+        }
     )
 
 
@@ -113,11 +133,34 @@ def _resolved(ended: DataFrame, rivals: DataFrame) -> DataFrame:
         .withColumn("state", state)
         .withColumn("effective_offset", F.when(F.col("state") == COMMITTED, ends_at))
         .withColumn("effective_at", F.when(F.col("state") == COMMITTED, F.col("end.timestamp")))
+        .withColumn("settled_at", ends_at)
     )
 
 
 def _key_hash() -> Column:
     return F.xxhash64(*KEY).alias("key_hash")
+
+
+def effective(frames: Frames) -> DataFrame:
+    """What took effect, and what lag and status need of it. Of the id of the topic, which is a
+    random number of 128 bits, 64 bits are enough.
+    """
+    if EFFECTIVE in frames:
+        return frames[EFFECTIVE]
+    every = frames["commits"]
+    return every.where(F.col("state").isin(COMMITTED, REMOVED)).select(
+        *KEY,
+        "offset",
+        "state",
+        "effective_at",
+        "committed_offset",
+        topic_hash("topic_id").alias("topic_hash"),
+    )
+
+
+def topic_hash(topic_id: str) -> Column:
+    """A number for the id of a topic as text; null for null."""
+    return F.when(F.col(topic_id).isNotNull(), F.xxhash64(topic_id))
 
 
 def offsets(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
@@ -137,43 +180,64 @@ def offsets(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
             F.col("open").isNotNull().alias("pending"),
         )
     )
-    rows = every.join(winners, ["partition", "offset"]).where(
-        (state == COMMITTED) | F.col("pending")
-    )
-    there = state == COMMITTED
+    return held(every.join(winners, ["partition", "offset"]))
+
+
+def held(winners: DataFrame) -> DataFrame:
+    """The table `offsets` out of the newest row of each partition, with `pending`."""
+    there = F.col("state") == COMMITTED
     return OFFSETS.conform(
-        rows.withColumns(
+        winners.where(there | F.col("pending"))
+        .withColumns(
             {
                 name: F.when(there, F.col(name))
                 for name in ("committed_offset", "leader_epoch", "metadata", "topic_id")
             }
-        ).withColumn("committed_at", F.col("effective_at"))
+        )
+        .withColumn("committed_at", F.col("effective_at"))
     )
 
 
 def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
-    """The table `commit_rates`: each commit that took effect, beside the one before it.
+    """The table `commit_rates`: each commit that took effect, beside the one before it."""
+    return rates(frames["commits"], held_back(frames["commits"]))
 
-    A commit that a transaction held back may stand where a cleaner has been, which took the one
-    before it, and have taken effect behind that point. What has that behind it is known from there.
+
+def held_back(every: DataFrame) -> DataFrame:
+    """partition, held_back: a commit that a transaction held back may stand where a cleaner has
+    been, which took the one before it, and have taken effect behind that point. What has that
+    behind it is known from there.
     """
-    in_order = Window.partitionBy(*KEY).orderBy("offset")
-    before_at = F.lag("effective_at").over(in_order)
-    before = F.lag("committed_offset").over(in_order)
-    seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
-    taken = frames["commits"].where(F.col("state").isin(COMMITTED, REMOVED))
-    held_back = (
-        taken.where(F.col("timestamp") < F.col("complete_from"))
+    return (
+        every.where(F.col("state").isin(COMMITTED, REMOVED))
+        .where(F.col("timestamp") < F.col("complete_from"))
         .where(F.col("effective_at") >= F.col("complete_from"))
         .groupBy("partition")
         .agg(F.max("effective_at").alias("held_back"))
     )
+
+
+def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """The table `commit_rates` of these rows of `commits`, of which `before` are those that come
+    before them; `behind` is what `held_back` gives.
+    """
+    in_order = Window.partitionBy(*KEY).orderBy("offset")
+    before_at = F.lag("effective_at").over(in_order)
+    last = F.lag("committed_offset").over(in_order)
+    seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
+    what = (*KEY, "offset", "state", "effective_at", "committed_offset")
+    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*what, "complete_from")
+    if before is not None:
+        told = before.select(*what, F.lit(True).alias("is_told"))
+        taken = taken.withColumn("is_told", F.lit(False)).unionByName(
+            told, allowMissingColumns=True
+        )
     known_from = F.col("held_back") + F.expr("interval 1 microsecond")
     rows = (
-        taken.select(*KEY, "offset", "state", "effective_at", "committed_offset", "complete_from")
-        .withColumn("before_at", F.when(before.isNotNull(), before_at))
-        .withColumn("before", before)
+        taken.withColumn("before_at", F.when(last.isNotNull(), before_at))
+        .withColumn("before", last)
         .where(F.col("state") == COMMITTED)
+        .where(F.lit(True) if before is None else ~F.col("is_told"))
         .withColumn("records", F.try_subtract("committed_offset", "before"))
         .withColumn("seconds", seconds)
         .withColumn("is_reset", F.col("records") < 0)
@@ -184,7 +248,7 @@ def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
             ),
         )
     )
-    marked = rows.join(F.broadcast(held_back), "partition", "left").withColumn(
+    marked = rows.join(F.broadcast(behind), "partition", "left").withColumn(
         "complete_from", F.greatest("complete_from", known_from)
     )
     return COMMIT_RATES.conform(marked)

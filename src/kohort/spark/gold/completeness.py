@@ -7,12 +7,17 @@ holes in its offsets is complete from there, or from behind its last hole, which
 is damaged is a hole too.
 """
 
-from pyspark.sql import DataFrame, Window
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.history import is_known
-from kohort.spark.gold.measure import Frames, kept
+from kohort.spark.gold.measure import Frames
 from kohort.spark.schemas import RECORDS_TABLE
+from kohort.spark.schemas.table import TIME
 
 FAR_ENOUGH = 100_000
 """Offsets behind the last hole within which a repeated key is looked for: in a log that is in use
@@ -24,11 +29,16 @@ COMPLETENESS = "completeness"
 """The name under which the frames have the result of `complete_from`, once it is known."""
 
 
-def with_completeness(frames: Frames) -> Frames:
-    """The frames with what several tables need of the whole log: it is read for it once."""
-    few = complete_from(frames)
-    known = few.sparkSession.createDataFrame(few.toArrow())
-    return {**frames, COMPLETENESS: known}
+class Reach(NamedTuple):
+    """How far the records of a partition of the log reach, and from where on none is missing."""
+
+    end: int
+    """The offset behind the last."""
+    rows: int
+    complete_offset: int | None
+    """None: from nowhere on."""
+    complete_us: int | None
+    """In microseconds, as `complete_from`."""
 
 
 def complete_from(frames: Frames) -> DataFrame:
@@ -38,34 +48,59 @@ def complete_from(frames: Frames) -> DataFrame:
     """
     if COMPLETENESS in frames:
         return frames[COMPLETENESS]
+    return as_frame(frames[RECORDS_TABLE.name].sparkSession, reaches(frames))
+
+
+def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
+    """The frame that `complete_from` gives."""
+    rows = {
+        "partition": pa.array([*known], pa.int32()),
+        "complete_offset": pa.array([one.complete_offset for one in known.values()], pa.int64()),
+        "complete_from": pa.array([one.complete_us for one in known.values()], TIME),
+    }
+    return spark.createDataFrame(pa.table(rows))
+
+
+def reaches(frames: Frames) -> dict[int, Reach]:
+    """The same for each partition of the log. Runs Spark."""
     is_record = ~F.col("control") & F.col("error").isNull()
     key = F.when(is_record, F.xxhash64("key")).alias("key_hash")
     damage = F.col("error").isNotNull() & F.col("key").isNull()  # who knows how many records
     records = frames[RECORDS_TABLE.name].select(
         "partition", "offset", "timestamp", key, damage.alias("is_damage")
     )
-    extent = kept(
-        records.groupBy("partition").agg(
+    extents = (
+        records.groupBy("partition")
+        .agg(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
-            F.count("*").alias("count"),
+            F.count("*").alias("rows"),
             F.min("timestamp").alias("begin"),
             F.max("timestamp").alias("end"),
             F.max("is_damage").alias("damaged"),
         )
+        .toArrow()
     )
-    is_whole = (
-        (F.col("first") == 0)
-        & (F.col("last") - F.col("first") + 1 == F.col("count"))
-        & ~F.col("damaged")
-    )
-    whole = extent.where(is_whole).select(
-        "partition", F.col("first").alias("complete_offset"), F.col("begin").alias("complete_from")
-    )
-    with_holes = extent.where(~is_whole).select("partition", "end")
-    if with_holes.isEmpty():
-        return whole
-    return whole.unionByName(_behind_holes(records.join(F.broadcast(with_holes), "partition")))
+    micros = pa.int64()
+    begins, found = extents["begin"].cast(micros).to_pylist(), {}
+    holes = []
+    for index, one in enumerate(extents.to_pylist()):
+        is_whole = one["first"] == 0 and one["last"] + 1 == one["rows"] and not one["damaged"]
+        complete = (0, begins[index]) if is_whole else (None, None)
+        found[one["partition"]] = Reach(one["last"] + 1, one["rows"], *complete)
+        if not is_whole:
+            holes.append(index)
+    if holes:
+        # Of a table with an empty chunk Spark loses what stands behind it.
+        ends = extents.select(["partition", "end"]).take(holes).combine_chunks()
+        where = records.sparkSession.createDataFrame(ends)
+        behind = _behind_holes(records.join(F.broadcast(where), "partition")).toArrow()
+        times = behind["complete_from"].cast(micros).to_pylist()
+        for at_us, one in zip(times, behind.to_pylist(), strict=True):
+            found[one["partition"]] = found[one["partition"]]._replace(
+                complete_offset=one["complete_offset"], complete_us=at_us
+            )
+    return found
 
 
 def mark(rows: DataFrame, frames: Frames) -> DataFrame:

@@ -7,22 +7,26 @@ tells when that was: between two samples of the end, which also bound the error.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import numpy as np
+import numpy.typing as npt
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import ends
-from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.commits import KEY, effective, topic_hash
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import first_moment, micros, not_below_zero, numbers, time_of
-from kohort.spark.schemas.progress import COMMITTED, LAG, REMOVED
+from kohort.spark.schemas.progress import LAG
 
 MOMENTS = 200
 ROWS = 500_000
 """How many moments of the past the table has at most, and about how many rows of partitions: with
-many partitions there are fewer moments, but `_FEWEST` always. `lag_at` gives any other moment.
+many partitions it has fewer, down to `_FEWEST`. `lag_at` gives any other moment.
 """
 
 _FEWEST = 10
+
+Times = npt.NDArray[np.int64]
 
 _REASONS = (
     "lost",
@@ -42,9 +46,18 @@ _SECOND = 1e6
 def lag(frames: Frames, context: Context) -> DataFrame:
     """The table `lag`: at the times of samples, and at the moment of the run."""
     as_of = micros(context.as_of)
-    keys = frames["commits"].agg(F.approx_count_distinct(F.xxhash64(*KEY))).first()
-    most = max(_FEWEST, min(MOMENTS, ROWS // max(keys[0] if keys else 0, 1)))
-    return _lag(frames, sorted({*sampled(frames["end_offsets"], as_of, most), as_of}))
+    keys = effective(frames).select(*KEY).distinct().count()
+    at = F.unix_micros("sampled_at")
+    times = frames["end_offsets"].where(at <= as_of).select(at.alias("at")).distinct().toArrow()
+    return lag_of(frames, moments_of(times["at"].to_numpy(), keys, as_of))
+
+
+def moments_of(times: Times, keys: int, as_of: int) -> list[int]:
+    """The moments of which the table tells, in microseconds: some of the times of samples, and the
+    moment of the run. `keys` is how many partitions of groups there are.
+    """
+    most = max(_FEWEST, min(MOMENTS, ROWS // max(keys, 1)))
+    return sorted({*sampled(times, as_of, most), as_of})
 
 
 def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
@@ -54,38 +67,43 @@ def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
     """
     if isinstance(times, DataFrame):
         rows = times.select(F.unix_micros(times[times.columns[0]])).collect()
-        return _lag(frames, sorted({row[0] for row in rows}))
-    return _lag(frames, sorted({micros(time) for time in times}))
+        return lag_of(frames, sorted({row[0] for row in rows}))
+    return lag_of(frames, sorted({micros(time) for time in times}))
 
 
-def sampled(samples: DataFrame, until: int, most: int) -> list[int]:
-    """The latest time of a sample in each of at most so many equal steps, in microseconds."""
-    at = F.unix_micros("sampled_at")
-    known = samples.where(at <= until)
-    low, high = known.agg(F.min(at), F.max(at)).first() or (None, None)
-    if low is None:
+def sampled(times: Times, until: int, most: int) -> list[int]:
+    """The latest of the times, all in microseconds, in each of at most so many equal steps.
+
+    A step is a power of two and begins at a multiple of it. So when it grows, the moments are some
+    of those that were there before: what was computed for them stays right.
+    """
+    known = times[times <= until]
+    if not len(known):
         return []
-    step = (high - low) // most + 1
-    rows = known.groupBy(F.floor((at - low) / step)).agg(F.max(at).alias("at")).collect()
-    return sorted(row["at"] for row in rows)
+    low, high = int(known.min()), int(known.max())
+    bits = 0
+    while (high >> bits) - (low >> bits) >= most:
+        bits += 1
+    ordered = np.unique(known)
+    ends = np.flatnonzero(np.diff(ordered >> bits))
+    return [*ordered[ends].tolist(), high]
 
 
-def committed_at(commits: DataFrame, moments: Sequence[int]) -> DataFrame:
+def committed_at(effective: DataFrame, moments: Sequence[int]) -> DataFrame:
     """The committed offset of each group and partition at each moment; `moment` is its number.
 
     What holds at a moment is the record with the largest offset among those that had taken effect
     (see `gold.commits`). Everything that is aggregated is a number, so Spark keeps it in a hash
-    table. Of the id of the topic, which is a random number of 128 bits, 64 bits are enough.
+    table.
     """
     at = F.unix_micros("effective_at")
     values = {
         "committed_offset": F.col("committed_offset"),  # null for a tombstone
         "committed_us": at,
-        "topic_hash": _hash("topic_id"),
+        "topic_hash": F.col("topic_hash"),
     }
     last = (
-        commits.where(F.col("state").isin(COMMITTED, REMOVED))
-        .select(
+        effective.select(
             *KEY,
             "offset",
             first_moment(at, moments).alias("first"),
@@ -120,10 +138,11 @@ def _held(last: DataFrame, moments: Sequence[int]) -> DataFrame:
     )
 
 
-def _lag(frames: Frames, moments: Sequence[int]) -> DataFrame:
+def lag_of(frames: Frames, moments: Sequence[int]) -> DataFrame:
+    """The rows of the table at these moments, in microseconds."""
     samples = ends.eras(frames["end_offsets"])
-    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", _hash("topic_id"))
-    committed = committed_at(frames["commits"], moments)
+    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", topic_hash("topic_id"))
+    committed = committed_at(effective(frames), moments)
     read = committed.select(*_READ)
     if "members" in frames:
         read = read.unionByName(_subscribed(frames["members"], moments))
@@ -246,7 +265,3 @@ def _levels(rows: DataFrame) -> DataFrame:
 
 def _code(reason: str) -> Column:
     return F.lit(_REASONS.index(reason) + 1)
-
-
-def _hash(topic_id: str) -> Column:
-    return F.when(F.col(topic_id).isNotNull(), F.xxhash64(topic_id))

@@ -10,19 +10,24 @@ from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS
 
 def topic_names(frames: Frames) -> DataFrame:
     """topic_id, topic: the ids that the tables tell the name of, each once."""
-    of_commits = frames[KINDS[1]].select("topic_id", "topic")
-    of_ends = frames[END_OFFSETS.name].select("topic_id", "topic")
-    told = (
-        of_commits.unionByName(of_ends)
-        .unionByName(_sole_topics(frames))
-        .where(F.col("topic_id").isNotNull())
-        .distinct()  # of millions of commits: strings as keys are hashed, as values sorted
+    named = (
+        told_names(frames)
+        .groupBy("topic_id")
+        .agg(F.min("topic").alias("topic"), F.max("topic").alias("max"))
     )
-    named = told.groupBy("topic_id").agg(F.min("topic").alias("topic"), F.max("topic").alias("max"))
     return named.where(F.col("topic") == F.col("max")).select("topic_id", "topic")
 
 
-def _sole_topics(frames: Frames) -> DataFrame:
+def told_names(frames: Frames) -> DataFrame:
+    """topic_id, topic: every pair that the tables tell, each once."""
+    of_commits = frames[KINDS[1]].select("topic_id", "topic")
+    of_ends = frames[END_OFFSETS.name].select("topic_id", "topic")
+    told = of_commits.unionByName(of_ends).unionByName(sole_topics(frames[DECODED.name]))
+    # Of millions of commits: strings as keys are hashed, as values sorted.
+    return told.where(F.col("topic_id").isNotNull() & F.col("topic").isNotNull()).distinct()
+
+
+def sole_topics(decoded: DataFrame) -> DataFrame:
     """Who subscribes to one topic, and is meant to have partitions of one, tells its name.
 
     A target is computed with the subscription that stands in the log before it.
@@ -34,8 +39,7 @@ def _sole_topics(frames: Frames) -> DataFrame:
     )
     sole = F.when(is_sole, names[0]).otherwise(F.lit(""))
     return (
-        frames[DECODED.name]
-        .where(F.col("kind").isin(KINDS[MEMBER], KINDS[TARGET]))
+        decoded.where(F.col("kind").isin(KINDS[MEMBER], KINDS[TARGET]))
         .select(
             *GROUP,
             "member_id",

@@ -11,10 +11,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import ends
-from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.commits import KEY, effective
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import micros, not_below_zero
-from kohort.spark.schemas.progress import COMMITTED, REMOVED, STATUS
+from kohort.spark.schemas.progress import REMOVED, STATUS
+
+WINDOWS = "windows"
+"""The name under which the frames have the last commits of each partition, where not all are there.
+"""
 
 _SECOND = 1e6
 
@@ -171,8 +175,9 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
         & F.col("committed_offset").isNotNull()
     )
     samples = ends.eras(frames["end_offsets"]).where(F.col("sampled_us") <= now)
+    windows = frames[WINDOWS] if WINDOWS in frames else _windows(effective(frames), now, limits)
     facts = (
-        lag.join(_windows(frames["commits"], samples, now, limits), KEY, "left")
+        _with_lag_then(lag.join(windows, KEY, "left"), samples, limits)
         .join(_recent_ends(samples, limits), ends.PLACE, "left")
         .join(_deserted(frames), ["partition", "group_id"], "left")
         .withColumn("now_us", F.lit(now))
@@ -200,29 +205,83 @@ def _verdict(rules: tuple[Rule, ...], limits: Limits) -> Column:
     return F.coalesce(*whens)
 
 
-def _windows(commits: DataFrame, samples: DataFrame, now: int, limits: Limits) -> DataFrame:
-    """The last commits of each partition, in order, with what was known of the lag then."""
+def _windows(taken: DataFrame, now: int, limits: Limits) -> DataFrame:
+    """The last commits of each partition by then, in order, as `window`; none of an offset that
+    was removed since.
+    """
     at = F.unix_micros("effective_at")
     newest_first = Window.partitionBy(*KEY).orderBy(F.desc("offset"))
     last = (
-        commits.where(F.col("state").isin(COMMITTED, REMOVED) & (at <= now))
+        taken.where(at <= now)
         .select(*KEY, "offset", "state", "committed_offset", at.alias("at_us"))
         .withColumn("age", F.row_number().over(newest_first))
         .where(F.col("age") <= limits.intervals)
         .withColumn("removals", F.count_if(F.col("state") == REMOVED).over(newest_first))
         .where(F.col("removals") == 0)
     )
-    lag = not_below_zero(F.col("end_seen") - F.greatest("committed_offset", F.lit(0)))
     commit = F.struct(
         F.col("offset").alias("position"),
         F.col("at_us").alias("at"),
         F.col("committed_offset").alias("offset"),
-        lag.alias("lag"),
+    )
+    return last.groupBy(*KEY).agg(F.array_sort(F.collect_list(commit)).alias("window"))
+
+
+def windows_of(kept: DataFrame, now: int, limits: Limits = DEFAULTS) -> DataFrame:
+    """The same from rows of `gold.newest.NEWEST`, of which no row is sorted."""
+    by_then = F.filter("window", lambda one: one["at_us"] <= now)
+    last = F.slice(
+        F.col("by_then"),
+        F.greatest(F.size("by_then") - limits.intervals + 1, F.lit(1)),
+        limits.intervals,
+    )
+    removed = F.transform("last", lambda one: one["committed_offset"].isNull())
+    from_behind = F.array_position(F.reverse(removed), F.lit(True)).cast("int")
+    since = F.when(from_behind > 0, F.size("last") - from_behind + 2).otherwise(F.lit(1))
+    commits = F.transform(
+        F.slice(F.col("last"), F.col("since"), limits.intervals),
+        lambda one: F.struct(
+            one["offset"].alias("position"),
+            one["at_us"].alias("at"),
+            one["committed_offset"].alias("offset"),
+        ),
     )
     return (
-        ends.seen_by(last, samples, F.col("at_us"))
+        kept.select(*KEY, "window")
+        .withColumn("by_then", by_then)
+        .withColumn("last", last)
+        .withColumn("since", since)
+        .select(*KEY, commits.alias("window"))
+        .where(F.size("window") > 0)
+    )
+
+
+def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataFrame:
+    """The rows with what was known at each commit of the lag then. Only rules for those that lag
+    now ask for it, so of the others it is not looked up.
+    """
+    lag = not_below_zero(F.col("end_seen") - F.greatest("committed", F.lit(0)))
+    commit = F.struct("position", "at", F.col("committed").alias("offset"), lag.alias("lag"))
+    behind = rows.where(_lag() > limits.allowed_lag).select(*KEY, F.explode("window").alias("one"))
+    each = behind.select(*KEY, "one.position", "one.at", F.col("one.offset").alias("committed"))
+    looked_up = (
+        ends.seen_by(each, samples, F.col("at"))
         .groupBy(*KEY)
-        .agg(F.array_sort(F.collect_list(commit)).alias("window"))
+        .agg(F.array_sort(F.collect_list(commit)).alias("with_lag"))
+    )
+    not_looked_up = F.transform(
+        "window",
+        lambda one: F.struct(
+            one["position"].alias("position"),
+            one["at"].alias("at"),
+            one["offset"].alias("offset"),
+            F.lit(None).cast("bigint").alias("lag"),
+        ),
+    )
+    return (
+        rows.join(looked_up, KEY, "left")
+        .withColumn("window", F.coalesce("with_lag", not_looked_up))
+        .drop("with_lag")
     )
 
 

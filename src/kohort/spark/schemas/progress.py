@@ -194,8 +194,9 @@ LAG = Table(
     "folder gives the time exactly, at the granularity of batches. Where a group has caught up, "
     "the error is the time since the last sample, of a folder since its newest batch; it is 0 "
     "where the next sample shows that nothing was appended until then. Rows for the latest sample "
-    "time in each of at most 200 equal steps of the sampled time (fewer, but ten at least, where "
-    "more than 500,000 rows of partitions would come of it), and for the moment of the run; "
+    "time in each of at most 200 equal steps of the sampled time (of fewer, down to ten, where "
+    "more than 500,000 rows of partitions would come of it; steps double as time goes on), and for "
+    "the moment of the run; "
     "`lag_at` gives any other moment. Of a topic that a group has committed for, or that a member "
     "subscribes to by name, every partition has a row.",
     unknown="What was appended, or committed, after the last that was read: of a copy read long "

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.engine.progress import Progress, telling
 from kohort.spark.gold import Context
-from kohort.spark.schemas import ALL_KINDS, DECODED, END_OFFSETS
+from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.source import Ends, Source
 from kohort.spark.sources.standing import Plan, Position, Settings
-from kohort.spark.tables import increments, spark_reader
+from kohort.spark.tables import few_rows, increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import SAMPLE, as_one, fresh_samples, small_parts, walked
@@ -107,7 +107,7 @@ def _rows(spark: SparkSession, batch: Batch) -> DataFrame | pa.Table | None:
         return batch.late if batch.rows is None else batch.rows
     rows = batch.rows
     if isinstance(rows, pa.Table):
-        rows = spark.createDataFrame(rows, DECODED.spark)
+        rows = few_rows.frame(spark, rows)
     return rows.unionByName(batch.late)
 
 
@@ -141,6 +141,7 @@ def flip(
         manifest.with_(
             gold=computed.gold,
             histories=computed.histories,
+            progress=computed.progress,
             code=code(),
             as_of_ms=int(context.as_of.timestamp() * 1000),
             settings=Settings(context.retention_ms, context.session_timeout_ms),

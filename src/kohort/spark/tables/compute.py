@@ -11,22 +11,28 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
-from kohort.spark.gold.completeness import with_completeness
-from kohort.spark.gold.replayed import TABLES, with_histories
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.tables import delta, spark_reader
+from kohort.spark.gold.completeness import COMPLETENESS, as_frame
+from kohort.spark.gold.replayed import TABLES, Known, with_histories
+from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
-from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Writer
+from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
+from kohort.spark.tables.progress_run import Run
+from kohort.spark.tables.reach import standing
 from kohort.spark.tables.silver import views
+
+_OF_HISTORIES = {one.name: one for one in TABLES.values()}
 
 
 class Computed(NamedTuple):
-    """All of gold, and what the histories of groups go on from."""
+    """All of gold, and what the next run goes on from."""
 
     gold: dict[str, Gold]
     histories: Histories | None
+    progress: Progress | None = None
 
 
 def compute(
@@ -43,39 +49,48 @@ def compute(
     changed = tuple(sorted(touched))
     frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
     frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
-    frames |= with_completeness(frames)
+    goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
+    there = goes_on and progress.are_whole(writer.directory, manifest)
+    found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
+    frames[COMPLETENESS] = as_frame(spark, found.reaches)
     doing("histories of groups")
-    replayed = _histories(spark, writer, manifest, frames, context)
+    pairs: told_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
+    ways = None
+    if manifest.format == "delta":  # it has no parts that could be added to
+        if _has_all(TABLES.values()):
+            frames |= with_histories(frames, context)
+    elif goes_on or _has_all(TABLES.values()):
+        pairs = told_names.told(writer, manifest, frames, found)
+        complete = {one: reach.complete_offset for one, reach in found.reaches.items()}
+        besides = Known(told_names.named(pairs), complete, context.session_timeout_ms)
+        if _has_all(TABLES.values()):
+            done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
+    frames |= {
+        name: spark_reader.parts(spark, writer.directory, _OF_HISTORIES[name], gold.parts)
+        for name, gold in done.items()
+    }
+    known = None
+    if goes_on:
+        names = told_names.keep(writer, pairs)
+        run = Run(spark, writer, manifest, frames, context, found, names)
+        brought = progress.bring_up(run, doing)
+        done |= brought.gold
+        known = brought.progress
     for measure in MEASURES:
         table = measure.table
-        if table.name in replayed.gold:
-            done[table.name] = replayed.gold[table.name]
-        else:
+        if table.name not in done:
             doing(table.name)
             before = _reusable(measure, manifest, writer.directory)
             done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
         after = manifest.with_(gold=done)
         frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
-    return Computed(done, replayed.histories)
+    ordered = {one.table.name: done[one.table.name] for one in MEASURES}
+    return Computed(ordered, ways, known)
 
 
-def _histories(
-    spark: SparkSession,
-    writer: Writer,
-    manifest: Manifest,
-    frames: dict[str, DataFrame],
-    context: Context,
-) -> Computed:
-    """The tables of histories, as far as they are not computed like the others: Delta has no parts
-    that could be added to.
-    """
-    if not {one.table.name for one in MEASURES} >= {one.name for one in TABLES.values()}:
-        return Computed({}, None)
-    if manifest.format == "delta":
-        frames |= with_histories(frames, context)
-        return Computed({}, None)
-    return Computed(*bring_up(spark, writer, manifest, frames, context))
+def _has_all(tables: Iterable[Table]) -> bool:
+    return {one.table.name for one in MEASURES} >= {one.name for one in tables}
 
 
 def _reusable(measure: Measure, manifest: Manifest, directory: Path) -> Gold | None:

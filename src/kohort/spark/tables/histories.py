@@ -5,7 +5,7 @@ which histories go on, are replaced for the partitions of the log that have some
 costs what is new. Where that could be wrong (see `news`), histories are replayed from bronze.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.history import RECORD_TYPES
 from kohort.spark.columns.events import COMMITS
-from kohort.spark.gold import Context
-from kohort.spark.gold.completeness import complete_from, mark
+from kohort.spark.gold.completeness import Reach, mark
 from kohort.spark.gold.history import GROUP
 from kohort.spark.gold.measure import Frames, kept
 from kohort.spark.gold.replayed import (
@@ -27,11 +27,10 @@ from kohort.spark.gold.replayed import (
     Known,
     events_of,
     groups_with_members,
-    known,
     of_table,
     replay,
 )
-from kohort.spark.schemas import DECODED, Table
+from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import GOLD, HISTORIES, Gold, Histories, Manifest, Part, Writer
@@ -77,17 +76,25 @@ class _Run(NamedTuple):
 
 
 def bring_up(
-    spark: SparkSession, writer: Writer, manifest: Manifest, frames: Frames, context: Context
+    spark: SparkSession,
+    writer: Writer,
+    manifest: Manifest,
+    frames: Frames,
+    besides: Known,
+    reaches: Mapping[int, Reach],
 ) -> Replayed:
     """The three tables over the rows of `manifest`, from what the published one knows of them. The
     files are new; the old ones stay.
     """
-    besides = known(frames, context)
-    before, now = manifest.histories, _now(manifest, frames, besides)
+    before, now = manifest.histories, _now(manifest, reaches, besides)
     found = _news(writer, manifest, now, besides)
     if before is not None and found.touched == frozenset():
         return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, before)
     run = _Run(spark, writer, manifest, frames, besides, found)
+    if before is not None and _is_nobodys(run, before):
+        gold = {one.name: manifest.gold[one.name] for one in TABLES.values()}
+        names = _write_names(writer, besides)
+        return Replayed(gold, now.with_(states=before.states, names=names))
     replayed = kept(_replayed(run))
     counts = {
         (row["table"], row["is_open"]): row["count"]
@@ -98,16 +105,24 @@ def bring_up(
     return Replayed(gold, now.with_(states=_states(run, replayed), names=names))
 
 
-def _now(manifest: Manifest, frames: Frames, besides: Known) -> Histories:
+def _is_nobodys(run: _Run, before: Histories) -> bool:
+    """Whether what is new cannot be about a group with members: there are none, and none came."""
+    if run.news.anew != frozenset() or any(one.rows for one in before.states):
+        return False
+    old = {one.name for one in run.writer.manifest.increments}
+    fresh = [one for one in run.manifest.increments if one.name not in old]
+    kinds = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
+    return not any(one.counts.get(kind) for one in fresh for kind in kinds)
+
+
+def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Histories:
     """What histories depend on that is not in their states."""
-    micros = F.unix_micros("complete_from").alias("at")
-    complete = complete_from(frames).select("partition", "complete_offset", micros).toArrow()
     return Histories(
         code=code() or "",
         session_timeout_ms=besides.session_timeout_ms,
         fed=reached_by(manifest.increments),
         complete={
-            row["partition"]: (row["complete_offset"], row["at"]) for row in complete.to_pylist()
+            partition: (one.complete_offset, one.complete_us) for partition, one in reaches.items()
         },
     )
 

@@ -76,7 +76,7 @@ def _save(
         if not is_delta:
             few_rows.write(writer.directory / ROWS / name, rows)
             return None
-        rows = spark.createDataFrame(rows, DECODED.spark)
+        rows = few_rows.frame(spark, rows)
     frame = rows.select(*DECODED.names)
     if is_delta:
         return delta.append_rows(writer, frame, name)

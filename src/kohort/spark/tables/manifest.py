@@ -6,7 +6,7 @@ behind is named nowhere, and the next one removes it. Files that a flip makes su
 a while, because somebody may be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
-    DIR/histories/…
+    DIR/histories/…   DIR/progress/…
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
-HISTORIES = "histories"
+HISTORIES, PROGRESS = "histories", "progress"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
 DAY_MS = 86_400_000
@@ -113,6 +113,41 @@ class Histories(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **changes)
 
 
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tables of commits, lag and states of groups go on from (see `tables.progress`)."""
+
+    code: str
+    """Which Kohort has written it (see `tables.code`); empty for unknown."""
+    fed: dict[int, int]
+    """Partition of the log -> the offset up to which the tables know it."""
+    extents: dict[int, tuple[int, int, int | None, int | None]]
+    """Partition of the log -> how far its rows reach (see `gold.completeness.Reach`)."""
+    held_back: dict[int, int]
+    """Partition -> the time of the last commit that a transaction held back until its log was
+    complete, in microseconds (see `gold.commits.commit_rates`)."""
+    open_from: dict[int, int]
+    """Partition -> offset of the first commit whose transaction has not ended."""
+    newest: tuple[Part, ...]
+    """`gold.newest.NEWEST`."""
+    records: tuple[Part, ...]
+    """`gold.newest.RECORDS`."""
+    names: Part
+    """What the names of topics are, as anybody has told (see `tables.told_names`)."""
+    exact_us: int | None
+    """`newest` tells what held at any moment from this one on; None for every moment."""
+    newest_us: int | None
+    """The latest time at which something in it took effect."""
+    moments: tuple[int, ...]
+    """The moments of which `lag` has rows."""
+    samples: tuple[str, ...]
+    """Paths of the parts of end offsets that these rows know."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All its files."""
+        return (*self.newest, *self.records, self.names)
+
+
 class Retired(msgspec.Struct, frozen=True):
     """Files that no longer count, and since when."""
 
@@ -167,6 +202,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
     histories: Histories | None = None
     """None: they are replayed as a whole."""
+    progress: Progress | None = None
+    """None: all of it is computed from all rows."""
     code: str | None = None
     """What gold was computed by (see `tables.code`); another Kohort computes all of it anew."""
     as_of_ms: int | None = None
@@ -184,15 +221,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if self.format == "parquet":
             yield from (f"{ROWS}/{one.name}" for one in self.increments)
         gold = (one for it in self.gold.values() for one in it.parts)
-        for part in (*self.end_offsets, *gold, *self._of_histories()):
+        for part in (*self.end_offsets, *gold, *self._states()):
             if part.version is None:
                 yield part.path
 
-    def _of_histories(self) -> Iterator[Part]:
+    def _states(self) -> Iterator[Part]:
         if self.histories is not None:
             yield from self.histories.states
             if self.histories.names is not None:
                 yield self.histories.names
+        if self.progress is not None:
+            yield from self.progress.parts
 
     def gold_rows(self) -> dict[str, int]:
         """How many rows the files of each table of gold hold."""
@@ -378,7 +417,8 @@ def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
     table its own log knows.
     """
     ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
-    for parent in (directory / END, directory / CHECKPOINTS, directory / HISTORIES, *ours):
+    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS))
+    for parent in (*others, *ours):
         yield from _inside(parent)
 
 

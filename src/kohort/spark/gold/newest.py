@@ -1,0 +1,155 @@
+"""What later commits and records build on: the newest of each key, small however long the log is.
+
+A run that adds rows puts these before them and need not read the old ones. Of records about
+members and groups the newest of each key is what a broker knows (see `gold.group_state`). Of
+commits the last few that took effect are kept, which tell what held a short while ago, and how a
+consumer has kept up.
+"""
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.commits import KEY, topic_hash
+from kohort.spark.schemas import DECODED, KINDS, MARKER, QUARANTINE, TOMBSTONE, Column, Table
+from kohort.spark.schemas.progress import COMMITS, COMMITTED, REMOVED
+
+WINDOW = 20
+"""How many commits are kept of each partition of a group. Half of them suffice for `status`."""
+_WANTED = 10
+_NEVER = 1 << 62
+
+_ENTRY = pa.struct(
+    [
+        ("offset", pa.int64()),
+        ("at_us", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("topic_hash", pa.int64()),
+    ]
+)
+_LAST = [one for one in COMMITS.columns if one.name not in (*KEY, "complete_from")]
+NEWEST = Table(
+    "newest",
+    "gold",
+    "The last commit or removal of each partition of a group that took effect, as in `commits`.",
+    (
+        *(one for one in COMMITS.columns if one.name in KEY),
+        *_LAST,
+        Column("window", pa.list_(_ENTRY), "the last of them, in order; null offset: removed"),
+        Column(
+            "exact_us",
+            pa.int64(),
+            "from this moment on the window tells what held and what came last; null: from any",
+        ),
+        Column("newest_us", pa.int64(), "the latest time in the window"),
+    ),
+)
+RECORDS = Table(
+    "newest_records",
+    "gold",
+    "Decoded rows: of each key the last one with a value and the last tombstone. Of all that a "
+    "group has committed or removed one row, with the largest offset and the latest time.",
+    DECODED.columns,
+)
+
+_OFFSET_TYPES = (0, 1)
+
+
+def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """NEWEST rows, out of rows of `commits` that are behind those of `before`."""
+    newest_first = Window.partitionBy(*KEY).orderBy(F.desc("offset"))
+    at_us = F.unix_micros("effective_at")
+    entry = F.struct(
+        "offset",
+        at_us.alias("at_us"),
+        "committed_offset",
+        topic_hash("topic_id").alias("topic_hash"),
+    )
+    last = F.when(F.col("age") == 1, F.struct(*(one.name for one in _LAST)))
+    found = (
+        every.where(F.col("state").isin(COMMITTED, REMOVED))
+        .withColumn("age", F.row_number().over(newest_first))
+        .where(F.col("age") <= WINDOW + 1)
+        .groupBy(*KEY)
+        .agg(
+            F.array_sort(F.collect_list(entry)).alias("window"),
+            F.first(last, ignorenulls=True).alias("last"),
+        )
+    )
+    if before is None:
+        return _windowed(found.withColumn("exact_us", F.lit(None).cast("bigint")))
+    then = before.select(
+        *KEY,
+        F.col("window").alias("window_then"),
+        F.col("exact_us"),
+        F.struct(*(one.name for one in _LAST)).alias("last_then"),
+    )
+    none = F.array().cast(NEWEST.spark["window"].dataType)
+    both = found.join(then, KEY, "full").select(
+        *KEY,
+        F.concat(F.coalesce("window_then", none), F.coalesce("window", none)).alias("window"),
+        F.coalesce("last", "last_then").alias("last"),
+        "exact_us",
+    )
+    return _windowed(both)
+
+
+def _windowed(rows: DataFrame) -> DataFrame:
+    is_full = F.col("exact_us").isNotNull() | (F.size("window") > WINDOW)
+    times = F.transform("window", lambda one: F.coalesce(one["at_us"], F.lit(_NEVER)))
+    cut = rows.withColumn("is_full", is_full).withColumn(
+        "window",
+        F.when(F.size("window") > WINDOW, F.slice("window", -WINDOW, WINDOW)).otherwise(
+            F.col("window")
+        ),
+    )
+    return NEWEST.conform(
+        cut.withColumn(
+            "exact_us",
+            F.when(F.col("is_full"), F.array_max(F.slice(times, 1, WINDOW - _WANTED))),
+        )
+        .withColumn("newest_us", F.array_max(times))
+        .select(*KEY, "last.*", "window", "exact_us", "newest_us")
+    )
+
+
+def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
+    """What NEWEST rows have kept of `gold.commits.effective`; `last_only`: one row of each."""
+    entries = F.slice("window", -1, 1) if last_only else F.col("window")
+    one = F.col("one")
+    return rows.select(*KEY, F.explode(entries).alias("one")).select(
+        *KEY,
+        one["offset"].alias("offset"),
+        F.when(one["committed_offset"].isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
+        F.timestamp_micros(one["at_us"]).alias("effective_at"),
+        one["committed_offset"].alias("committed_offset"),
+        one["topic_hash"].alias("topic_hash"),
+    )
+
+
+def records(decoded: DataFrame) -> DataFrame:
+    """RECORDS rows out of decoded ones, or of RECORDS rows with decoded ones behind them."""
+    about_offsets = F.col("type").isin(*_OFFSET_TYPES) & F.col("kind").isin(
+        TOMBSTONE, *(KINDS[one] for one in _OFFSET_TYPES)
+    )
+    is_offset = F.coalesce(about_offsets, F.lit(False))
+    last = (
+        decoded.where(~is_offset & ~F.col("kind").isin(MARKER, QUARANTINE))
+        .groupBy("partition", "key", "kind")
+        .agg(F.max_by(F.struct(*DECODED.names), "offset").alias("last"))
+        .select("last.*")
+    )
+    of_offsets = (
+        decoded.where(is_offset)
+        .groupBy("partition", "group_id")
+        .agg(F.max("offset").alias("offset"), F.max("timestamp").alias("timestamp"))
+        .withColumn("kind", F.lit(KINDS[1]))
+        .withColumn("type", F.lit(1).cast("smallint"))
+    )
+    return RECORDS.conform(last.unionByName(of_offsets, allowMissingColumns=True))
+
+
+def said_of_offsets() -> Expression:
+    """Whether a RECORDS row is about what a group has committed."""
+    return (F.col("kind") == KINDS[1]) & (F.col("type") == 1)

@@ -1,0 +1,118 @@
+"""The tables that tell of now: lag, status, and which groups may go."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.cleanup import deletable_groups
+from kohort.spark.gold.commits import EFFECTIVE
+from kohort.spark.gold.lag import lag_of, moments_of
+from kohort.spark.gold.moments import micros
+from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, said_of_offsets
+from kohort.spark.gold.status import WINDOWS, status, windows_of
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.membership import GROUP_STATE
+from kohort.spark.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
+from kohort.spark.tables.lag_news import SampleNews
+from kohort.spark.tables.progress_run import Fresh, Parts, Run, State
+from kohort.spark.tables.reach import fresh_increments
+
+
+def lag(
+    run: Run,
+    fresh: Fresh,
+    state: State,
+    gold: dict[str, Parts],
+    samples: SampleNews,
+) -> tuple[Parts, list[int]]:
+    """Rows of moments that nothing new is about stay, and those of others are computed."""
+    before = run.standing.before
+    as_of = micros(run.context.as_of)
+    keys = sum(one.rows for one in state.newest)
+    moments = moments_of(samples.times, keys, as_of)
+    told: set[int] = set()
+    if before is not None and not run.standing.rewound:
+        since = min(samples.since_us, _since(run, fresh))
+        told = {one for one in moments if one in before.moments and one < since}
+    computed = [one for one in moments if one not in told]
+    if before is not None and not computed:
+        if moments == [*before.moments]:
+            return run.before(LAG), moments
+        return run.write(_told(run, told), LAG), moments
+    frames = dict(run.frames)
+    if _suffices(run, computed):
+        assert before is not None
+        last_only = before.newest_us is None or computed[0] >= before.newest_us
+        then = run.parts(NEWEST, before.newest)
+        if run.anew():
+            then = then.where(~F.col("partition").isin(sorted(run.anew())))
+        known = as_effective(then, last_only=last_only)
+        frames[EFFECTIVE] = known.unionByName(run.effective(fresh.over))
+    else:
+        frames[EFFECTIVE] = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
+    rows = lag_of(frames, computed)
+    both = rows.unionByName(_told(run, told)) if told else rows
+    return run.write(both, LAG), moments
+
+
+def _told(run: Run, moments: set[int]) -> DataFrame:
+    """The rows of these moments as they were."""
+    return run.parts(LAG, run.before(LAG)).where(F.unix_micros("at").isin(sorted(moments)))
+
+
+def _suffices(run: Run, moments: list[int]) -> bool:
+    """Whether what is kept of the commits before tells what held at these moments."""
+    before = run.standing.before
+    return (
+        before is not None
+        and not run.standing.rewound
+        and (before.exact_us is None or moments[0] >= before.exact_us)
+    )
+
+
+def _since(run: Run, fresh: Fresh) -> int:
+    """The time of the first of what is new, in microseconds."""
+    times = [
+        one.oldest_ms * 1000
+        for one in fresh_increments(run.writer, run.manifest)
+        if one.oldest_ms is not None
+    ]
+    assert run.standing.before is not None
+    fed = run.standing.before.fed
+    known = pa.table({"partition": pa.array([*fed], pa.int32()), "fed": pa.array([*fed.values()])})
+    for part in fresh.over:  # some commits have a time of their own
+        rows = ds.dataset(run.directory / part.path, COMMITS.arrow, format="parquet")
+        for batch in rows.to_batches(columns=["partition", "effective_offset", "effective_at"]):
+            both = pa.Table.from_batches([batch]).join(known, "partition", join_type="left outer")
+            is_new = pc.greater_equal(both["effective_offset"], pc.coalesce(both["fed"], 0))
+            first = pc.min(both.filter(is_new)["effective_at"].cast(pa.int64())).as_py()
+            times += [] if first is None else [first]
+    return min(times, default=np.iinfo(np.int64).max)
+
+
+def status_now(run: Run, state: State, gold: dict[str, Parts], exact_us: int | None) -> Parts:
+    now = micros(run.context.as_of)
+    if exact_us is None or now >= exact_us:
+        known = {WINDOWS: windows_of(run.parts(NEWEST, state.newest), now)}
+    else:
+        over = [one for one in gold[COMMITS.name] if not one.is_open]
+        known = {EFFECTIVE: run.effective(over)}
+    frames = {
+        **known,
+        LAG.name: run.parts(LAG, gold[LAG.name]),
+        END_OFFSETS.name: run.frames[END_OFFSETS.name],
+        GROUP_STATE.name: run.parts(GROUP_STATE, gold[GROUP_STATE.name]),
+    }
+    return run.write(status(frames, run.context), STATUS)
+
+
+def deletable(run: Run, state: State, gold: dict[str, Parts]) -> Parts:
+    frames = {
+        GROUP_STATE.name: run.parts(GROUP_STATE, gold[GROUP_STATE.name]),
+        OFFSETS.name: run.parts(OFFSETS, gold[OFFSETS.name]),
+        COMMITS.name: run.parts(RECORDS, state.records).where(said_of_offsets()),
+    }
+    return run.write(deletable_groups(frames, run.context), DELETABLE_GROUPS)

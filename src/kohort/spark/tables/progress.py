@@ -1,0 +1,309 @@
+"""Commits, offsets, rates, lag, status, states of groups: what is new of them, as parts of tables.
+
+Rows that nothing can change any more are appended. What tells of now is computed from the newest
+record of each key (see `gold.newest`), which is kept from run to run. So a run costs what is new,
+and a row for each partition that a group has committed for. Where that could be wrong (see
+`reach`), the rows of a partition of the log are computed from all of its records.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.commits import (
+    held,
+    offsets,
+    rates,
+    settled,
+)
+from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.group_state import group_state
+from kohort.spark.gold.measure import kept
+from kohort.spark.gold.newest import NEWEST, RECORDS, newest, records
+from kohort.spark.schemas import DECODED, Table
+from kohort.spark.schemas.membership import GROUP_STATE
+from kohort.spark.schemas.progress import (
+    COMMIT_RATES,
+    COMMITS,
+    COMMITTED,
+    DELETABLE_GROUPS,
+    LAG,
+    OFFSETS,
+    PENDING,
+    REMOVED,
+    STATUS,
+)
+from kohort.spark.tables import spark_reader
+from kohort.spark.tables.code import code
+from kohort.spark.tables.footers import has_transactions, largest
+from kohort.spark.tables.lag_news import sample_news
+from kohort.spark.tables.manifest import (
+    Gold,
+    Manifest,
+    Part,
+    Progress,
+)
+from kohort.spark.tables.news import reached_by
+from kohort.spark.tables.now import deletable, lag, status_now
+from kohort.spark.tables.parts import columns_of, is_whole, without
+from kohort.spark.tables.progress_run import FEW_ROWS, TABLES, Fresh, Parts, Run, State
+from kohort.spark.tables.reach import fresh_increments
+from kohort.spark.tables.silver import views
+
+MOST_PARTS = 10
+"""So many small parts of rows that are over become one."""
+
+
+class Brought(NamedTuple):
+    """The tables, and what the next run goes on from."""
+
+    gold: dict[str, Gold]
+    progress: Progress
+
+
+def are_whole(directory: Path, manifest: Manifest) -> bool:
+    """Whether all the tables are there, with the columns that they have today."""
+    for table in TABLES:
+        gold = manifest.gold.get(table.name)
+        if gold is None or gold.columns != columns_of(table):
+            return False
+        if not all(is_whole(directory, one) for one in gold.parts):
+            return False
+    return True
+
+
+def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
+    """The tables over the rows of a manifest. The files are new; the old ones stay."""
+    standing, before = run.standing, run.standing.before
+    gold: dict[str, Parts] = {}
+    if before is not None and not standing.touched:
+        gold = {one.name: run.before(one) for one in TABLES}
+        fresh = Fresh((), (), before.open_from)
+        state = State(before.newest, before.records, before.held_back)
+    else:
+        doing(COMMITS.name)
+        fresh = _commits(run, gold)
+        doing(COMMIT_RATES.name)
+        behind = _rates(run, fresh, gold)
+        doing(OFFSETS.name)
+        state = State(_newest(run, fresh), _records(run), behind)
+        gold[OFFSETS.name] = _offsets(run, fresh, state)
+        doing(GROUP_STATE.name)
+        gold[GROUP_STATE.name] = _group_state(run, state)
+    doing(LAG.name)
+    exact_us, newest_us = (
+        largest(run.directory, state.newest, one) for one in ("exact_us", "newest_us")
+    )
+    samples = sample_news(run.directory, run.manifest, before)
+    gold[LAG.name], moments = lag(run, fresh, state, gold, samples)
+    doing(STATUS.name)
+    gold[STATUS.name] = status_now(run, state, gold, exact_us)
+    doing(DELETABLE_GROUPS.name)
+    gold[DELETABLE_GROUPS.name] = deletable(run, state, gold)
+    progress = Progress(
+        code=code() or "",
+        fed=reached_by(run.manifest.increments),
+        extents={one: (*reach,) for one, reach in standing.reaches.items()},
+        held_back=state.held_back,
+        open_from=fresh.open_from,
+        newest=state.newest,
+        records=state.records,
+        names=run.names,
+        exact_us=exact_us,
+        newest_us=newest_us,
+        moments=tuple(moments),
+        samples=tuple(one.path for one in run.manifest.end_offsets),
+    )
+    tables = {one.name: Gold(columns=columns_of(one), parts=gold[one.name]) for one in TABLES}
+    return Brought(tables, progress)
+
+
+def _decoded(run: Run) -> DataFrame:
+    """The rows that are looked at: the new ones, and all of the partitions that begin anew."""
+    every = run.frames[DECODED.name]
+    if run.standing.anew is None:
+        return every
+    fresh = fresh_increments(run.writer, run.manifest)
+    rows = spark_reader.rows(run.spark, run.directory, run.manifest, fresh)
+    chosen = run.here(rows, run.going_on)
+    return chosen.unionByName(run.here(every, run.anew())) if run.anew() else chosen
+
+
+def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
+    """Rows that are over are added to those before, and those of open transactions replaced."""
+    before = run.standing.before
+    open_from = {} if before is None else before.open_from
+    decoded = _decoded(run)
+    tail = {one: at for one, at in open_from.items() if one in run.going_on}
+    if tail:  # a commit of an open transaction is looked at again, with all that came after it
+        decoded = decoded.unionByName(_behind(run, tail))
+    looked_at = (
+        run.manifest.increments if run.anew() else fresh_increments(run.writer, run.manifest)
+    )
+    transactions = bool(tail) or has_transactions(run.directory, looked_at)
+    rows = settled(views(decoded), transactions=transactions)
+    marked = mark(rows, run.frames)
+    touched = run.standing.touched
+    old = run.before(COMMITS)
+    over = without([one for one in old if not one.is_open], run.anew(), run.directory)
+    left = without([one for one in old if one.is_open], touched, run.directory)
+    if not transactions:
+        new = run.write(COMMITS.conform(marked), COMMITS)
+        still: Parts = ()
+    else:
+        known = {} if before is None else {one: before.fed.get(one, 0) for one in run.going_on}
+        marked = kept(marked.where(_is_new(known)))
+        final = F.col("settled_at").isNotNull()
+        new = run.write(COMMITS.conform(marked.where(final)), COMMITS)
+        opened = COMMITS.conform(marked.where(~final))
+        still = run.write(opened, COMMITS, touched, is_open=True)
+    gold[COMMITS.name] = (*_merged(run, COMMITS, (*over, *new)), *left, *still)
+    opened_from = {one: at for one, at in open_from.items() if one not in touched}
+    return Fresh(new, still, opened_from | _first_offsets(run, still))
+
+
+def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
+    """Rows that are known, from these offsets on."""
+    old = {one.name for one in run.writer.manifest.increments}
+    chosen = [one for one in run.manifest.increments if one.name in old]
+    rows = spark_reader.rows(run.spark, run.directory, run.manifest, chosen)
+    beyond = [(F.col("partition") == one) & (F.col("offset") >= at) for one, at in tail.items()]
+    return rows.where(reduce(Column.__or__, beyond))
+
+
+def _is_new(known: dict[int, int]) -> Column:
+    """Whether what has become of a commit was not known before: it is open, or was."""
+    if not known:
+        return F.lit(True)
+    pairs = F.create_map(*(F.lit(one) for pair in known.items() for one in pair))
+    reached = F.coalesce(F.try_element_at(pairs, F.col("partition")), F.lit(0))
+    return F.col("settled_at").isNull() | (F.col("settled_at") >= reached)
+
+
+def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
+    """Partition of the log -> the first offset in these parts."""
+    found: dict[int, int] = {}
+    for part in parts:
+        rows = ds.dataset(run.directory / part.path, format="parquet").to_table(
+            columns=["partition", "offset"]
+        )
+        for one in rows.group_by("partition").aggregate([("offset", "min")]).to_pylist():
+            found[one["partition"]] = one["offset_min"]
+    return found
+
+
+def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> dict[int, int]:
+    """Each new commit beside the one before it. Answers from when on they are known to be."""
+    before = run.standing.before
+    old = {} if before is None else before.held_back
+    known = {one: at for one, at in old.items() if one not in run.anew()}
+    found = _held_back(run, fresh.over)
+    behind = known | {one: max(at, known.get(one, at)) for one, at in found.items()}
+    again = {one for one in run.going_on if behind.get(one) != known.get(one)}
+    every = run.parts(COMMITS, fresh.over)
+    if again:  # what was told of them begins later now
+        all_of_them = [one for one in gold[COMMITS.name] if not one.is_open]
+        every = every.where(~F.col("partition").isin(sorted(again))).unionByName(
+            run.here(run.parts(COMMITS, all_of_them), again)
+        )
+    on = run.going_on - again
+    then = None
+    if before is not None and on:
+        then = run.here(run.parts(NEWEST, before.newest), on)
+        groups = F.broadcast(every.select("partition", "group_id").distinct())
+        then = then.join(groups, ["partition", "group_id"], "left_semi")
+    rows = rates(every, _as_behind(run, behind), then)
+    parts = without(run.before(COMMIT_RATES), run.anew() | again, run.directory)
+    gold[COMMIT_RATES.name] = _merged(run, COMMIT_RATES, (*parts, *run.write(rows, COMMIT_RATES)))
+    return behind
+
+
+def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
+    """As `gold.commits.held_back`, of these parts, in microseconds."""
+    found: dict[int, int] = {}
+    of_table = COMMITS.arrow
+    is_held = (
+        ds.field("state").isin([COMMITTED, REMOVED])
+        & (ds.field("timestamp") < ds.field("complete_from"))
+        & (ds.field("effective_at") >= ds.field("complete_from"))
+    )
+    for part in parts:
+        rows = ds.dataset(run.directory / part.path, of_table, format="parquet").to_table(
+            columns=["partition", "effective_at"], filter=is_held
+        )
+        latest = rows.set_column(1, "at", rows["effective_at"].cast(pa.int64()))
+        for one in latest.group_by("partition").aggregate([("at", "max")]).to_pylist():
+            found[one["partition"]] = one["at_max"]
+    return found
+
+
+def _as_behind(run: Run, behind: dict[int, int]) -> DataFrame:
+    rows = {
+        "partition": pa.array([*behind], pa.int32()),
+        "held_back": pa.array([*behind.values()], COMMITS.arrow.field("effective_at").type),
+    }
+    return run.spark.createDataFrame(pa.table(rows))
+
+
+def _newest(run: Run, fresh: Fresh) -> Parts:
+    before = run.standing.before
+    rows = run.parts(COMMITS, fresh.over)
+    if before is None:
+        return run.write(newest(rows), NEWEST)
+    then = run.here(run.parts(NEWEST, before.newest), run.going_on)
+    touched = run.standing.touched
+    new = run.write(newest(rows, then if run.going_on else None), NEWEST, touched)
+    return (*without(before.newest, touched, run.directory), *new)
+
+
+def _records(run: Run) -> Parts:
+    before, rows = run.standing.before, _decoded(run)
+    if before is None:
+        return run.write(records(rows), RECORDS)
+    touched = run.standing.touched
+    then = run.here(run.parts(RECORDS, before.records), run.going_on)
+    new = run.write(records(then.unionByName(rows)), RECORDS, touched)
+    return (*without(before.records, touched, run.directory), *new)
+
+
+def _offsets(run: Run, fresh: Fresh, state: State) -> Parts:
+    """Of the partitions with news."""
+    touched = run.standing.touched
+    last = run.here(run.parts(NEWEST, state.newest), touched)
+    if fresh.still_open:
+        pending = run.here(run.parts(COMMITS, fresh.still_open), touched)
+        pending = pending.where(F.col("state") == PENDING)
+        both = last.unionByName(pending, allowMissingColumns=True)
+        rows = offsets({COMMITS.name: both}, run.context)
+    else:
+        rows = held(last.withColumn("pending", F.lit(False)))
+    return _replaced(run, rows, OFFSETS, touched)
+
+
+def _replaced(run: Run, rows: DataFrame, table: Table, touched: frozenset[int]) -> Parts:
+    if run.standing.before is None:
+        return run.write(rows, table)
+    left = without(run.before(table), touched, run.directory)
+    return (*left, *run.write(rows, table, touched))
+
+
+def _group_state(run: Run, state: State) -> Parts:
+    touched = run.standing.touched
+    rows = run.here(run.parts(RECORDS, state.records), touched)
+    frames = {**run.frames, **views(rows)}
+    return _replaced(run, group_state(frames, run.context), GROUP_STATE, touched)
+
+
+def _merged(run: Run, table: Table, parts: Parts) -> Parts:
+    """The parts, small ones as one where there are many."""
+    small = [one for one in parts if one.rows < FEW_ROWS]
+    if len(small) < MOST_PARTS:
+        return parts
+    one = run.write(run.parts(table, small), table)
+    return (*(part for part in parts if part not in small), *one)

@@ -1,0 +1,107 @@
+"""What a run knows that brings the tables of progress up to date, and what its steps hand on."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold.commits import effective
+from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.schemas import Table
+from kohort.spark.schemas.membership import GROUP_STATE
+from kohort.spark.schemas.progress import (
+    COMMIT_RATES,
+    COMMITS,
+    DELETABLE_GROUPS,
+    LAG,
+    OFFSETS,
+    STATUS,
+)
+from kohort.spark.tables import spark_reader
+from kohort.spark.tables.manifest import GOLD, PROGRESS, Manifest, Part, Writer
+from kohort.spark.tables.parts import write_part
+from kohort.spark.tables.reach import Standing, fresh_increments
+
+Parts = tuple[Part, ...]
+
+TABLES = (GROUP_STATE, COMMITS, OFFSETS, COMMIT_RATES, LAG, STATUS, DELETABLE_GROUPS)
+FEW_ROWS = 200_000
+
+
+class Run(NamedTuple):
+    """What a run knows."""
+
+    spark: SparkSession
+    writer: Writer
+    manifest: Manifest
+    frames: Frames
+    context: Context
+    standing: Standing
+    names: Part
+
+    @property
+    def directory(self) -> Path:
+        return self.writer.directory
+
+    @property
+    def going_on(self) -> frozenset[int]:
+        """Partitions of which only what is new is looked at."""
+        return self.standing.go_on - self.standing.rewound - self.standing.hidden
+
+    def anew(self) -> frozenset[int]:
+        """Partitions all of whose rows are looked at."""
+        return self.standing.touched - self.going_on
+
+    def here(self, frame: DataFrame, partitions: Collection[int]) -> DataFrame:
+        """The rows of some partitions of the log."""
+        return frame.where(F.col("partition").isin(sorted(partitions)))
+
+    def parts(self, table: Table, those: Collection[Part]) -> DataFrame:
+        """The rows of parts of a table."""
+        return spark_reader.parts(self.spark, self.directory, table, those)
+
+    def effective(self, those: Collection[Part]) -> DataFrame:
+        """What took effect, of parts of `commits`."""
+        return effective({COMMITS.name: self.parts(COMMITS, those)})
+
+    def before(self, table: Table) -> tuple[Part, ...]:
+        """The parts of a table as they were."""
+        return () if self.standing.before is None else self.manifest.gold[table.name].parts
+
+    def write(
+        self,
+        rows: DataFrame,
+        table: Table,
+        partitions: Iterable[int] | None = None,
+        *,
+        is_open: bool = False,
+    ) -> tuple[Part, ...]:
+        """Rows as a part; none without rows."""
+        where = f"{GOLD}/{table.name}" if table in TABLES else PROGRESS
+        some = None if partitions is None else tuple(sorted(partitions))
+        one = write_part(self.writer, self._few(rows), where, some, is_open=is_open)
+        return (one,) if one.rows else ()
+
+    def _few(self, rows: DataFrame) -> DataFrame:
+        before, fresh = self.standing.before, fresh_increments(self.writer, self.manifest)
+        small = before is not None and sum(one.rows for one in fresh) <= FEW_ROWS
+        return rows.coalesce(1) if small else rows
+
+
+class Fresh(NamedTuple):
+    """What has become final of `commits`, and what has not."""
+
+    over: tuple[Part, ...]
+    still_open: tuple[Part, ...]
+    """Of partitions with news only."""
+    open_from: dict[int, int]
+
+
+class State(NamedTuple):
+    """See `Progress`."""
+
+    newest: tuple[Part, ...]
+    records: tuple[Part, ...]
+    held_back: dict[int, int]

@@ -1,0 +1,183 @@
+"""How far the log is known, and what of it is new, before anything is computed.
+
+From where on a partition of the log is complete (see `gold.completeness`) is read off all of its
+records once. Records that follow on without a hole change nothing of that, so of most runs only the
+new ones are counted.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from kohort.spark.gold.completeness import Reach, reaches
+from kohort.spark.gold.measure import Frames
+from kohort.spark.schemas import RECORDS_TABLE
+from kohort.spark.tables.code import code
+from kohort.spark.tables.manifest import ROWS, Histories, Increment, Manifest, Progress, Writer
+from kohort.spark.tables.news import news, reached_by
+from kohort.spark.tables.parts import is_whole
+
+FEW_ROWS = 300_000
+_BEGIN = Reach(end=0, rows=0, complete_offset=0, complete_us=None)
+
+
+class Standing(NamedTuple):
+    """What of the log the tables know, and what is new of it. Partitions are those of the log."""
+
+    before: Progress | None
+    """What earlier runs have told; None where none of it may be used."""
+    go_on: frozenset[int]
+    """Partitions with rows behind those that are known, and with nothing else."""
+    rewound: frozenset[int]
+    """Partitions whose known rows are not those that count any more, or have got others before
+    them."""
+    hidden: frozenset[int]
+    """Partitions of which another stretch is complete than before."""
+    reaches: dict[int, Reach]
+
+    @property
+    def anew(self) -> frozenset[int] | None:
+        """Partitions whose rows of gold are all written anew; None for all there are."""
+        return None if self.before is None else self.rewound | self.hidden
+
+    @property
+    def touched(self) -> frozenset[int]:
+        """Partitions whose rows of gold may be others than before."""
+        return frozenset(self.reaches) if self.anew is None else self.go_on | self.anew
+
+
+def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
+    """Of the rows of `manifest`, beside those of the published one. Runs Spark where it has to."""
+    before = usable(writer.directory, manifest)
+    if before is None:
+        return _anew(writer.directory, manifest, frames)
+    told = Histories(code=before.code, session_timeout_ms=None, fed=before.fed, complete={})
+    now = told.with_(code=code() or "", fed=reached_by(manifest.increments))
+    found = news(told, now, writer.manifest.increments, manifest.increments)
+    if found.anew is None:
+        return _anew(writer.directory, manifest, frames)
+    known = {one: Reach(*told) for one, told in before.extents.items() if one not in found.anew}
+    added = _counted(writer.directory, fresh_increments(writer, manifest))
+    reached = {one: reach for one, reach in known.items() if one not in found.go_on}
+    reached |= {
+        one: _longer(known[one], added[one])
+        for one in found.go_on & known.keys() & added.keys()
+        if _follows(known[one], added[one])
+    }
+    reached |= {one: known[one] for one in (found.go_on & known.keys()) - added.keys()}
+    others = (found.anew | found.go_on) - reached.keys()
+    reached |= _of_spark(frames, others)
+    hidden = {one for one, reach in known.items() if reached.get(one, reach)[2:] != reach[2:]}
+    return Standing(before, found.go_on, found.anew, frozenset(hidden), reached)
+
+
+def _anew(directory: Path, manifest: Manifest, frames: Frames) -> Standing:
+    """Where nothing is known. Of few rows only those with holes are worth a look of Spark."""
+    nothing: frozenset[int] = frozenset()
+    if not are_few(manifest):
+        return Standing(None, nothing, nothing, nothing, reaches(frames))
+    counted = _counted(directory, manifest.increments)
+    whole = {
+        one: Reach(told.last + 1, told.rows, 0, told.begin_us)
+        for one, told in counted.items()
+        if _follows(_BEGIN, told)
+    }
+    rest = _of_spark(frames, counted.keys() - whole.keys())
+    return Standing(None, nothing, nothing, nothing, whole | rest)
+
+
+def _of_spark(frames: Frames, partitions: Collection[int]) -> dict[int, Reach]:
+    if not partitions:
+        return {}
+    records = frames[RECORDS_TABLE.name]
+    some = records.where(records["partition"].isin(sorted(partitions)))
+    return reaches({RECORDS_TABLE.name: some})
+
+
+def are_few(manifest: Manifest) -> bool:
+    """Whether all rows are few, and all rows in the files count: then the driver may look at some
+    columns of theirs by itself.
+    """
+    if manifest.format == "delta" or any(one.cuts for one in manifest.increments):
+        return False
+    return sum(one.rows for one in manifest.increments) <= FEW_ROWS
+
+
+def usable(directory: Path, manifest: Manifest) -> Progress | None:
+    """What earlier runs have told, as far as its files are there."""
+    before = manifest.progress
+    if before is None or not before.code or manifest.format == "delta":
+        return None
+    return before if all(is_whole(directory, one) for one in before.parts) else None
+
+
+def fresh_increments(writer: Writer, manifest: Manifest) -> list[Increment]:
+    """Those that were added since the published manifest."""
+    old = {one.name for one in writer.manifest.increments}
+    return [one for one in manifest.increments if one.name not in old]
+
+
+class _Counted(NamedTuple):
+    """Rows of a partition of the log in some files."""
+
+    first: int
+    last: int
+    rows: int
+    damaged: bool
+    begin_us: int | None
+
+    def plus(self, other: "_Counted") -> "_Counted":
+        """Both together."""
+        begins = [one for one in (self.begin_us, other.begin_us) if one is not None]
+        return _Counted(
+            min(self.first, other.first),
+            max(self.last, other.last),
+            self.rows + other.rows,
+            self.damaged or other.damaged,
+            min(begins, default=None),
+        )
+
+
+def _counted(directory: Path, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
+    """Partition of the log -> what the files of some increments have of it. Needs no Spark."""
+    files = [
+        file for one in increments for file in (directory / ROWS / one.name).rglob("*.parquet")
+    ]
+    if not files:
+        return {}
+    rows = ds.dataset(sorted(map(str, files)), RECORDS_TABLE.arrow, format="parquet")
+    columns = {
+        **{name: ds.field(name) for name in ("partition", "offset")},
+        "at": ds.field("timestamp").cast(pa.int64()),
+        "damage": ~ds.field("error").is_null() & ds.field("key").is_null(),
+    }
+    found: dict[int, _Counted] = {}
+    for batch in rows.to_batches(columns=columns):
+        aggregates = [("offset", one) for one in ("min", "max", "count")]
+        aggregates += [("damage", "max"), ("at", "min")]
+        some = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
+        names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
+        for one in some.to_pylist():
+            counted = _Counted(*(one[name] for name in names))
+            known = found.get(one["partition"])
+            found[one["partition"]] = counted if known is None else known.plus(counted)
+    return found
+
+
+def _follows(known: Reach, added: _Counted) -> bool:
+    """Whether nothing is missing between and within them, so that nothing is learnt of what was
+    hidden before. Of a partition that is complete from nowhere on, any record may tell.
+    """
+    return (
+        known.complete_offset is not None
+        and added.first == known.end
+        and added.last - added.first + 1 == added.rows
+        and not added.damaged
+    )
+
+
+def _longer(known: Reach, added: _Counted) -> Reach:
+    return known._replace(end=added.last + 1, rows=known.rows + added.rows)

@@ -1,0 +1,252 @@
+"""Tables of progress that are gone on with are those of one run, however a log comes."""
+
+import random
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.spark import rows as made
+from tests.spark.feeding import FedDecoded
+from tests.spark.gold.test_commits import entry_of, story
+from tests.spark.histories import compaction, replay
+
+from kohort.spark import jobs
+from kohort.spark.columns.decode import decode
+from kohort.spark.columns.located import InColumns
+from kohort.spark.schemas import DECODED, END_OFFSETS
+from kohort.spark.tables import compute, progress, reach
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.manifest import load
+from kohort.spark.tables.progress_run import TABLES
+
+AS_OF = replay.AS_OF
+NAMES = [table.name for table in TABLES]
+STORIES = 20_000
+"""The first partition with made-up transactions."""
+
+
+def decoded(raw):
+    return pa.Table.from_batches([decode(InColumns(raw))], DECODED.arrow)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """Partition -> decoded rows, and samples of ends: lives of real clients, what a cleaner has
+    left of some, and made-up transactions.
+    """
+    tables, ends = [], []
+    for number, (name, history) in enumerate(replay.histories().items()):
+        tables.append(history.rows)
+        ends.append(history.end_offsets)
+        if number % 5 == 0:
+            part = compaction.compacted(history.rows, f"{name} progress")
+            tables.append(replay.renamed(part, "~compacted", 10_000))
+    for seed in range(12):
+        raw = made.raw([entry_of(step, f"g{seed}") for step in story(seed, 60)], STORIES + seed)
+        tables.append(decoded(raw))
+    rows = replay.merged(tables)
+    found = {}
+    for partition in rows["partition"].unique().to_pylist():
+        found[partition] = rows.filter(pc.field("partition") == partition).sort_by("offset")
+    return found, replay.merged([*ends, samples()]).sort_by("sampled_at")
+
+
+def samples():
+    """Of the topic of the stories, every seven seconds."""
+    told = [
+        {
+            "sampled_at": (made.FIRST + 7000 * number) * 1000,
+            "topic": "t",
+            "topic_partition": index,
+            "log_start_offset": 0,
+            "end_offset": 1000 + 6 * number,
+            "origin": "cluster",
+        }
+        for number in range(10)
+        for index in range(2)
+    ]
+    return pa.Table.from_pylist(told, END_OFFSETS.arrow)
+
+
+def told(directory):
+    """Every row of every table of progress."""
+    tables = Tables(directory)
+    return {name: sorted(map(repr, tables.table(name).to_pylist())) for name in NAMES}
+
+
+def whole(log, directory, spark, as_of=AS_OF):
+    """The tables of a directory that has never seen anything else."""
+    jobs.run(log, directory, spark=spark, as_of=as_of)
+    return told(directory)
+
+
+def differences(found, expected):
+    """A few of the rows that are in one of them only."""
+    return {
+        name: (
+            sorted(set(found[name]) - set(expected[name]))[:3],
+            sorted(set(expected[name]) - set(found[name]))[:3],
+        )
+        for name in NAMES
+        if found[name] != expected[name]
+    }
+
+
+@pytest.fixture
+def standings(monkeypatch):
+    """What each run has found of the log."""
+    found = []
+
+    def spied(*args):
+        found.append(reach.standing(*args))
+        return found[-1]
+
+    monkeypatch.setattr(compute, "standing", spied)
+    return found
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [1])
+def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, standings, seed):
+    """Each partition comes in pieces of its own, and so do samples, each for another moment."""
+    rows, ends = recorded
+    chance = random.Random(seed)
+    pieces = 5
+    bounds = {
+        one: sorted(chance.choices(range(mine.num_rows + 1), k=pieces - 1))
+        for one, mine in rows.items()
+    }
+    looked = sorted(chance.choices(range(ends.num_rows + 1), k=pieces - 1))
+    log = FedDecoded({})
+    out = tmp_path / "out"
+    for number in range(pieces):
+        last = number == pieces - 1
+        for one, mine in rows.items():
+            piece = mine.slice(0, None if last else bounds[one][number])
+            if piece.num_rows:
+                log.rows[one] = piece
+        log.samples = ends.slice(0, None if last else looked[number])
+        as_of = AS_OF - timedelta(seconds=30) * (pieces - 1 - number)
+        jobs.run(log, out, spark=spark, as_of=as_of)
+        if number in (1, 2, 4):
+            expected = whole(log, tmp_path / str(number), spark, as_of)
+            assert differences(told(out), expected) == {}, number
+    ways = [one for one in standings if one.before is not None]
+    assert len(ways) == pieces - 1
+    assert all(one.go_on - one.hidden for one in ways)
+    assert any(one.hidden for one in ways)
+    assert not any(one.rewound for one in ways)
+    last = load(out)
+    assert True in [one.is_open for one in last.gold["commits"].parts]
+    assert set(last.progress.open_from) & set(range(STORIES, STORIES + 12))
+
+
+@pytest.fixture(scope="module")
+def few(recorded):
+    """Four lives and four stories, in one log, and the samples."""
+    rows, ends = recorded
+    names = [*replay.histories()]
+    chosen = ("consumer-life.kafka", "lag.kafka", "steady.kafka", "transactions.kafka")
+    places = {names.index(name) for name in chosen}
+    return {
+        one: mine
+        for one, mine in rows.items()
+        if one // replay.SPREAD in places or STORIES <= one < STORIES + 4
+    }, ends
+
+
+def part_of(few, part):
+    return {one: mine.slice(0, int(mine.num_rows * part)) for one, mine in few.items()}
+
+
+@pytest.mark.timeout(900)
+def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, standings, monkeypatch):
+    lives, ends = few
+    out = tmp_path / "out"
+    log = FedDecoded(part_of(lives, 0.6), samples=ends)
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    log.rows = dict(lives)
+    expected = whole(log, tmp_path / "whole", spark)
+
+    def run():
+        standings.clear()
+        jobs.run(log, out, spark=spark, as_of=AS_OF)
+        assert differences(told(out), expected) == {}
+        return standings[-1]
+
+    found = run()
+    assert found.before is not None
+    assert found.go_on == set(lives)
+    before = load(out)
+    found = run()  # nothing is new, and what tells of now is of the same moment
+    assert found.touched == frozenset()
+    same = [name for name in NAMES if load(out).gold[name] == before.gold[name]]
+    assert same == ["group_state", "commits", "offsets", "commit_rates", "lag"]
+
+    for damaged in ("progress", "gold/commit_rates"):
+        (path, *_) = (one for one in load(out).paths() if one.startswith(damaged))
+        for file in (out / path).glob("*.parquet"):
+            file.unlink()
+        assert run().before is None
+
+    for owner in (progress, reach):
+        monkeypatch.setattr(owner, "code", lambda: "of tomorrow")
+    assert run().before is None
+    assert run().before is not None
+
+
+@pytest.mark.timeout(900)
+def test_a_log_that_was_cut_and_written_on(spark, tmp_path, few, standings):
+    """One partition begins anew, with transactions across the cut; the others go on."""
+    lives, ends = few
+    victim = STORIES + 1
+    out = tmp_path / "out"
+    log = FedDecoded(part_of(lives, 0.8) | {victim: lives[victim]}, samples=ends)
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    at = lives[victim]["offset"][20].as_py()
+    kept = lives[victim].filter(pc.field("offset") < at)
+    other = lives[victim].filter(pc.field("offset") >= at + 3)  # as if three were never written
+    moved = other.set_column(
+        other.schema.get_field_index("offset"), "offset", pc.subtract(other["offset"], 3)
+    )
+    log.rows = {**lives, victim: pa.concat_tables([kept, moved])}
+    log.cut = {victim: at}
+
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+
+    assert standings[-1].rewound == {victim}
+    assert standings[-1].go_on >= set(lives) - {victim}
+    log.cut = {}
+    assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_moments_before_what_is_kept_are_read_off_the_commits(spark, tmp_path, few):
+    """A run for an earlier moment than the one before it, and samples of long ago."""
+    lives, ends = few
+    out = tmp_path / "out"
+    log = FedDecoded(part_of(lives, 0.9), samples=ends.slice(ends.num_rows // 2))
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    log.rows, log.samples = dict(lives), ends
+    earlier = AS_OF - timedelta(seconds=40)
+
+    jobs.run(log, out, spark=spark, as_of=earlier)
+
+    assert differences(told(out), whole(log, tmp_path / "whole", spark, earlier)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few):
+    lives, ends = few
+    out = tmp_path / "out"
+    log = FedDecoded({}, samples=ends)
+    for step in range(1, 14):
+        log.rows = part_of(lives, step / 13)
+        jobs.run(log, out, spark=spark, as_of=AS_OF)
+        for name in NAMES:
+            assert len(load(out).gold[name].parts) <= progress.MOST_PARTS + 1, name
+    assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
