@@ -186,7 +186,14 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
         (Deletion, [TopicDeleted(ID, 10), TopicsSeen({ID: "t"}, sent=20)]),
         (Deletion, [TopicDeleted(ID, 10), RecordKept(PLACE, 5, b"v", sent=20)]),
         (Served, [BitFlipped("t-0"), NotServed("t-1", 56)]),
-        (ProducerIds, [ProducerIdGiven(7, 0, asked_for=False)] * 2),
+        (ProducerIds, [ProducerIdGiven(7, 0, asked_for=False, to="a")] * 2),
+        (
+            ProducerIds,
+            [
+                ProducerIdGiven(7, 1, asked_for=True, to="a"),
+                ProducerIdGiven(7, 0, asked_for=False, to="b"),
+            ],
+        ),
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 50, 120)]),
         (Owners, [accepted("b", 2, 50, 120), accepted("a", 1, 0, 100)]),
         (Epochs, [accepted("a", 3, 0, 1), accepted("a", 2, 0, 2)]),
@@ -264,7 +271,10 @@ def test_what_must_not_be_is_seen(checker, facts):
         (Deletion, [TopicDoubtful(ID), MADE, TopicsSeen({}, sent=20)]),
         (Deletion, [TopicDeleted(ID, 10), TopicsSeen({OTHER: "t"}, sent=20)]),
         (Served, [BitFlipped("t-1"), NotServed("t-1", 56)]),
-        (ProducerIds, [ProducerIdGiven(7, epoch, asked_for=epoch > 0) for epoch in (0, 1)]),
+        *(
+            (ProducerIds, [ProducerIdGiven(7, epoch, epoch > 0, "a") for epoch in epochs])
+            for epochs in ((0, 1), (1, 0), (0, 1, 2, 2))
+        ),
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 110, 120)]),
         (Epochs, [accepted("a", 3, 0, 1), Left("g", "a"), accepted("a", 2, 0, 2)]),
         (Instances, [named("a", 0, new=True), named("a", 4), named("b", 6, new=True)]),

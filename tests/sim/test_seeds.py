@@ -26,6 +26,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     1016: 0.5,
     3386: 1.5,
     3559: 3.0,
+    3890: 3.0,
 }
 
 

@@ -126,6 +126,7 @@ class ProducerIdGiven(NamedTuple):
     producer_id: int
     epoch: int
     asked_for: bool  # a new epoch of an id that the producer had
+    to: str  # the transactional id, or else the client
 
 
 class ProducerTaken(NamedTuple):

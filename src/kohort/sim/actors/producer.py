@@ -68,7 +68,8 @@ class Producer(Actor):
         answer = await self.ask(request, 4)
         if answer is not None and not answer.error_code:
             asked_for = same and answer.producer_id == self.id
-            self.tell(ProducerIdGiven(answer.producer_id, answer.producer_epoch, asked_for))
+            producer = answer.producer_id, answer.producer_epoch
+            self.tell(ProducerIdGiven(*producer, asked_for, self.name))
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequences.clear()
 

@@ -220,7 +220,7 @@ class TransactionalProducer(Actor):
     def _goes_on(self, producer_id: int, epoch: int) -> None:
         self.id, self.epoch = producer_id, epoch
         self.sequences.clear()
-        self.tell(ProducerIdGiven(producer_id, epoch, asked_for=epoch > 0))
+        self.tell(ProducerIdGiven(producer_id, epoch, epoch > 0, self.transactional_id))
         self.tell(ProducerTaken(self.transactional_id, producer_id, epoch, self.stage.loop.now))
 
     async def _ask_own(self, request: Any, version: int) -> Any | None:

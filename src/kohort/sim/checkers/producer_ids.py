@@ -14,9 +14,15 @@ class ProducerIds(Checker):
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
-        self._given: set[int] = set()
+        self._fresh: set[int] = set()
+        self._owners: dict[int, str] = {}
 
     def given(self, fact: ProducerIdGiven) -> None:
-        if fact.producer_id in self._given and not fact.asked_for:
-            self.alarm(f"{fact.producer_id} is given out twice")
-        self._given.add(fact.producer_id)
+        """Two clients of one transactional id have one producer id, and the answer with its first
+        epoch may be the later one to arrive.
+        """
+        owner = self._owners.setdefault(fact.producer_id, fact.to)
+        if not fact.asked_for:
+            if owner != fact.to or fact.producer_id in self._fresh:
+                self.alarm(f"{fact.producer_id} is given out twice")
+            self._fresh.add(fact.producer_id)
