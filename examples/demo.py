@@ -9,6 +9,7 @@ held.
 import atexit
 import itertools
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -145,7 +146,11 @@ class Stage:
 def run(*words: str, seconds: float = 120) -> str:
     """What a command of Kohort prints."""
     command = [sys.executable, "-m", "kohort", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    # Nothing of ours works on once this has ended: no archive of Spark's classes is made.
+    ours = {**os.environ, "KOHORT_CLASS_ARCHIVE": "off"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds, check=False, env=ours
+    )
     if done.returncode:
         raise Failed(f"kohort {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
