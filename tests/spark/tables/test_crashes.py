@@ -23,6 +23,13 @@ MEMBERSHIP = "members,assignments,rebalances"
 FLIPPED = "all is flipped and nobody was told"
 
 
+def some(points, one):
+    """One of them and the last, and in `make prove` all: each takes half a minute."""
+    assert one in points
+    every = pytest.param([*points], id="all", marks=pytest.mark.prove)
+    return pytest.mark.parametrize("points", [pytest.param([one, FLIPPED], id="two"), every])
+
+
 def die(folder, out, names, point):
     """A run that dies there."""
     done = subprocess.run(
@@ -59,7 +66,8 @@ def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(900)
-def test_killed_while_histories_go_on(spark, tmp_path, monkeypatch):
+@some(killed.GOING_ON, "tables are written and states are not")
+def test_killed_while_histories_go_on(points, spark, tmp_path, monkeypatch):
     """Tables and states are of one run at every moment, the old one or the new."""
     compute_only(monkeypatch, killed.chosen(MEMBERSHIP))
     part = golden_logs.unpack("1-written", tmp_path / "part")
@@ -74,7 +82,7 @@ def test_killed_while_histories_go_on(spark, tmp_path, monkeypatch):
     states = load_or_none(out).histories
     assert 10 < len(before["members"]) < len(wanted["members"])
 
-    for point in killed.GOING_ON:
+    for point in points:
         die(folder, out, MEMBERSHIP, point)
         assert contents(out) == (wanted if point == FLIPPED else before), point
         assert (load_or_none(out).histories == states) == (point != FLIPPED)
@@ -89,7 +97,8 @@ def test_killed_while_histories_go_on(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(900)
-def test_killed_while_progress_goes_on(spark, tmp_path):
+@some(killed.ADDING, "what is over is written, what tells of now is not")
+def test_killed_while_progress_goes_on(points, spark, tmp_path):
     """Tables and what they go on from are of one run at every moment, the old one or the new."""
     part = golden_logs.unpack("1-written", tmp_path / "part")
     for file in part.rglob("__consumer_offsets-*/*.log"):
@@ -103,7 +112,7 @@ def test_killed_while_progress_goes_on(spark, tmp_path):
     known = load_or_none(out).progress
     assert 10 < len(before["commits"]) < len(wanted["commits"])
 
-    for point in killed.ADDING:
+    for point in points:
         die(folder, out, "all", point)
         assert contents(out) == (wanted if point == FLIPPED else before), point
         assert (load_or_none(out).progress == known) == (point != FLIPPED)
