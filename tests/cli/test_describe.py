@@ -109,6 +109,7 @@ def test_who_computes_is_told_in_a_line_and_in_full_as_json(kohort):
     [member] = group["members"]
     assert member["client_assignors"][0]["metadata"] == b"m".hex()
     assert member["target_attachment"] == {
+        "assignor": "x",
         "error": 0,
         "metadata_version": 0,
         "metadata": b"plan".hex(),

@@ -28,6 +28,7 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "report"),
     ("pipeline", "export"),
     ("pipeline", "snapshot"),
+    ("pipeline", "warm"),
 }
 CLIENTS = {one for one in COMMANDS if one[0] in ("groups", "topics", "produce", "consume")}
 HEAVY = (

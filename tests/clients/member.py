@@ -294,11 +294,13 @@ async def kohort(
 
 
 def one_of_each_weight() -> Any:
-    """The first example of an assignor, with a weight that differs from process to process."""
+    """The first example of an assignor, with a weight that differs from process to process, and by
+    which four members get one of six partitions at least.
+    """
     sys.path.append(str(Path(__file__).parents[2] / "examples" / "assignors"))
     from by_weight import ByWeight
 
-    return ByWeight(1 + os.getpid() % 3)
+    return ByWeight(4 + os.getpid() % 3)
 
 
 def main() -> None:

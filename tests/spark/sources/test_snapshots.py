@@ -233,9 +233,9 @@ def test_hundreds_of_groups_in_one_action(spark, bootstrap):
     assert tuple(behind) == (RECORDS, RECORDS - 4, None, COUNT * PARTITIONS)
 
     sampled = end_offsets.from_cluster(bootstrap).samples(spark)
-    assert sampled.schema == END_OFFSETS.spark
+    assert sampled.schema == END_OFFSETS.arrow
     ends = {
-        tuple(row) for row in sampled.select("topic", "topic_partition", "end_offset").collect()
+        (row["topic"], row["topic_partition"], row["end_offset"]) for row in sampled.to_pylist()
     }
     assert ends == {("orders", 0, RECORDS), ("orders", 1, RECORDS)}
     with pytest.raises(AnalysisException, match=r"127.0.0.1:1 cannot be asked: .*refused"):

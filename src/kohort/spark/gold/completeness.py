@@ -58,7 +58,8 @@ def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
         "complete_offset": pa.array([one.complete_offset for one in known.values()], pa.int64()),
         "complete_from": pa.array([one.complete_us for one in known.values()], TIME),
     }
-    return spark.createDataFrame(pa.table(rows))
+    columns = "partition int, complete_offset bigint, complete_from timestamp"
+    return spark.createDataFrame(pa.table(rows), columns)
 
 
 def reaches(frames: Frames) -> dict[int, Reach]:

@@ -248,7 +248,7 @@ def _as_behind(run: Run, behind: dict[int, int]) -> DataFrame:
         "partition": pa.array([*behind], pa.int32()),
         "held_back": pa.array([*behind.values()], COMMITS.arrow.field("effective_at").type),
     }
-    return run.spark.createDataFrame(pa.table(rows))
+    return run.spark.createDataFrame(pa.table(rows), "partition int, held_back timestamp")
 
 
 def _newest(run: Run, fresh: Fresh) -> Parts:
