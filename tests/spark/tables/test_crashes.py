@@ -43,6 +43,29 @@ def die(folder, out, names, point):
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"working\n"), done.stderr
 
 
+def part_then_whole(spark, tmp_path):
+    """A log, tables made when two thirds of it were there, what they hold, and what they should
+    hold after the whole.
+    """
+    part = golden_logs.unpack("1-written", tmp_path / "part")
+    for file in part.rglob("__consumer_offsets-*/*.log"):
+        with file.open("r+b") as opened:
+            opened.truncate(file.stat().st_size * 2 // 3)
+    folder = golden_logs.unpack("1-written", tmp_path / "whole")
+    out = tmp_path / "out"
+    jobs.run(f"log:{part}", out, spark=spark, as_of=killed.AS_OF)
+    jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
+    return folder, out, contents(out), contents(tmp_path / "undisturbed")
+
+
+def is_clean(out, states):
+    """No file of this folder is unknown to the manifest."""
+    manifest = load_or_none(out)
+    named = {*manifest.paths(), *(one.path for one in manifest.retired)}
+    there = {f"{states}/{one.name}" for one in (out / states).iterdir()}
+    return there == {one for one in named if one.startswith(f"{states}/")}
+
+
 @pytest.mark.timeout(600)
 def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
     compute_only(monkeypatch, killed.chosen(FEW))
@@ -70,15 +93,7 @@ def test_killed_at_each_point_and_run_again(spark, tmp_path, monkeypatch):
 def test_killed_while_histories_go_on(points, spark, tmp_path, monkeypatch):
     """Tables and states are of one run at every moment, the old one or the new."""
     compute_only(monkeypatch, killed.chosen(MEMBERSHIP))
-    part = golden_logs.unpack("1-written", tmp_path / "part")
-    for file in part.rglob("__consumer_offsets-*/*.log"):
-        with file.open("r+b") as opened:
-            opened.truncate(file.stat().st_size * 2 // 3)
-    folder = golden_logs.unpack("1-written", tmp_path / "whole")
-    out = tmp_path / "out"
-    jobs.run(f"log:{part}", out, spark=spark, as_of=killed.AS_OF)
-    jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
-    before, wanted = contents(out), contents(tmp_path / "undisturbed")
+    folder, out, before, wanted = part_then_whole(spark, tmp_path)
     states = load_or_none(out).histories
     assert 10 < len(before["members"]) < len(wanted["members"])
 
@@ -90,25 +105,14 @@ def test_killed_while_histories_go_on(points, spark, tmp_path, monkeypatch):
     summary = jobs.run(f"log:{folder}", out, spark=spark, as_of=killed.AS_OF)
 
     assert (summary.rows, contents(out)) == ({}, wanted)
-    manifest = load_or_none(out)
-    named = {*manifest.paths(), *(one.path for one in manifest.retired)}
-    there = {f"histories/{one.name}" for one in (out / "histories").iterdir()}
-    assert there == {one for one in named if one.startswith("histories/")}
+    assert is_clean(out, "histories")
 
 
 @pytest.mark.timeout(900)
 @some(killed.ADDING, "what is over is written, what tells of now is not")
 def test_killed_while_progress_goes_on(points, spark, tmp_path):
     """Tables and what they go on from are of one run at every moment, the old one or the new."""
-    part = golden_logs.unpack("1-written", tmp_path / "part")
-    for file in part.rglob("__consumer_offsets-*/*.log"):
-        with file.open("r+b") as opened:
-            opened.truncate(file.stat().st_size * 2 // 3)
-    folder = golden_logs.unpack("1-written", tmp_path / "whole")
-    out = tmp_path / "out"
-    jobs.run(f"log:{part}", out, spark=spark, as_of=killed.AS_OF)
-    jobs.run(f"log:{folder}", tmp_path / "undisturbed", spark=spark, as_of=killed.AS_OF)
-    before, wanted = contents(out), contents(tmp_path / "undisturbed")
+    folder, out, before, wanted = part_then_whole(spark, tmp_path)
     known = load_or_none(out).progress
     assert 10 < len(before["commits"]) < len(wanted["commits"])
 
@@ -120,7 +124,4 @@ def test_killed_while_progress_goes_on(points, spark, tmp_path):
     summary = jobs.run(f"log:{folder}", out, spark=spark, as_of=killed.AS_OF)
 
     assert (summary.rows, contents(out)) == ({}, wanted)
-    manifest = load_or_none(out)
-    named = {*manifest.paths(), *(one.path for one in manifest.retired)}
-    there = {f"progress/{one.name}" for one in (out / "progress").iterdir()}
-    assert there == {one for one in named if one.startswith("progress/")}
+    assert is_clean(out, "progress")

@@ -98,6 +98,10 @@ CONDITIONS = [
     "lag_records % 2 = 0",
     "partition = 1 or lag_records = 2",
     "group_id in ('g1', null)",
+    "group_id not in ('g1', 'g2')",
+    "reason not in ('idle', 'late')",
+    "lag_records not in (2, 3)",
+    "lag_seconds not in (0.0, 6.0)",
 ]
 
 

@@ -45,7 +45,10 @@ def condition_or_none(asked: Any, schema: pa.Schema) -> pc.Expression | None:
     if isinstance(asked, sources.In):
         known = [_scalar_or_none(one, field.type) for one in asked.value]
         values = [one.as_py() for one in known if one is not None]
-        return column.isin(pa.array(values, field.type)) if len(values) == len(known) else None
+        if not values or len(values) != len(known) or pa.types.is_floating(field.type):
+            return None
+        # `isin` is false for a null, and under a `Not` true: a comparison keeps it null.
+        return column.isin(pa.array(values, field.type)) | (column == values[0])
     if type(asked) in _TEXT and pa.types.is_string(field.type) and isinstance(asked.value, str):
         return _TEXT[type(asked)](column, pattern=asked.value)
     if type(asked) not in _COMPARED:
