@@ -236,9 +236,7 @@ def _expiring(
             left = (row["expires_at"] - now).total_seconds()
             text = f"the broker forgets it on {_text(row['expires_at'])}, if nobody comes back"
             yield Finding("expiring", group, limit.state(left, below=True), left, limit, text)
-        elif {"members", "pending_transaction", "not_a_consumer_group"} & {
-            *(row["blockers"] or ())
-        }:
+        elif _STAYS & {*(row["blockers"] or ())}:
             yield Finding("expiring", group, State.OK, None, limit, "it does not expire as it is")
         else:
             text = "when it expires is not known: give `pipeline run` the cluster's --retention"

@@ -183,6 +183,8 @@ def test_files_are_shared_out(out, monkeypatch):
         sources.Not(sources.EqualNullSafe(("partition",), 1)),
         sources.In(("partition",), (1, None)),
         sources.In(("partition",), ("x",)),
+        sources.In(("partition",), ()),
+        sources.In(("lag_seconds",), (0.0,)),
     ],
     ids=str,
 )
