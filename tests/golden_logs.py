@@ -5,10 +5,11 @@ What is in which: `tests/data/logs/README.md`.
 
 import gzip
 import json
-import tarfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from tests.archives import unpack_into
 
 DATA = Path(__file__).parent / "data" / "logs"
 NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz")))
@@ -16,8 +17,7 @@ NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.
 
 def unpack(name: str, directory: Path) -> Path:
     """A writable copy of a broker's directory of logs: `<directory>/<name>`."""
-    with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-        archive.extractall(directory, filter="data")
+    unpack_into(directory, DATA / f"{name}.tar.xz")
     return directory / name
 
 

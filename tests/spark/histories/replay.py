@@ -7,7 +7,6 @@ anyhow.
 
 import json
 import os
-import tarfile
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tests.archives import unpack_into
 from tests.spark.histories.truth import Truth
 
 from kohort.spark.columns.decode import decode
@@ -50,8 +50,8 @@ def histories() -> dict[str, History]:
 
 
 def load(archive: Path, number: int = 0) -> History:
-    with tempfile.TemporaryDirectory() as directory, tarfile.open(archive) as tar:
-        tar.extractall(directory, filter="data")
+    with tempfile.TemporaryDirectory() as directory:
+        unpack_into(directory, archive)
         return read(Path(directory), number)
 
 
