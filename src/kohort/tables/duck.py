@@ -141,7 +141,7 @@ def _select(table: Table, places: Iterable[Place]) -> str:
     """The rows of a table. All its columns are there, whether it has rows and its files have them
     or not.
     """
-    if table.layer == "gold" or table is END_OFFSETS:
+    if table.layer in ("gold", "past") or table is END_OFFSETS:
         selected = [
             f"SELECT {_names(table.names)} FROM ({_rows(table.arrow, place)})" for place in places
         ]

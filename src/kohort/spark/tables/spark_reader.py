@@ -53,6 +53,9 @@ def _frames(
     for table in tables:
         if table.layer == "gold":
             found[table.name] = gold(spark, directory, manifest, table)
+        elif table.layer == "past":
+            past = manifest.past.parts(table.name)
+            found[table.name] = parts(spark, directory, table, past)
         elif table is END_OFFSETS:
             found[table.name] = end_offsets(spark, directory, manifest)
         else:
