@@ -11,6 +11,7 @@ from tests.spark.test_killed_clients import recorded
 from tests.tables.published import publish
 
 from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
+from kohort.spark.schemas.progress import LAG
 from kohort.spark.tables.episodes import followed
 from kohort.spark.tables.manifest import ROWS, Increment, Writer
 from kohort.spark.tables.thinning import ZONES, of_moments, thinned
@@ -42,13 +43,14 @@ def write(spark, directory):
 
 def _past(gold):
     """Lag of every five minutes, and groups that were well an hour ago and are as they are now."""
-    now = gold["status"].filter(pc.field("level") == "group").to_pylist()
+    now = [row for row in gold["status"] if row["level"] == "group"]
+    lag = pa.Table.from_pylist(gold["lag"], LAG.arrow)
     hour_ago = replay.AS_OF - timedelta(hours=1)
     well = [{**row, "status": "OK", "rule": "progress", "lag_records": 0} for row in now]
     _, before = followed([], well, hour_ago, None, {})
     over, still = followed(before, now, replay.AS_OF, hour_ago, {})
     return {
-        LAG_HISTORY.name: thinned(of_moments(gold["lag"]), ZONES[0].step_us),
+        LAG_HISTORY.name: thinned(of_moments(lag), ZONES[0].step_us),
         STATUS_HISTORY.name: pa.Table.from_pylist([*over, *still], STATUS_HISTORY.arrow),
     }
 

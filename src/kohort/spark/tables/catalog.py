@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, RECORDS_TABLE, SILVER, Table
+from kohort.spark.tables.cluster import CLUSTER
 from kohort.spark.tables.manifest import Manifest, TablesError, load, local
 
 SHORT = {"deletable_groups": "deletable"}  # what people type
@@ -49,11 +50,12 @@ def chosen_columns(table: Table, wanted: Sequence[str] | None) -> list[str]:
     """The columns that are asked for, each once; None for all. Raises TablesError."""
     if isinstance(wanted, str):
         raise TablesError(f"columns is the text {wanted!r}, expected a list of names")
-    names = table.names if wanted is None else list(dict.fromkeys(wanted))
+    known = [*table.names, CLUSTER]
+    names = known if wanted is None else list(dict.fromkeys(wanted))
     for name in names:
-        if name not in table.names:
-            near = did_you_mean(name, table.names)
-            there = near or f", expected of {', '.join(table.names)}"
+        if name not in known:
+            near = did_you_mean(name, known)
+            there = near or f", expected of {', '.join(known)}"
             raise TablesError(f"table {table.name} has no column {name!r}{there}")
     return names
 

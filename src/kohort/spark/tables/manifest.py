@@ -192,6 +192,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     retention_ms: int | None = None
     session_timeout_ms: int | None = None
     keep_days: float | None = None
+    cluster: str | None = None
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +217,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     written_ms: int = 0
     source: str = ""
     identity: Identity = Identity()
+    cluster: str | None = None
+    """What somebody calls it."""
     positions: dict[int, Position] = msgspec.field(default_factory=dict)
     begins: dict[int, int] = msgspec.field(default_factory=dict)
     """Partition -> offset before which nothing is read: the first run was told when to begin."""
