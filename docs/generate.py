@@ -10,7 +10,7 @@ from kohort.config import BROKER_SETTINGS, DYNAMIC_NAMES
 from kohort.config.settings import text_of
 from kohort.server.metrics import METRICS, PROCESS, served_name
 from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import END_OFFSETS, RAW, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import END_OFFSETS, PAST, RAW, RECORDS_TABLE, SILVER, Table
 from kohort.spark.schemas.snapshots import GROUPS_NOW, OFFSETS_NOW
 from kohort.wire.apis import APIS
 
@@ -78,11 +78,13 @@ LAYERS = {
     "bronze": "what was read",
     "silver": "what the records say, one table per record type",
     "gold": "what people ask",
+    "past": "what runs have seen, which none can compute again",
 }
 TABLES = (
     *(RAW, GROUPS_NOW, OFFSETS_NOW),
     *(RECORDS_TABLE, END_OFFSETS, *SILVER),
     *(measure.table for measure in MEASURES),
+    *PAST,
 )
 
 

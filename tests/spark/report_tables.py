@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from kohort.history import rows as causes
-from kohort.spark.schemas import membership, progress
+from kohort.spark.schemas import LAG_HISTORY, membership, progress
 
 BEGIN = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 END = BEGIN + timedelta(hours=12)
@@ -28,6 +28,7 @@ TABLES = (
     membership.ASSIGNMENTS,
     membership.REBALANCES,
     progress.LAG,
+    LAG_HISTORY,
     progress.STATUS,
     progress.DELETABLE_GROUPS,
 )

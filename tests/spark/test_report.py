@@ -1,5 +1,6 @@
 """The report: one file that opens anywhere, whatever groups are called, and whose charts draw."""
 
+import json
 import re
 import shutil
 import struct
@@ -21,6 +22,7 @@ from tests.waiting import SOON_S
 
 from kohort.spark import report
 from kohort.spark.report import charts, groups, lag, members, owners, page, picks, rebalances
+from kohort.spark.tables import thinning
 
 SECTIONS = ("status", "lag", "rebalances", "owners", "members", "groups", "stale")
 CHROMIUM = next(
@@ -160,10 +162,43 @@ def test_lag_that_is_not_known_has_its_reason(tmp_path):
     }.items():
         table = table.set_column(table.schema.get_field_index(name), name, values)
 
-    section = lag.section({"lag": table}.__getitem__, None)
+    section = lag.section((tables | {"lag": table}).__getitem__, None)
 
     assert "No end offsets are known, so no lag is. Reason: no_end_offset." in section.content[1]
     assert len(section.content) == 3
+
+
+def test_of_the_past_the_largest_lag_is_drawn():
+    """Yesterday's rows stand for five minutes each; today's are those of `lag`, each once."""
+    tables = report_tables.day(groups=2)
+    now = tables["lag"].filter(pc.field("level") == "group")
+    today = thinning.of_moments(now.filter(pc.field("at") > BEGIN + timedelta(hours=4)))
+    yesterday = [
+        {**row, "at": row["at"] - timedelta(days=1), "lag_records": 1, "lag_records_max": 77_777}
+        for row in today.to_pylist()[:3]
+    ]
+    yesterday = pa.Table.from_pylist(
+        [{**row, "moments": 9, "lag_seconds_max": 4321.5} for row in yesterday], today.schema
+    )
+    tomorrow = today.slice(0, 1).set_column(
+        today.schema.get_field_index("at"),
+        "at",
+        pa.array([END + timedelta(days=1)], today.schema.field("at").type),
+    )
+    tables["lag_history"] = pa.concat_tables([yesterday, today, tomorrow])
+
+    section = lag.section(tables.__getitem__, None)
+
+    records, seconds = (json.loads(unescape(one.split('"application/json">')[1].split("</")[0]))
+                        for one in section.content[1:])  # fmt: skip
+    rows = records["data"]["values"]
+    old = [row for row in rows if row["at"] < picks.milliseconds(BEGIN)]
+    assert [(row["records"], row["seconds"]) for row in old] == [(77_777, 4321.5)] * 3
+    assert all(row.get("low") is None for row in old)
+    assert max(row["at"] for row in rows) == picks.milliseconds(END)
+    places = [(row["group"], row["at"]) for row in rows]
+    assert len(places) == len(set(places)) == 3 + now.num_rows
+    assert rows == seconds["data"]["values"]
 
 
 def judged(tables, *statuses):

@@ -5,26 +5,31 @@ import pyarrow.parquet as pq
 from tests.spark.rows import golden
 from tests.spark.tables.test_tables import written
 
-from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.tables.catalog import known_tables
-from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.manifest import Gold, Part, Past, Stretch, Writer
 
 
 def publish(directory, rows, **told):
-    """Gold tables and samples of ends: a table by name, of rows or of a table of Arrow. What is
-    told else stands in the manifest.
+    """Tables of gold and of the past, and samples of ends: a table by name, of rows or of a table
+    of Arrow. What is told else stands in the manifest.
     """
     with Writer(directory) as writer:
         gold = dict(writer.manifest.gold)
-        samples = writer.manifest.end_offsets
+        samples, past = writer.manifest.end_offsets, writer.manifest.past
         for name, contents in rows.items():
             table = known_tables()[name]
             part = write(writer, table, contents)
             if table is END_OFFSETS:
                 samples = (*samples, part)
+            elif table is LAG_HISTORY:
+                stretch = Stretch(part=part, step_us=0, first_us=0, last_us=0)
+                past = Past(lag=(stretch,), status=past.status, as_of_us=0)
+            elif table is STATUS_HISTORY:
+                past = Past(lag=past.lag, status=(part,), as_of_us=0)
             else:
                 gold[name] = Gold(columns="", parts=(part,))
-        writer.publish(writer.manifest.with_(gold=gold, end_offsets=samples, **told))
+        writer.publish(writer.manifest.with_(gold=gold, end_offsets=samples, past=past, **told))
     return directory
 
 

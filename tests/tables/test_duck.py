@@ -96,7 +96,7 @@ def test_a_file_of_an_older_kohort_lacks_columns(tmp_path):
     (found,) = rows(tmp_path, "select * from rebalances")
 
     assert found["group_id"] == "g"
-    assert list(found) == REBALANCES.names
+    assert list(found) == [*REBALANCES.names, "cluster"]
     assert found["moves"][0]["topic"] == "t"
     assert found["moves"][0]["from_member_id"] is None
 

@@ -69,9 +69,16 @@ def require(extra: str) -> None:
     spark.require(extra)
 
 
-def add_out(parser: ArgumentParser) -> None:
+def add_out(parser: ArgumentParser, *, several: bool = False) -> None:
+    """The directory of the tables; with `several` a list of them."""
     parser.add_argument(
-        "--out", required=True, type=_directory, metavar="DIR", help="the directory of the tables"
+        "--out",
+        required=True,
+        type=_directory,
+        action="append" if several else "store",
+        metavar="DIR",
+        help="the directory of the tables"
+        + ("; of several clusters, one for each" if several else ""),
     )
 
 

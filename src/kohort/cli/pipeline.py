@@ -119,6 +119,12 @@ def _add_cluster(parser: ArgumentParser) -> None:
         help="offsets.retention.minutes of the cluster, if it cannot be asked",
     )
     parser.add_argument(
+        "--cluster",
+        metavar="NAME",
+        help="what the column cluster of the tables says (default: the id of the cluster, where it "
+        "is known); a directory keeps the name that it was given",
+    )
+    parser.add_argument(
         "--session-timeout",
         type=duration,
         metavar="45s",
@@ -136,6 +142,7 @@ def _run(args: Namespace, output: Output) -> int:
         "session_timeout_ms": args.session_timeout,
         "format": args.format,
         "keep_days": args.keep,
+        "cluster": args.cluster,
     }
     try:
         summary = None if args.stream else _unchanged(args, told)

@@ -29,7 +29,7 @@ class Sql(Command):
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument("query", metavar="QUERY", help="a SELECT; - reads it from stdin")
-        add_out(parser)
+        add_out(parser, several=True)
         parser.add_argument(
             "--limit",
             type=count,

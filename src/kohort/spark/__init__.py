@@ -8,6 +8,7 @@ is here reads them, also while they are being written:
 Without Spark, tables are shown, drawn and given samples with the extra `kohort[tables]` alone.
 """
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +36,11 @@ def require(extra: str = "spark") -> None:
         raise KohortError(f"{missing[0]} is not installed: {how_to_install(extra)}")
 
 
-def read(directory: str | Path, name: str, spark: "SparkSession | None" = None) -> "DataFrame":
-    """A table out of a directory that `kohort pipeline run` writes, as it is now.
+def read(
+    directory: str | Path | Iterable[str | Path], name: str, spark: "SparkSession | None" = None
+) -> "DataFrame":
+    """A table out of a directory that `kohort pipeline run` writes, as it is now; out of several,
+    one for each cluster, the rows of all. The column `cluster` tells them apart.
 
     Without a session the active one is taken, or one is started. Raises KohortError: there are no
     tables, or none of that name.
@@ -62,9 +66,12 @@ def register(spark: "SparkSession") -> None:
         spark.conf.set(name, value)
 
 
-def views(spark: "SparkSession", directory: str | Path, prefix: str = "") -> list[str]:
-    """Make a temporary view of each table of a directory, all of this moment: called again, of that
-    one. Returns the names of the views, which begin with `prefix`. Raises KohortError.
+def views(
+    spark: "SparkSession", directory: str | Path | Iterable[str | Path], prefix: str = ""
+) -> list[str]:
+    """Make a temporary view of each table of a directory, or of several as `read` does, all of this
+    moment: called again, of that one. Returns the names of the views, which begin with `prefix`.
+    Raises KohortError.
     """
     require()
     from kohort.spark.tables import spark_reader  # noqa: PLC0415

@@ -32,6 +32,7 @@ from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.streaming import MicroBatch, follow
+from kohort.spark.tables import cluster as clusters
 from kohort.spark.tables import delta, delta_files, older_copy, unchanged
 from kohort.spark.tables.adding import Batch, Options, add, ends_now, tidy
 from kohort.spark.tables.arrow_reader import Tables
@@ -59,6 +60,7 @@ def run(
     session_timeout_ms: int | None = None,
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
+    cluster: str | None = None,
     progress: Progress | None = None,
     alone: bool = False,
 ) -> Summary:
@@ -70,9 +72,10 @@ def run(
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
     planned: what the log says later is read by the next run. `keep_days` drops history
     that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
-    are the cluster's (see `Settings`), where the source cannot ask. `alone` says that the process
-    ends with this run: a JVM that is started for few rows is made for few rows. Raises KohortError:
-    the source cannot be read, the tables are those of another log, somebody else is writing them.
+    are the cluster's (see `Settings`), where the source cannot ask, and `cluster` is its name.
+    `alone` says that the process ends with this run: a JVM that is started for few rows is made for
+    few rows. Raises KohortError: the source cannot be read, the tables are those of another log or
+    cluster, somebody else is writing them.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -84,11 +87,12 @@ def run(
         retention_ms=retention_ms,
         session_timeout_ms=session_timeout_ms,
         keep_days=keep_days,
+        cluster=cluster,
     )
     same = unchanged.summary_or_none(out, told)
     if same is not None:
         return same
-    with _opened(source, out, format) as (log, writer):
+    with _opened(source, out, format, cluster) as (log, writer):
         seen = unchanged.seen(told)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
@@ -122,6 +126,7 @@ def stream(
     session_timeout_ms: int | None = None,
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Summary:
     """The same in micro-batches of `max_records`, each of which brings all tables up to date.
@@ -132,7 +137,7 @@ def stream(
     """
     began = time.monotonic()
     options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
-    with _opened(source, out, format) as (log, writer):
+    with _opened(source, out, format, cluster) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(Given(spark, master, conf), writer, progress) as active:
@@ -240,7 +245,9 @@ def _session(
 
 
 @contextmanager
-def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[Source, Writer]]:
+def _opened(
+    source: str | Source, out: str | Path, form: str, cluster: str | None
+) -> Iterator[tuple[Source, Writer]]:
     """A log and the writer of its tables, if they are of this log and in this format."""
     if form not in FORMATS:
         raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
@@ -253,6 +260,7 @@ def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[
         if before.source and before.format != form:
             raise TablesError(f"{out} has tables in the format {before.format}, not {form}")
         claim(writer, out, identity)
+        clusters.name(writer, out, cluster)
         name = source if isinstance(source, str) else type(source).__name__
         writer.manifest = writer.manifest.with_(format=form, source=name)
         yield log, writer

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from kohort.tables.judging import Verdict
-    from kohort.tables.moment import Snapshot
+    from kohort.tables.moment import Snapshot, Snapshots
     from kohort.tables.thresholds import Rules
 
+Directories = str | Path | Iterable[str | Path]
+"""A directory of tables, or one for each of several clusters."""
 TRIES = 3
 Answer = TypeVar("Answer")
 
@@ -38,13 +40,13 @@ def snapshot(directory: str | Path) -> "Snapshot":
     return Snapshot(directory)
 
 
-def names(directory: str | Path) -> list[str]:
-    """The names of the tables that a directory holds. Raises KohortError."""
-    return snapshot(directory).names
+def names(directory: Directories) -> list[str]:
+    """The names of the tables that a directory holds, or all of several. Raises KohortError."""
+    return _snapshots(directory).names
 
 
 def read(
-    directory: str | Path,
+    directory: Directories,
     name: str,
     *,
     columns: Sequence[str] | None = None,
@@ -53,17 +55,18 @@ def read(
 ) -> "pa.Table":
     """A table as it is now, in memory: `.to_pandas()`, or `polars.from_arrow` of it.
 
-    `columns` are some of its columns, `group` one group or several, `where` an expression of
-    pyarrow over any columns of the table. Raises KohortError: there is no such table, column or
-    group.
+    Of several directories, one for each cluster, it has the rows of all; the column `cluster`, the
+    last of every table, tells them apart. `columns` are some of its columns, `group` one group or
+    several, `where` an expression of pyarrow over any columns but `cluster`. Raises KohortError:
+    there is no such table, column or group, or several directories are not of several clusters.
     """
     return anew(
-        lambda: snapshot(directory).read(name, columns=columns, group=group, where=where),
+        lambda: scan(directory, name, columns=columns, group=group, where=where).read_all(),
     )
 
 
 def scan(
-    directory: str | Path,
+    directory: Directories,
     name: str,
     *,
     columns: Sequence[str] | None = None,
@@ -75,11 +78,12 @@ def scan(
     DuckDB, Polars and pandas take such a reader. It is of the moment of the call; a GoneError
     while it is read says that it took so long that later tables have taken its place.
     """
-    return snapshot(directory).scan(name, columns=columns, group=group, where=where)
+    return _snapshots(directory).scan(name, columns=columns, group=group, where=where)
 
 
-def sql(directory: str | Path, query: str, *, limit: int | None = None) -> "pa.Table":
-    """What a SELECT in DuckDB's SQL answers; every table of the directory is a view. With `limit`,
+def sql(directory: Directories, query: str, *, limit: int | None = None) -> "pa.Table":
+    """What a SELECT in DuckDB's SQL answers; every table of the directory, or of several as `read`
+    has them, is a view. With `limit`,
     its first rows only.
 
     Raises KohortError: the query is wrong, or is none that only reads.
@@ -89,7 +93,7 @@ def sql(directory: str | Path, query: str, *, limit: int | None = None) -> "pa.T
     from kohort.tables.duck import Session  # noqa: PLC0415  (what is not used is not imported)
 
     def ask() -> "pa.Table":
-        with Session(snapshot(directory)) as session:
+        with Session(_snapshots(directory)) as session:
             return session.ask(query, limit).read_all()
 
     return anew(ask)
@@ -113,6 +117,14 @@ def check(
     chosen = rules if isinstance(rules, Rules) else load(Path(rules)) if rules else Rules()
     groups = [group] if isinstance(group, str) else list(group)
     return anew(lambda: judge(snapshot(directory), chosen, datetime.now(UTC), groups))
+
+
+def _snapshots(directory: Directories) -> "Snapshots":
+    require("pyarrow", "tables")
+    from kohort.tables.moment import Snapshots  # noqa: PLC0415  (what is not used is not imported)
+
+    several = [directory] if isinstance(directory, str | Path) else list(directory)
+    return Snapshots([snapshot(one) for one in several])
 
 
 def anew(ask: Callable[[], Answer]) -> Answer:

@@ -17,7 +17,8 @@ from kohort.errors import KohortError
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.tables.arrow_reader import GoneError, Place, inside_of
 from kohort.spark.tables.catalog import SHORT, did_you_mean, unknown_table
-from kohort.tables.moment import Snapshot
+from kohort.spark.tables.cluster import CLUSTER
+from kohort.tables.moment import Snapshots
 
 SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
@@ -50,17 +51,19 @@ class SqlError(KohortError):
 
 
 class Session:
-    """DuckDB with a view for each table of a snapshot, for as long as the block lasts."""
+    """DuckDB with a view for each table of snapshots, for as long as the block lasts."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshots: Snapshots) -> None:
         """Raises TablesError: files of the tables are gone, or are Delta's of another engine."""
-        self._snapshot = snapshot
+        self._snapshots = snapshots
         views, files = {}, set()
-        for name in snapshot.names:
-            table = snapshot.table(name)
-            places = snapshot.tables.places(table)
-            views[SHORT.get(name, name)] = views[name] = _select(table, places)
-            files |= {file for place in places for file in place.files}
+        for name in snapshots.names:
+            table, selected = snapshots.table(name), []
+            for one in snapshots.members:
+                places = one.tables.places(table)
+                selected.append(_of_cluster(_select(table, places), one.cluster))
+                files |= {file for place in places for file in place.files}
+            views[SHORT.get(name, name)] = views[name] = " UNION ALL ".join(selected)
         self._names = list(views)
         self._engine = duckdb.connect(":memory:", config=SETTINGS)
         allowed = sorted(files | {_escaped(one) for one in files})
@@ -121,7 +124,8 @@ class Session:
         except duckdb.ParserException as error:
             raise SqlError(_sentence(error) + _KEYWORDS) from error
         except (duckdb.Error, pa.ArrowException) as error:
-            self._snapshot.tables.check_kept()
+            for one in self._snapshots.members:
+                one.tables.check_kept()
             if "No such file" in str(error) or "No files found" in str(error):
                 raise GoneError(f"a file of the tables is gone: {_sentence(error)}") from error
             raise SqlError(_sentence(error)) from error
@@ -131,7 +135,7 @@ class Session:
         if did_you_mean(name, self._names):
             return unknown_table(name)
         try:
-            self._snapshot.table(name)
+            self._snapshots.table(name)
         except KohortError as error:
             return error
         return unknown_table(name)
@@ -141,13 +145,19 @@ def _select(table: Table, places: Iterable[Place]) -> str:
     """The rows of a table. All its columns are there, whether it has rows and its files have them
     or not.
     """
-    if table.layer == "gold" or table is END_OFFSETS:
+    if table.layer in ("gold", "past") or table is END_OFFSETS:
         selected = [
             f"SELECT {_names(table.names)} FROM ({_rows(table.arrow, place)})" for place in places
         ]
     else:
         selected = [_looked(table, place) for place in places]
     return " UNION ALL ".join([_nothing(table.arrow), *selected])
+
+
+def _of_cluster(select: str, cluster: str | None) -> str:
+    """Rows with the column that says of which cluster they are."""
+    told = "NULL" if cluster is None else "'" + cluster.replace("'", "''") + "'"
+    return f"SELECT *, CAST({told} AS VARCHAR) AS {CLUSTER} FROM ({select})"
 
 
 def _looked(table: Table, place: Place) -> str:

@@ -1,5 +1,7 @@
 """The tables of recorded histories, as a run over all of their logs at once would leave them."""
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -8,8 +10,11 @@ from tests.spark.histories.gold import compute
 from tests.spark.test_killed_clients import recorded
 from tests.tables.published import publish
 
-from kohort.spark.schemas import END_OFFSETS, GOLD
+from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
+from kohort.spark.schemas.progress import LAG
+from kohort.spark.tables.episodes import followed
 from kohort.spark.tables.manifest import ROWS, Increment, Writer
+from kohort.spark.tables.thinning import ZONES, of_moments, thinned
 
 NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")
 """Joins and leaves in both protocols, commits in a rhythm, a broker that dies, a slow consumer,
@@ -31,9 +36,23 @@ def write(spark, directory):
     _add_rows(directory, rows)
     return publish(
         directory,
-        {"end_offsets": ends, **{table.name: gold[table.name] for table in GOLD}},
+        {"end_offsets": ends, **{table.name: gold[table.name] for table in GOLD}, **_past(gold)},
         as_of_ms=int(replay.AS_OF.timestamp() * 1000),
     )
+
+
+def _past(gold):
+    """Lag of every five minutes, and groups that were well an hour ago and are as they are now."""
+    now = [row for row in gold["status"] if row["level"] == "group"]
+    lag = pa.Table.from_pylist(gold["lag"], LAG.arrow)
+    hour_ago = replay.AS_OF - timedelta(hours=1)
+    well = [{**row, "status": "OK", "rule": "progress", "lag_records": 0} for row in now]
+    _, before = followed([], well, hour_ago, None, {})
+    over, still = followed(before, now, replay.AS_OF, hour_ago, {})
+    return {
+        LAG_HISTORY.name: thinned(of_moments(lag), ZONES[0].step_us),
+        STATUS_HISTORY.name: pa.Table.from_pylist([*over, *still], STATUS_HISTORY.arrow),
+    }
 
 
 def _killed():

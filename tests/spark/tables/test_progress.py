@@ -1,6 +1,8 @@
 """Tables of progress that are gone on with are those of one run, however a log comes."""
 
 import random
+import shutil
+import sys
 from datetime import timedelta
 
 import pyarrow as pa
@@ -14,13 +16,15 @@ from tests.spark.feeding import FedDecoded
 from tests.spark.gold.test_commits import entry_of, story
 from tests.spark.histories import compaction, replay
 
+import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
+from kohort.spark.gold.lag import lag_at
 from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, progress, reach
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import load
+from kohort.spark.tables.manifest import Writer, load
 from kohort.spark.tables.progress_run import TABLES
 
 AS_OF = replay.AS_OF
@@ -250,3 +254,51 @@ def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few):
         for name in NAMES:
             assert len(load(out).gold[name].parts) <= progress.MOST_PARTS + 1, name
     assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_the_past_is_what_lag_was_and_outlives_gold(spark, tmp_path, few, monkeypatch):
+    """Also at samples of which `lag` has no row; whoever computes gold anew adds to what is there,
+    and a run that dies adds nothing.
+    """
+    for name in ("MOMENTS", "_FEWEST"):
+        monkeypatch.setattr(sys.modules[lag_at.__module__], name, 3)
+    lives, ends = few
+    out = tmp_path / "out"
+    times = sorted(ends["sampled_at"].unique().to_pylist())[-24:]
+    earlier, later = times[8], times[-1] + timedelta(seconds=5)
+    ends = ends.filter(pc.field("sampled_at").isin(pa.array(times, ends["sampled_at"].type)))
+    log = FedDecoded(dict(lives), samples=ends.filter(pc.field("sampled_at") <= earlier))
+    jobs.run(log, out, spark=spark, as_of=earlier)
+    first = load(out).past
+    log.samples = ends
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "publish", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            jobs.run(log, out, spark=spark, as_of=later)
+    assert load(out).past == first
+    shutil.rmtree(out / "gold")
+    shutil.rmtree(out / "progress")
+
+    for _ in range(2):
+        jobs.run(log, out, spark=spark, as_of=later)
+
+    assert load(out).past.lag[: len(first.lag)] == first.lag
+    found = Tables(out).table("lag_history")
+    moments = sorted(found["at"].unique().to_pylist())
+    assert set(moments) < {*times, later}
+    assert (len(moments) > 15, moments[-1]) == (True, later)
+    assert len(Tables(out).table("lag")["at"].unique()) < 6
+    names = ("commits", "members", "end_offsets")
+    frames = {name: kohort.spark.read(out, name, spark) for name in names}
+    expected = lag_at(frames, [one for one in moments if one > earlier]).toArrow()
+    assert facts(found.filter(pc.field("at") > earlier)) == facts(expected)
+    lasting = kohort.spark.read(out, "status_history", spark).where("valid_to is null")
+    assert lasting.count() == len(Tables(out).table("status", pc.field("level") == "group"))
+
+
+def facts(rows):
+    """What `lag` and `lag_history` both tell, row by row."""
+    names = ("group_id", "level", "topic", "topic_partition", "at", "lag_records", "lag_seconds")
+    names = (*names, "committed_offset", "end_offset", "reason", "partitions_unknown")
+    return sorted(map(repr, rows.select(names).to_pylist()))

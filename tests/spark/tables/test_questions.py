@@ -58,11 +58,11 @@ def by(rows, *names):
     return found
 
 
-def test_there_are_twenty_and_each_is_tested():
-    assert list(QUESTIONS) == list(range(1, 21))
+def test_each_question_is_tested():
+    assert list(QUESTIONS) == list(range(1, 23))
     tested = {int(name.split("_")[1]) for name in globals() if re.match(r"test_\d+_", name)}
     assert tested == set(QUESTIONS)
-    assert PAGE.read_text(encoding="utf-8").count("```sql") == 20
+    assert PAGE.read_text(encoding="utf-8").count("```sql") == len(QUESTIONS)
     assert all(title.endswith("?") for title, _ in QUESTIONS.values())
 
 
@@ -241,3 +241,28 @@ def test_20_what_may_be_deleted(ask, table):
         if one["expires_at"] is not None:
             assert AS_OF < one["expires_at"] <= AS_OF + timedelta(days=7)
         assert one["reason"]
+
+
+def test_21_lag_in_the_past(ask, table):
+    rows = by(ask(21), "group_id", "hour")
+    expected = {}
+    for one in table("lag"):
+        if one["level"] == "group":
+            hour = one["group_id"], one["at"].replace(minute=0, second=0, microsecond=0)
+            most, moments, unknown = expected.get(hour, (None, 0, 0))
+            known = [each for each in (most, one["lag_records"]) if each is not None]
+            missing = unknown + (one["lag_records"] is None)
+            expected[hour] = max(known, default=None), moments + 1, missing
+    found = {key: (one["most"], one["moments"], one["unknown"]) for key, one in rows.items()}
+    assert found == expected
+    assert rows["steady-kafka-stalled", max(hour for _, hour in rows)]["longest"] > 0
+
+
+def test_22_who_was_not_well(ask, table):
+    rows = by(ask(22), "group_id")
+    bad = [one for one in table("status") if one["rules"] == "kohort" and one["level"] == "group"]
+    bad = {one["group_id"]: one for one in bad if one["status"] not in ("OK", "UNKNOWN")}
+    assert rows.keys() == {(group,) for group in bad}
+    stalled = rows["steady-kafka-stalled",]
+    assert (stalled["reasons"], stalled["worst_lag_records"]) == (["stalled"], 60)
+    assert all((one["valid_from"], one["valid_to"]) == (AS_OF, None) for one in rows.values())

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from kohort.spark.report import groups as by_group
 from kohort.spark.report import lag, members, owners, page, rebalances, stale, summary
-from kohort.spark.report.picks import Read, when
+from kohort.spark.report.picks import Read, Rows, when
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.catalog import known_tables, there
 from kohort.spark.tables.log_end import log_end as end_of
 from kohort.spark.tables.report_mark import FILE, mark_of
 
@@ -34,8 +35,8 @@ def write(
     Args:
         read: gives a gold table by its name, as a `pyarrow.Table` or a `pyarrow.dataset.Dataset`;
             of a dataset only the columns and rows are read that are shown. It is asked for
-            `group_state`, `lag`, `status`, `rebalances`, `assignments`, `members` and
-            `deletable_groups`.
+            `group_state`, `lag`, `lag_history`, `status`, `rebalances`, `assignments`, `members`
+            and `deletable_groups`.
         path: the file.
         groups: only these, in this order. Otherwise each chart shows the groups with the most of
             what it is about, and says how many there are.
@@ -79,8 +80,14 @@ def write_into(out: str | Path, groups: Sequence[str] | None = None) -> Path:
     if groups is not None:
         tables.check_groups(groups)
     mark = mark_of(tables.manifest) if groups is None else ""
+    names = there(tables.manifest)
+
+    def read(name: str) -> Rows:
+        """Tables of an earlier Kohort have no past yet."""
+        return tables(name) if name in names else known_tables()[name].arrow.empty_table()
+
     return write(
-        tables,
+        read,
         Path(out) / FILE,
         groups,
         log_end=end_of(tables),

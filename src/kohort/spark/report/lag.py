@@ -15,16 +15,34 @@ from kohort.spark.report.picks import Groups, Read
 _GROUPS = 8
 _POINTS = 240
 _COLUMNS = ("group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason")
+_PAST = ("group_id", "at", "lag_records_max", "lag_seconds_max", "lag_seconds_error", "reason")
 _LOWER_BOUND = "before_samples"
 
 
 def section(read: Read, groups: Groups, log_end: datetime | None = None) -> Section:
     """Two charts of the groups that are, or were, furthest behind; they end where the log does."""
     where = picks.both(pc.field("level") == "group", picks.among(groups))
-    table = picks.select(read("lag"), _COLUMNS, where)
+    table = _with_past(read, picks.select(read("lag"), _COLUMNS, where), where)
     if log_end is not None:
         table = _until(table, log_end)
     return Section("lag", "Lag over time", tuple(_content(table, groups)))
+
+
+def _with_past(read: Read, now: pa.Table, where: pc.Expression | None) -> pa.Table:
+    """The rows of `lag`, and behind them those of its past. Where a row stands for several moments
+    it is the most of them that counts, and its error is that of another one.
+    """
+    past = picks.select(read("lag_history"), (*_PAST, "moments"), where)
+    until = pc.max(now["at"])
+    if not past.num_rows or not until.is_valid:
+        return now
+    alone = pc.equal(past["moments"], 1)
+    error = pc.if_else(alone, past["lag_seconds_error"], pa.scalar(None, pa.float64()))
+    past = past.set_column(_PAST.index("lag_seconds_error"), "lag_seconds_error", error)
+    past = past.select(_PAST).rename_columns(list(_COLUMNS)).cast(now.schema)
+    earlier = past.filter(pc.field("at") <= until)
+    known = pc.is_in(now["at"], pc.unique(earlier["at"]))
+    return pa.concat_tables([earlier, now.filter(pc.invert(known))])
 
 
 def _content(table: pa.Table, groups: Groups) -> list[Html]:
@@ -36,7 +54,8 @@ def _content(table: pa.Table, groups: Groups) -> list[Html]:
     there = pc.count_distinct(table.column("group_id")).as_py()
     text = (
         "How far each group is behind the end of what it reads. In seconds: for how long the next "
-        "record to be read has been waiting; the band is where the truth lies."
+        "record to be read has been waiting; the band is where the truth lies. Of the past it is "
+        "the largest of every five minutes, and of every hour."
         + picks.left_out(len(shown), there, "the largest lag")
     )
     content = [page.paragraph(text, "quiet")]

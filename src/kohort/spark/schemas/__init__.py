@@ -1,6 +1,7 @@
 """Every table's columns, by name: the one place where they are described."""
 
 from kohort.spark.schemas import membership, progress
+from kohort.spark.schemas.past import LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.rows import (
     ALL_KINDS,
     DECODED,
@@ -30,18 +31,24 @@ GOLD = (
 )
 """The tables that are computed, in the order in which they are (see `gold.MEASURES`)."""
 
+PAST = (LAG_HISTORY, STATUS_HISTORY)
+"""The tables of what runs have seen, which nobody can compute again."""
+
 __all__ = [
     "ALL_KINDS",
     "DECODED",
     "END_OFFSETS",
     "GOLD",
     "KINDS",
+    "LAG_HISTORY",
     "MARKER",
     "OTHER",
+    "PAST",
     "QUARANTINE",
     "RAW",
     "RECORDS_TABLE",
     "SILVER",
+    "STATUS_HISTORY",
     "TOMBSTONE",
     "Column",
     "Table",

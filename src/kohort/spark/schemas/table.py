@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 Frame = TypeVar("Frame")
-Layer = Literal["rows", "bronze", "silver", "gold"]
+Layer = Literal["rows", "bronze", "silver", "gold", "past"]
 
 TIME = pa.timestamp("us", "UTC")
 TEXTS = pa.list_(pa.string())

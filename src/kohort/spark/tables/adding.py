@@ -17,7 +17,7 @@ from kohort.spark.engine.progress import Progress, telling
 from kohort.spark.gold import Context
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.source import Ends, Source
-from kohort.spark.sources.standing import Plan, Position, Settings
+from kohort.spark.sources.standing import Note, Plan, Position, Settings
 from kohort.spark.tables import few_rows, increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
@@ -90,12 +90,14 @@ def add(
         notes=(*manifest.notes, *notes),
         end_offsets=(*manifest.end_offsets, *sampled),
     )
-    flip(spark, writer, manifest, following.keys() | plan.cut.keys(), context, progress)
+    touched = following.keys() | plan.cut.keys()
+    clocked = options.as_of is None
+    told = flip(spark, writer, manifest, touched, context, progress, clocked=clocked)
     return Summary(
         writer.directory,
         counts,
         writer.manifest.gold_rows(),
-        notes,
+        (*notes, *told),
         context.as_of,
         time.monotonic() - began,
     )
@@ -131,22 +133,29 @@ def flip(
     touched: Iterable[int],
     context: Context,
     progress: Progress | None = None,
-) -> None:
-    """Compute gold over the rows of a manifest, and publish both. `touched` are the partitions of
-    the log whose rows are not those of the published manifest.
+    *,
+    clocked: bool = False,
+) -> tuple[Note, ...]:
+    """Compute gold over the rows of a manifest, and publish both, with the past. `touched` are the
+    partitions of the log whose rows are not those of the published manifest; `clocked` says that
+    the moment is the clock's. Returns what is to be said of the past.
     """
     with telling(spark, progress, "computing") as doing:
-        computed = compute(spark, writer, manifest, touched, context, doing)
+        computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)
+    past, notes = computed.past
     writer.publish(
         manifest.with_(
             gold=computed.gold,
             histories=computed.histories,
             progress=computed.progress,
+            past=past,
+            notes=(*manifest.notes, *notes),
             code=code(),
             as_of_ms=int(context.as_of.timestamp() * 1000),
             settings=Settings(context.retention_ms, context.session_timeout_ms),
         )
     )
+    return notes
 
 
 def tidy(

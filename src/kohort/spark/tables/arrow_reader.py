@@ -154,6 +154,8 @@ class Tables:
             return self._parts(self.manifest.gold[table.name].parts)
         if table is END_OFFSETS:
             return self._parts(self.manifest.end_offsets)
+        if table.layer == "past":
+            return self._parts(self.manifest.past.parts(table.name))
         kind = None if table is RECORDS_TABLE else table.name
         return [Place(self._rows(one, kind), cuts=one.cuts) for one in self.manifest.increments]
 
@@ -223,7 +225,7 @@ class Tables:
 
 def rows_of(table: Table, places: Iterable[Place]) -> Rows:
     """The rows of a table that are in these places."""
-    is_parts = table.layer == "gold" or table is END_OFFSETS
+    is_parts = table.layer in ("gold", "past") or table is END_OFFSETS
     return Rows(table.arrow, places) if is_parts else SilverRows(table, places)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from kohort.spark.schemas import END_OFFSETS, GOLD, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, RECORDS_TABLE, SILVER, Table
+from kohort.spark.tables.cluster import CLUSTER
 from kohort.spark.tables.manifest import Manifest, TablesError, load, local
 
 SHORT = {"deletable_groups": "deletable"}  # what people type
@@ -12,7 +13,7 @@ SHORT = {"deletable_groups": "deletable"}  # what people type
 
 def known_tables() -> dict[str, Table]:
     """Every table that there can be, by name."""
-    return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD)}
+    return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD, *PAST)}
 
 
 def tables(directory: str | Path) -> dict[str, Table]:
@@ -22,11 +23,7 @@ def tables(directory: str | Path) -> dict[str, Table]:
 
 def there(manifest: Manifest) -> dict[str, Table]:
     """The tables that a manifest has."""
-    return {
-        name: table
-        for name, table in known_tables().items()
-        if table.layer != "gold" or name in manifest.gold
-    }
+    return {name: table for name, table in known_tables().items() if _has(manifest, table)}
 
 
 def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
@@ -35,22 +32,30 @@ def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
     found = known_tables().get(long.get(name, name))
     if found is None:
         raise unknown_table(name)
-    if found.layer == "gold" and found.name not in manifest.gold:
+    if not _has(manifest, found):
         raise TablesError(
             f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"
         )
     return found
 
 
+def _has(manifest: Manifest, table: Table) -> bool:
+    """Whether a run has computed it, if it is one that is computed."""
+    if table.layer == "past":
+        return manifest.past.as_of_us is not None
+    return table.layer != "gold" or table.name in manifest.gold
+
+
 def chosen_columns(table: Table, wanted: Sequence[str] | None) -> list[str]:
     """The columns that are asked for, each once; None for all. Raises TablesError."""
     if isinstance(wanted, str):
         raise TablesError(f"columns is the text {wanted!r}, expected a list of names")
-    names = table.names if wanted is None else list(dict.fromkeys(wanted))
+    known = [*table.names, CLUSTER]
+    names = known if wanted is None else list(dict.fromkeys(wanted))
     for name in names:
-        if name not in table.names:
-            near = did_you_mean(name, table.names)
-            there = near or f", expected of {', '.join(table.names)}"
+        if name not in known:
+            near = did_you_mean(name, known)
+            there = near or f", expected of {', '.join(known)}"
             raise TablesError(f"table {table.name} has no column {name!r}{there}")
     return names
 

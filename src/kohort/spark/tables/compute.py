@@ -5,6 +5,7 @@ measure depends on the moment. Those are marked `whole`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
+from kohort.spark.gold.lag import lag_of
 from kohort.spark.gold.replayed import TABLES, Known, with_histories
-from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
 from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.past import LagAt, Seen, Told
+from kohort.spark.tables.past import bring_up as bring_up_past
 from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
 from kohort.spark.tables.reach import standing
@@ -32,7 +36,8 @@ class Computed(NamedTuple):
 
     gold: dict[str, Gold]
     histories: Histories | None
-    progress: Progress | None = None
+    progress: Progress | None
+    past: Told
 
 
 def compute(
@@ -42,9 +47,12 @@ def compute(
     touched: Iterable[int],
     context: Context,
     doing: Callable[[str], None],
+    *,
+    clocked: bool = False,
 ) -> Computed:
     """Every table of gold over the rows of `manifest`, `touched` being the log partitions whose
-    rows are not those that gold was last computed from. The files are new; the old ones stay.
+    rows are not those that gold was last computed from; and the past, with what this adds to it.
+    The files are new; the old ones stay. `clocked` says that nobody chose the moment.
     """
     changed = tuple(sorted(touched))
     frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
@@ -71,12 +79,13 @@ def compute(
         for name, gold in done.items()
     }
     known = None
+    lag_at: LagAt = partial(lag_of, frames)
     if goes_on:
         names = told_names.keep(writer, pairs)
         run = Run(spark, writer, manifest, frames, context, found, names)
         brought = progress.bring_up(run, doing)
         done |= brought.gold
-        known = brought.progress
+        known, lag_at = brought.progress, brought.lag_at
     for measure in MEASURES:
         table = measure.table
         if table.name not in done:
@@ -86,7 +95,9 @@ def compute(
         after = manifest.with_(gold=done)
         frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
     ordered = {one.table.name: done[one.table.name] for one in MEASURES}
-    return Computed(ordered, ways, known)
+    doing(LAG_HISTORY.name)
+    seen = Seen(ordered, context.as_of, lag_at, clocked)
+    return Computed(ordered, ways, known, bring_up_past(writer, manifest, seen))
 
 
 def _has_all(tables: Iterable[Table]) -> bool:

@@ -6,7 +6,7 @@ behind is named nowhere, and the next one removes it. Files that a flip makes su
 a while, because somebody may be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
-    DIR/histories/…   DIR/progress/…
+    DIR/histories/…   DIR/progress/…   DIR/past/<table>/…
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
-HISTORIES, PROGRESS = "histories", "progress"
+HISTORIES, PROGRESS, PAST = "histories", "progress", "past"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
 DAY_MS = 86_400_000
@@ -148,6 +148,31 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.newest, *self.records, self.names)
 
 
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """Some of the rows of `lag_history`, all of one step (see `tables.thinning`)."""
+
+    part: Part
+    step_us: int
+    first_us: int
+    """The first moment that its rows are about, in microseconds."""
+    last_us: int
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What runs have seen. Nobody can compute it again: it outlives the code, and gold."""
+
+    lag: tuple[Stretch, ...] = ()
+    status: tuple[Part, ...] = ()
+    as_of_us: int | None = None
+    """The moment of the last run that was added."""
+    samples_us: int | None = None
+    """The time of the last sample that was known then."""
+
+    def parts(self, table: str) -> tuple[Part, ...]:
+        """The files of `lag_history` or of `status_history`."""
+        return self.status if table == "status_history" else tuple(one.part for one in self.lag)
+
+
 class Retired(msgspec.Struct, frozen=True):
     """Files that no longer count, and since when."""
 
@@ -167,6 +192,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     retention_ms: int | None = None
     session_timeout_ms: int | None = None
     keep_days: float | None = None
+    cluster: str | None = None
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +217,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     written_ms: int = 0
     source: str = ""
     identity: Identity = Identity()
+    cluster: str | None = None
+    """What somebody calls it."""
     positions: dict[int, Position] = msgspec.field(default_factory=dict)
     begins: dict[int, int] = msgspec.field(default_factory=dict)
     """Partition -> offset before which nothing is read: the first run was told when to begin."""
@@ -204,6 +232,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """None: they are replayed as a whole."""
     progress: Progress | None = None
     """None: all of it is computed from all rows."""
+    past: Past = Past()
     code: str | None = None
     """What gold was computed by (see `tables.code`); another Kohort computes all of it anew."""
     as_of_ms: int | None = None
@@ -221,7 +250,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if self.format == "parquet":
             yield from (f"{ROWS}/{one.name}" for one in self.increments)
         gold = (one for it in self.gold.values() for one in it.parts)
-        for part in (*self.end_offsets, *gold, *self._states()):
+        past = (*self.past.parts("lag_history"), *self.past.status)
+        for part in (*self.end_offsets, *gold, *self._states(), *past):
             if part.version is None:
                 yield part.path
 
@@ -418,7 +448,7 @@ def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
     """
     ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
     others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS))
-    for parent in (*others, *ours):
+    for parent in (*others, *ours, *_inside(directory / PAST)):
         yield from _inside(parent)
 
 

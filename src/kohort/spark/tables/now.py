@@ -1,5 +1,7 @@
 """The tables that tell of now: lag, status, and which groups may go."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,10 +44,18 @@ def lag(
         if moments == [*before.moments]:
             return run.before(LAG), moments
         return run.write(_told(run, told), LAG), moments
+    rows = lag_at(run, fresh, gold, computed)
+    both = rows.unionByName(_told(run, told)) if told else rows
+    return run.write(both, LAG), moments
+
+
+def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[int]) -> DataFrame:
+    """The rows of `lag` at these ascending moments, by what is kept of commits where that does."""
+    before = run.standing.before
     frames = dict(run.frames)
-    if _suffices(run, computed):
+    if _suffices(run, moments):
         assert before is not None
-        last_only = before.newest_us is None or computed[0] >= before.newest_us
+        last_only = before.newest_us is None or moments[0] >= before.newest_us
         then = run.parts(NEWEST, before.newest)
         if run.anew():
             then = then.where(~F.col("partition").isin(sorted(run.anew())))
@@ -53,9 +63,7 @@ def lag(
         frames[EFFECTIVE] = known.unionByName(run.effective(fresh.over))
     else:
         frames[EFFECTIVE] = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
-    rows = lag_of(frames, computed)
-    both = rows.unionByName(_told(run, told)) if told else rows
-    return run.write(both, LAG), moments
+    return lag_of(frames, moments)
 
 
 def _told(run: Run, moments: set[int]) -> DataFrame:
@@ -63,7 +71,7 @@ def _told(run: Run, moments: set[int]) -> DataFrame:
     return run.parts(LAG, run.before(LAG)).where(F.unix_micros("at").isin(sorted(moments)))
 
 
-def _suffices(run: Run, moments: list[int]) -> bool:
+def _suffices(run: Run, moments: Sequence[int]) -> bool:
     """Whether what is kept of the commits before tells what held at these moments."""
     before = run.standing.before
     return (

@@ -6,8 +6,8 @@ and a row for each partition that a group has committed for. Where that could be
 `reach`), the rows of a partition of the log are computed from all of its records.
 """
 
-from collections.abc import Callable, Iterable
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ from kohort.spark.tables.manifest import (
     Progress,
 )
 from kohort.spark.tables.news import reached_by
-from kohort.spark.tables.now import deletable, lag, status_now
+from kohort.spark.tables.now import deletable, lag, lag_at, status_now
 from kohort.spark.tables.parts import columns_of, is_whole, without
 from kohort.spark.tables.progress_run import FEW_ROWS, TABLES, Fresh, Parts, Run, State
 from kohort.spark.tables.reach import fresh_increments
@@ -65,6 +65,8 @@ class Brought(NamedTuple):
 
     gold: dict[str, Gold]
     progress: Progress
+    lag_at: Callable[[Sequence[int]], DataFrame]
+    """The rows that `lag` would have at other moments, in microseconds."""
 
 
 def are_whole(directory: Path, manifest: Manifest) -> bool:
@@ -121,7 +123,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         samples=tuple(one.path for one in run.manifest.end_offsets),
     )
     tables = {one.name: Gold(columns=columns_of(one), parts=gold[one.name]) for one in TABLES}
-    return Brought(tables, progress)
+    return Brought(tables, progress, partial(lag_at, run, fresh, gold))
 
 
 def _decoded(run: Run) -> DataFrame:

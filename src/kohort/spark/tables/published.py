@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import datasource as sources
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from kohort.spark.schemas import Table
 from kohort.spark.tables.arrow_reader import Place, Tables, rows_of
 from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
+from kohort.spark.tables.cluster import CLUSTER, cluster_of, inner, with_cluster
 from kohort.spark.tables.manifest import TablesError
 from kohort.spark.tables.pushed import condition_or_none
 
@@ -57,10 +58,12 @@ class KohortTables(DataSource):
 
     def schema(self) -> StructType:
         fields = {one.name: one for one in self.table.spark}
+        fields[CLUSTER] = StructField(CLUSTER, StringType())
         return StructType([fields[name] for name in self._columns])
 
     def reader(self, schema: StructType) -> "TableReader":
-        return TableReader(self.tables.directory, self.table, schema.fieldNames())
+        cluster = cluster_of(self.tables.manifest)
+        return TableReader(self.tables.directory, self.table, schema.fieldNames(), cluster)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,11 @@ class Share(InputPartition):
 class TableReader(DataSourceReader):
     """Reads some columns of a table; a schema of the user's names them, too."""
 
-    def __init__(self, directory: Path, table: Table, columns: Sequence[str]) -> None:
+    def __init__(
+        self, directory: Path, table: Table, columns: Sequence[str], cluster: str | None
+    ) -> None:
         self._directory = directory
+        self._cluster = cluster
         self._name = table.name
         self._columns = chosen_columns(table, columns)
         self._conditions: list[pc.Expression] = []
@@ -102,7 +108,10 @@ class TableReader(DataSourceReader):
             place = Place(list(partition.files), partition.partitions, dict(partition.cuts))
             where = reduce(pc.Expression.__and__, self._conditions) if self._conditions else None
             table = known_tables()[self._name]
-            yield from rows_of(table, [place]).to_batches(self._columns, where)
+            rows = rows_of(table, [place]).to_batches(inner(self._columns, table.names), where)
+            fields = {one.name: one for one in (*table.arrow, pa.field(CLUSTER, pa.string()))}
+            schema = pa.schema([fields[name] for name in self._columns])
+            yield from with_cluster(rows, schema, self._cluster)
 
 
 def _shares(place: Place) -> Iterator[Share]:

@@ -17,7 +17,8 @@ from pyspark.sql.types import StructType
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.tables import delta
 from kohort.spark.tables.catalog import table_of, there
-from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, load, local
+from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of
+from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
 from kohort.spark.tables.silver import views
 
 INCREMENT = "increment"
@@ -28,19 +29,47 @@ LAYOUT: StructType = from_arrow_schema(
 """Decoded rows as they lie in files: the kind and the increment are names of directories."""
 
 
-def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
-    """One table as it is now; the frame stays that of this moment. Raises TablesError."""
-    path = local(directory)
-    manifest = load(path)
-    table = table_of(path, manifest, name)
-    return _frames(spark, path, manifest, [table])[table.name]
+def read(directory: str | Path | Iterable[str | Path], name: str, spark: SparkSession) -> DataFrame:
+    """One table as it is now, of one directory or of several; the frame stays that of this moment.
+    Raises TablesError.
+    """
+    opened = _opened(directory)
+    tables = [table_of(path, manifest, name) for path, manifest in opened]
+    return _of_all(spark, opened, [[table] for table in tables])[tables[0].name]
 
 
-def read_all(directory: str | Path, spark: SparkSession) -> dict[str, DataFrame]:
+def read_all(
+    directory: str | Path | Iterable[str | Path], spark: SparkSession
+) -> dict[str, DataFrame]:
     """Every table that is there, all of the same moment. Raises TablesError."""
-    path = local(directory)
-    manifest = load(path)
-    return _frames(spark, path, manifest, there(manifest).values())
+    opened = _opened(directory)
+    return _of_all(spark, opened, [there(manifest).values() for _, manifest in opened])
+
+
+def _opened(directory: str | Path | Iterable[str | Path]) -> list[tuple[Path, Manifest]]:
+    several = [directory] if isinstance(directory, str | Path) else list(directory)
+    opened = [(local(one), load(local(one))) for one in several]
+    if not opened:
+        raise TablesError("no directory of tables is given, expected one or several")
+    if len(opened) != 1:
+        check_apart((path, cluster_of(manifest)) for path, manifest in opened)
+    return opened
+
+
+def _of_all(
+    spark: SparkSession, opened: list[tuple[Path, Manifest]], tables: list[Iterable[Table]]
+) -> dict[str, DataFrame]:
+    """The rows of all directories, each with its cluster."""
+    found: dict[str, list[DataFrame]] = {}
+    for (path, manifest), those in zip(opened, tables, strict=True):
+        cluster = F.lit(cluster_of(manifest)).cast("string")
+        for name, frame in _frames(spark, path, manifest, those).items():
+            found.setdefault(name, []).append(frame.withColumn(CLUSTER, cluster))
+    return {
+        name: reduce(DataFrame.unionByName, frames)
+        for name, frames in found.items()
+        if len(frames) == len(opened)
+    }
 
 
 def _frames(
@@ -53,6 +82,9 @@ def _frames(
     for table in tables:
         if table.layer == "gold":
             found[table.name] = gold(spark, directory, manifest, table)
+        elif table.layer == "past":
+            past = manifest.past.parts(table.name)
+            found[table.name] = parts(spark, directory, table, past)
         elif table is END_OFFSETS:
             found[table.name] = end_offsets(spark, directory, manifest)
         else:

@@ -37,6 +37,7 @@ def asked(
     retention_ms: int | None = None,
     session_timeout_ms: int | None = None,
     keep_days: float | None = None,
+    cluster: str | None = None,
 ) -> Asked:
     """What a run is told; an object that is a source has no name, and is never the same again."""
     return Asked(
@@ -48,6 +49,7 @@ def asked(
         retention_ms=retention_ms,
         session_timeout_ms=session_timeout_ms,
         keep_days=keep_days,
+        cluster=cluster,
     )
 
 

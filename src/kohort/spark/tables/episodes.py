@@ -1,0 +1,101 @@
+"""For how long a group had a status: what the statuses of one run make of those of earlier runs.
+
+A run sees a moment, so a status lasts from the first moment at which it was seen to the first at
+which it was not. Pure: rows of `status_history` in and out.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+Row = dict[str, Any]
+Worst = Mapping[tuple[int, str], tuple[int | None, float | None]]
+"""Partition of the log and group -> largest lag in records and in seconds; None for unknown."""
+
+_KEY = ("partition", "group_id", "rules")
+_NOTHING = (None, None)
+
+
+class Followed(NamedTuple):
+    """Rows that are over, and those that go on."""
+
+    over: list[Row]
+    still: list[Row]
+
+
+def followed(
+    before: Iterable[Row],
+    statuses: Iterable[Row],
+    at: datetime,
+    seen_before: datetime | None,
+    between: Worst,
+) -> Followed:
+    """What goes on, ends and begins when groups have these statuses at a moment.
+
+    `before` is what still lasted at `seen_before`, the moment of the run before. `between` is what
+    was learned of the lag since then, up to but without this moment. A moment that is not later
+    than the one before says that a clock was set back: nothing goes on then.
+    """
+    set_back = seen_before is not None and at <= seen_before
+    known = {_key(row): row for row in before}
+    over, still = [], []
+    for status in statuses:
+        last = known.pop(_key(status), None)
+        told = None if last is None else _worse(last, between.get(_group(last), _NOTHING))
+        if told is not None and told["status"] == status["status"] and not set_back:
+            still.append(_seen(told, status, at))
+            continue
+        if told is not None:
+            over.append(_ended(told, at, set_back=set_back))
+        still.append(_begun(status, at, None if set_back else seen_before))
+    for last in known.values():
+        told = _worse(last, between.get(_group(last), _NOTHING))
+        over.append(_ended(told, at, set_back=set_back))
+    return Followed(over, still)
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)
+
+
+def _group(row: Row) -> tuple[int, str]:
+    return row["partition"], row["group_id"]
+
+
+def _begun(status: Row, at: datetime, after: datetime | None) -> Row:
+    fresh = {
+        **{name: status[name] for name in (*_KEY, "status")},
+        "valid_from": at,
+        "valid_to": None,
+        "started_after": after,
+        "runs": 0,
+        "runs_unknown": 0,
+        "reasons": [],
+        "worst_lag_records": None,
+        "worst_lag_seconds": None,
+    }
+    return _seen(fresh, status, at)
+
+
+def _seen(row: Row, status: Row, at: datetime) -> Row:
+    lag = status["lag_records"], status["lag_seconds"]
+    return {
+        **_worse(row, lag),
+        "last_seen_at": at,
+        "runs": row["runs"] + 1,
+        "runs_unknown": row["runs_unknown"] + (lag[0] is None),
+        "reasons": list(dict.fromkeys([*row["reasons"], status["rule"]])),
+    }
+
+
+def _worse(row: Row, lag: tuple[int | None, float | None]) -> Row:
+    names = ("worst_lag_records", "worst_lag_seconds")
+    worst = {
+        name: max((one for one in (row[name], new) if one is not None), default=None)
+        for name, new in zip(names, lag, strict=True)
+    }
+    return {**row, **worst}
+
+
+def _ended(row: Row, at: datetime, *, set_back: bool) -> Row:
+    return {**row, "valid_to": row["last_seen_at"] if set_back else at}

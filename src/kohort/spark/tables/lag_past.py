@@ -1,0 +1,213 @@
+"""The files of `lag_history`: new rows beside old ones, and old ones thinned as they age.
+
+A file is of one step. Of rows that were thinned there is one file for each day, later for each
+week, so a run writes only what it adds, and what has just become a day or a week older. However
+many rows there are, memory has those of some groups at a time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.schemas.table import TIME
+from kohort.spark.tables.manifest import PAST, Part, Stretch, Writer
+from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone, thinned
+
+MOST_PARTS = 10
+"""So many small files of single moments become one."""
+FEW_ROWS = 200_000
+ROWS_AT_ONCE = 2_000_000
+_ROW_GROUP = 100_000
+_LEVELS = ("group", "topic", "partition")
+
+Stretches = tuple[Stretch, ...]
+
+
+def _as_it_is(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+class Origin(NamedTuple):
+    """Rows of some files, and what makes rows of `lag_history` of them."""
+
+    files: list[str]
+    schema: pa.Schema = LAG_HISTORY.arrow
+    where: pc.Expression | None = None
+    shape: Callable[[pa.Table], pa.Table] = _as_it_is
+
+    def read(self, columns: list[str] | None, where: pc.Expression) -> pa.Table:
+        """Some of the rows, as they are in the files."""
+        both = where if self.where is None else self.where & where
+        if not self.files:
+            return self.schema.empty_table().select(columns or self.schema.names)
+        return self._rows.to_table(columns, both)
+
+    def group_ids(self, level: str) -> Counter[str]:
+        """How many rows each group has of a level."""
+        of_level = pc.field("level") == level
+        both = of_level if self.where is None else self.where & of_level
+        found: Counter[str] = Counter()
+        if not self.files:
+            return found
+        for batch in self._rows.to_batches(columns=["group_id"], filter=both):
+            for pair in batch.column(0).value_counts().to_pylist():
+                found[pair["values"]] += pair["counts"]
+        return found
+
+    @property
+    def _rows(self) -> ds.Dataset:
+        return ds.dataset(self.files, self.schema, format="parquet")
+
+
+def there(directory: Path, stretches: Stretches, moments: Collection[int]) -> set[int]:
+    """Those of the moments, in microseconds, that a row is about, or is around."""
+    found: set[int] = set()
+    for one in stretches:
+        within = [moment for moment in moments if one.first_us <= moment <= one.last_us]
+        if not within:
+            continue
+        where = (
+            (pc.field("level") == "group")
+            & (pc.field("first_at") <= _time(max(within)))
+            & (pc.field("at") >= _time(min(within)))
+        )
+        rows = Origin(_files(directory, one.part)).read(["first_at", "at"], where)
+        spans = rows.group_by(["first_at", "at"]).aggregate([])
+        first, last = (spans[name].cast(pa.int64()).to_numpy() for name in ("first_at", "at"))
+        found |= {one for one in within if np.any((first <= one) & (one <= last))}
+    return found
+
+
+def added(writer: Writer, stretches: Stretches, origins: Iterable[Origin]) -> Stretches:
+    """The stretches with one of new rows, each of a single moment; many small ones become one."""
+    grown = (*stretches, *_written(writer, origins, ONE_MOMENT))
+    small = [one for one in grown if one.step_us == ONE_MOMENT and one.part.rows < FEW_ROWS]
+    if len(small) < MOST_PARTS:
+        return grown
+    merged = _written(writer, [_origin(writer, one) for one in small], ONE_MOMENT)
+    return (*(one for one in grown if one not in small), *merged)
+
+
+def aged(writer: Writer, stretches: Stretches, now_us: int) -> Stretches:
+    """The stretches with what has become old enough thinned."""
+    step_us = ONE_MOMENT
+    for zone in ZONES:
+        stretches = _aged(writer, stretches, step_us, zone, zone.reaches(now_us))
+        step_us = zone.step_us
+    return stretches
+
+
+def _aged(
+    writer: Writer, stretches: Stretches, finer_us: int, zone: Zone, until_us: int
+) -> Stretches:
+    """Rows of the finer step that are before a moment go into the files of a zone."""
+    ripe = [one for one in stretches if one.step_us == finer_us and one.first_us < until_us]
+    for number in _periods(writer, ripe, zone, until_us):
+        begin = number * zone.file_us
+        inside = (pc.field("at") >= _time(begin)) & (pc.field("at") < _time(begin + zone.file_us))
+        known = [
+            one
+            for one in stretches
+            if one.step_us == zone.step_us and one.first_us // zone.file_us == number
+        ]
+        origins = [_origin(writer, one, inside) for one in (*ripe, *known)]
+        new = _written(writer, origins, zone.step_us)
+        stretches = (*(one for one in stretches if one not in known), *new)
+    young = pc.field("at") >= _time(until_us)
+    left = [_origin(writer, one, young) for one in ripe if one.last_us >= until_us]
+    kept = tuple(one for one in stretches if one not in ripe)
+    return (*kept, *_written(writer, left, finer_us)) if left else kept
+
+
+def _periods(writer: Writer, ripe: list[Stretch], zone: Zone, until_us: int) -> list[int]:
+    """The numbers of the files of a zone that rows before a moment belong into."""
+    where = (pc.field("level") == "group") & (pc.field("at") < _time(until_us))
+    found: set[int] = set()
+    for one in ripe:
+        if one.first_us // zone.file_us == min(one.last_us, until_us - 1) // zone.file_us:
+            found.add(one.first_us // zone.file_us)
+            continue
+        times = _origin(writer, one).read(["at"], where)["at"].cast(pa.int64()).unique()
+        found.update((times.to_numpy() // zone.file_us).tolist())
+    return sorted(found)
+
+
+def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterator[Stretch]:
+    """Rows in new files, a row for each key and step: one stretch, and none without rows."""
+    name = f"{PAST}/{LAG_HISTORY.name}/{writer.new_name('')}"
+    path = writer.directory / name
+    times: list[int] = []
+    count = 0
+    chosen = list(origins)
+    for level in _LEVELS:  # a file for each: most questions are about groups
+        with _File(path / f"{level}s.parquet") as file:
+            for groups in _shares(chosen, level):
+                where = (pc.field("level") == level) & groups
+                rows = thinned(
+                    pa.concat_tables([one.shape(one.read(None, where)) for one in chosen]), step_us
+                )
+                if rows.num_rows:
+                    file.write(rows)
+                    count += rows.num_rows
+                    ends = pc.min(rows["first_at"]), pc.max(rows["at"])
+                    times += [one.cast(pa.int64()).as_py() for one in ends]
+    if count:
+        part = Part(path=name, rows=count)
+        yield Stretch(part=part, step_us=step_us, first_us=min(times), last_us=max(times))
+
+
+def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
+    """Which groups to look at together: so many that their rows fit into memory."""
+    counts: Counter[str] = Counter()
+    for one in origins:
+        counts += one.group_ids(level)
+    if not counts:
+        return
+    group, first, weight = pc.field("group_id"), "", 0
+    for name in sorted(counts):
+        if weight and weight + counts[name] > ROWS_AT_ONCE:
+            yield (group >= first) & (group < name)
+            first, weight = name, 0
+        weight += counts[name]
+    yield group >= first
+
+
+class _File:
+    """A file that is there once something was written into it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._open is not None:
+            self._open.close()
+
+    def write(self, rows: pa.Table) -> None:
+        if self._open is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._open = pq.ParquetWriter(self._path, LAG_HISTORY.arrow, compression="zstd")
+        self._open.write_table(rows, row_group_size=_ROW_GROUP)
+
+
+def _origin(writer: Writer, one: Stretch, where: pc.Expression | None = None) -> Origin:
+    return Origin(_files(writer.directory, one.part), where=where)
+
+
+def _files(directory: Path, part: Part) -> list[str]:
+    return [str(file) for file in sorted((directory / part.path).glob("*.parquet"))]
+
+
+def _time(microseconds: int) -> pa.Scalar:
+    return pa.scalar(microseconds, TIME)

@@ -1,0 +1,199 @@
+"""What a run adds to the past: the lag at moments that nobody has seen yet, and the statuses.
+
+The past cannot be computed again: tomorrow's log does not tell what was known today, and compaction
+takes from it what told how things were. So it is an input, as the rows are: it is added to and
+never computed anew, whatever becomes of gold, and counts with the same flip as gold does.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+
+from kohort.spark.gold.lag import MOMENTS, Times, sampled
+from kohort.spark.gold.moments import micros
+from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.schemas.progress import LAG, STATUS
+from kohort.spark.sources.standing import Note
+from kohort.spark.tables import delta_files, lag_past
+from kohort.spark.tables.episodes import Worst
+from kohort.spark.tables.lag_past import Origin
+from kohort.spark.tables.manifest import PAST, Gold, Manifest, Part, Past, Writer
+from kohort.spark.tables.parts import write_part
+from kohort.spark.tables.status_past import Moments, went_on
+from kohort.spark.tables.thinning import of_moments
+
+ROWS = 5_000_000
+"""About how many rows a run adds at most: with many partitions of groups it looks at fewer samples,
+down to `FEWEST`."""
+FEWEST = 10
+
+LagAt = Callable[[Sequence[int]], DataFrame]
+"""The rows that `lag` has at some moments, in microseconds."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOBODY = -1
+
+
+class Seen(NamedTuple):
+    """What a run has computed."""
+
+    gold: dict[str, Gold]
+    as_of: datetime
+    lag_at: LagAt
+    clocked: bool
+    """Its moment is what the clock said, and was not chosen."""
+
+
+class Told(NamedTuple):
+    """The past with what was added, and what is to be said of it."""
+
+    past: Past
+    notes: tuple[Note, ...]
+
+
+def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
+    """Add what a run has seen. The files are new; the old ones stay.
+
+    A moment that is there is left as it is. One before that of an earlier run adds its lag, but no
+    status, unless the clock says so: then it was set back.
+    """
+    before, notes = _without_lost(writer.directory, manifest.past)
+    now = micros(seen.as_of)
+    if now == before.as_of_us or not {LAG.name, STATUS.name} <= seen.gold.keys():
+        return Told(before, notes)
+    samples = _sample_times(writer.directory, manifest, now)
+    lag = Origin(_files(writer.directory, seen.gold[LAG.name].parts), LAG.arrow)
+    wanted = _moments(before, samples, now, _keys(lag, now))
+    fresh = sorted(set(wanted) - lag_past.there(writer.directory, before.lag, wanted))
+    origins = _origins(writer, lag, fresh, seen.lag_at)
+    stretches = lag_past.added(writer, before.lag, origins)
+    # What one clock says is believed when the next run says so too: what is thin stays so.
+    old = now if before.as_of_us is None else min(now, before.as_of_us)
+    stretches = lag_past.aged(writer, stretches, old)
+    after = Past(
+        lag=stretches, status=before.status, as_of_us=before.as_of_us, samples_us=before.samples_us
+    )
+    if before.as_of_us is not None and now < before.as_of_us and not seen.clocked:
+        return Told(after, notes)
+    between = _worst(origins, [one for one in fresh if one < now])
+    last = None if before.as_of_us is None else _moment(before.as_of_us)
+    moments = Moments(seen.as_of, last)
+    statuses = _statuses(writer.directory, seen.gold[STATUS.name].parts)
+    status = went_on(writer, before.status, statuses, moments, between)
+    newest = int(samples.max()) if len(samples) else before.samples_us
+    return Told(Past(lag=stretches, status=status, as_of_us=now, samples_us=newest), notes)
+
+
+def _without_lost(directory: Path, past: Past) -> tuple[Past, tuple[Note, ...]]:
+    """The past without files that are gone, and what was in them: nobody can bring it back."""
+    lost = [one for one in past.lag if not (directory / one.part.path).is_dir()]
+    gone = [one for one in past.status if not (directory / one.path).is_dir()]
+    if not lost and not gone:
+        return past, ()
+    texts = [
+        f"the past of lag from {_moment(one.first_us)} to {_moment(one.last_us)} is lost: "
+        f"{directory / one.part.path} is gone"
+        for one in lost
+    ]
+    texts += [
+        f"some of the past of statuses is lost: {directory / one.path} is gone" for one in gone
+    ]
+    left = Past(
+        lag=tuple(one for one in past.lag if one not in lost),
+        status=tuple(one for one in past.status if one not in gone),
+        as_of_us=past.as_of_us,
+        samples_us=past.samples_us,
+    )
+    return left, tuple(Note(_NOBODY, _NOBODY, text) for text in texts)
+
+
+def _sample_times(directory: Path, manifest: Manifest, until_us: int) -> Times:
+    """All times of samples up to a moment, each once."""
+    parts = _files(directory, manifest.end_offsets)
+    if not parts:
+        return np.array([], np.int64)
+    times = ds.dataset(parts, format="parquet").to_table(["sampled_at"])["sampled_at"]
+    found = np.unique(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy())
+    return found[found <= until_us]
+
+
+def _keys(lag: Origin, now: int) -> int:
+    """Of how many partitions of groups `lag` tells at the moment of the run."""
+    where = (pc.field("level") == "partition") & _is_at([now])
+    return int(lag.read(["partition"], where).num_rows)
+
+
+def _moments(before: Past, samples: Times, now: int, keys: int) -> list[int]:
+    """The moment of the run, and times of samples since the run before; of a copy of a log, those
+    since the last sample that the copy before had.
+    """
+    if before.as_of_us is not None:
+        since = before.as_of_us
+        if before.samples_us is not None:
+            since = min(since, before.samples_us)
+        samples = samples[samples > since]
+    most = max(FEWEST, min(MOMENTS, ROWS // max(keys, 1)))
+    return sorted({*sampled(samples, now, most), now})
+
+
+def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -> list[Origin]:
+    """Where the rows of these moments are: most of them in `lag`."""
+    if not fresh:
+        return []
+    groups = lag.read(["at"], (pc.field("level") == "group") & _is_at(fresh))
+    there = set(groups["at"].cast(pa.int64()).unique().to_pylist())
+    found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
+    others = [one for one in fresh if one not in there]
+    if others:
+        part = write_part(writer, lag_at(others), f"{PAST}/seen", None)  # named nowhere: it goes
+        files = _files(writer.directory, [part])
+        found.append(Origin(files, LAG.arrow, shape=of_moments))
+    return found
+
+
+def _worst(origins: Iterable[Origin], moments: Sequence[int]) -> Worst:
+    """The largest lag that a group had at some moments."""
+    if not moments:
+        return {}
+    names = ["partition", "group_id", "lag_records", "lag_seconds"]
+    where = (pc.field("level") == "group") & _is_at(moments)
+    rows = pa.concat_tables([one.read(names, where) for one in origins])
+    most = rows.group_by(names[:2]).aggregate([(name, "max") for name in names[2:]])
+    return {
+        (one["partition"], one["group_id"]): (one["lag_records_max"], one["lag_seconds_max"])
+        for one in most.to_pylist()
+    }
+
+
+def _statuses(directory: Path, parts: Iterable[Part]) -> pa.Table:
+    """How groups are judged now."""
+    names = ["partition", "group_id", "rules", "status", "rule", "lag_records", "lag_seconds"]
+    now = Origin(_files(directory, parts), STATUS.arrow)
+    return now.read(names, pc.field("level") == "group")
+
+
+def _files(directory: Path, parts: Iterable[Part]) -> list[str]:
+    """The files of parts of any table, also of Delta's."""
+    found: list[str] = []
+    for part in parts:
+        path = directory / part.path
+        if part.version is None:
+            found += [str(file) for file in sorted(path.glob("*.parquet"))]
+        else:
+            found += [one.path for one in delta_files.files(path, part.version)]
+    return found
+
+
+def _is_at(moments: Sequence[int]) -> Any:
+    return pc.field("at").isin(pa.array(moments, LAG_HISTORY.arrow.field("at").type))
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)

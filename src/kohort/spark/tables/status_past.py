@@ -1,0 +1,62 @@
+"""The files of `status_history`: what is over is added, what lasts is replaced."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kohort.spark.schemas import STATUS_HISTORY
+from kohort.spark.tables.episodes import Row, Worst, followed
+from kohort.spark.tables.manifest import PAST, Part, Writer
+
+MOST_PARTS = 10
+"""So many small files of rows that are over become one."""
+FEW_ROWS = 200_000
+
+Parts = tuple[Part, ...]
+
+
+class Moments(NamedTuple):
+    """That of a run, and that of the run before; None for the first."""
+
+    now: datetime
+    before: datetime | None
+
+
+def went_on(
+    writer: Writer, before: Parts, statuses: pa.Table, at: Moments, between: Worst
+) -> Parts:
+    """The parts after a run. Its statuses are rows of `status`."""
+    lasted = _episodes(writer.directory, [one for one in before if one.is_open]).to_pylist()
+    over, still = followed(lasted, statuses.to_pylist(), at.now, at.before, between)
+    kept = (*(one for one in before if not one.is_open), *_write(writer, over))
+    small = [one for one in kept if one.rows < FEW_ROWS]
+    if len(small) >= MOST_PARTS:
+        merged = _write(writer, _episodes(writer.directory, small))
+        kept = (*(one for one in kept if one not in small), *merged)
+    return (*kept, *_write(writer, still, is_open=True))
+
+
+def _episodes(directory: Path, parts: Sequence[Part]) -> pa.Table:
+    schema = STATUS_HISTORY.arrow
+    tables = [ds.dataset(directory / one.path, schema, format="parquet") for one in parts]
+    return pa.concat_tables([schema.empty_table(), *(one.to_table() for one in tables)])
+
+
+def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False) -> Parts:
+    """Rows of `status_history` as a part; none without rows."""
+    table = rows
+    if not isinstance(table, pa.Table):
+        table = pa.Table.from_pylist(table, schema=STATUS_HISTORY.arrow)
+    if not table.num_rows:
+        return ()
+    name = f"{PAST}/{STATUS_HISTORY.name}/{writer.new_name('')}"
+    path = writer.directory / name
+    path.mkdir(parents=True)
+    order = [(one, "ascending") for one in ("group_id", "rules", "valid_from")]
+    pq.write_table(table.sort_by(order), path / "part-0.parquet", compression="zstd")
+    return (Part(path=name, rows=table.num_rows, is_open=is_open),)
