@@ -42,7 +42,6 @@ def lag(
         if moments == [*before.moments]:
             return run.before(LAG), moments
         return run.write(_told(run, told), LAG), moments
-    frames = dict(run.frames)
     if _suffices(run, computed):
         assert before is not None
         last_only = before.newest_us is None or computed[0] >= before.newest_us
@@ -50,10 +49,10 @@ def lag(
         if run.anew():
             then = then.where(~F.col("partition").isin(sorted(run.anew())))
         known = as_effective(then, last_only=last_only)
-        frames[EFFECTIVE] = known.unionByName(run.effective(fresh.over))
+        taken = known.unionByName(run.effective(fresh.over))
     else:
-        frames[EFFECTIVE] = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
-    rows = lag_of(frames, computed)
+        taken = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
+    rows = lag_of(run.frames | {EFFECTIVE: taken}, computed)
     both = rows.unionByName(_told(run, told)) if told else rows
     return run.write(both, LAG), moments
 

@@ -296,7 +296,7 @@ def _replaced(run: Run, rows: DataFrame, table: Table, touched: frozenset[int]) 
 def _group_state(run: Run, state: State) -> Parts:
     touched = run.standing.touched
     rows = run.here(run.parts(RECORDS, state.records), touched)
-    frames = {**run.frames, **views(rows)}
+    frames = run.frames | views(rows)
     return _replaced(run, group_state(frames, run.context), GROUP_STATE, touched)
 
 

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import effective
-from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.measure import Context
+from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import Table
 from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import (
@@ -36,7 +37,7 @@ class Run(NamedTuple):
     spark: SparkSession
     writer: Writer
     manifest: Manifest
-    frames: Frames
+    frames: OnDemand
     context: Context
     standing: Standing
     names: Part
