@@ -305,5 +305,6 @@ def _merged(run: Run, table: Table, parts: Parts) -> Parts:
     small = [one for one in parts if one.rows < FEW_ROWS]
     if len(small) < MOST_PARTS:
         return parts
-    one = run.write(run.parts(table, small), table)
+    few = sum(one.rows for one in small) <= FEW_ROWS
+    one = run.write(run.parts(table, small), table, few=few)
     return (*(part for part in parts if part not in small), *one)
