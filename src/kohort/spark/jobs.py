@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.spark.engine import class_archive, shipping
 from kohort.spark.engine.progress import Doing, Progress
 from kohort.spark.engine.session import (
-    INTERPRETED,
+    FEW,
     SessionError,
     is_local,
     sentence,
@@ -232,7 +232,7 @@ def _session(
     )
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
-    few = {name: one for name, one in INTERPRETED.items() if name not in chosen}
+    few = {name: one for name, one in FEW.items() if name not in chosen}
     try:
         with settings(active, few if quick and ours else None):
             if as_delta:

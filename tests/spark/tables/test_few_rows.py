@@ -1,5 +1,7 @@
 """Few rows are read and written without Spark, and are the same rows in the same tables."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -7,21 +9,36 @@ pytest.importorskip("pyspark")
 
 from tests import golden_logs
 from tests.spark.contents import contents
+from tests.spark.feeding import Fed
 from tests.spark.measures import compute_only
 from tests.spark.rows import FIRST, raw
 
 from kohort.errors import Broken
+from kohort.records.codec import encode_commit_value
+from kohort.records.schemas import OffsetCommitValue
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
+from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources import reader
 from kohort.spark.sources.fed import FedSource
 from kohort.spark.sources.log import KohortLog
 from kohort.spark.sources.named import source
-from kohort.spark.tables import counting, increments, spark_reader
+from kohort.spark.tables import (
+    counting,
+    few_rows,
+    histories,
+    increments,
+    parts,
+    progress_run,
+    spark_reader,
+)
 from kohort.spark.tables.manifest import Writer, load
 
+AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
+_OF_HISTORIES = ("members", "assignments", "rebalances")
+COMMIT = encode_commit_value(OffsetCommitValue(offset=7, metadata="", commit_timestamp=FIRST))
 LOGS = [name for name in golden_logs.NAMES if not name.startswith("user")]
 
 
@@ -82,6 +99,38 @@ def test_a_run_over_few_rows_asks_no_executor_for_them(spark, tmp_path, monkeypa
 
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
     assert load(tmp_path / "here").positions == load(tmp_path / "there").positions
+
+
+@pytest.mark.parametrize("name", ["1-written"])
+def test_tables_of_few_rows_are_those_of_many(spark, tmp_path, monkeypatch, name):
+    """Computed and written by this process, and by jobs of Spark's."""
+    folder = golden_logs.unpack(name, tmp_path)
+    jobs.run(f"log:{folder}", tmp_path / "here", spark=spark, as_of=AS_OF)
+    monkeypatch.setattr(progress_run, "FEW_HERE", -1)
+    monkeypatch.setattr(histories, "FEW_ROWS", -1)
+    monkeypatch.setattr(few_rows, "here", lambda *_: pytest.fail("written by this process"))
+    monkeypatch.setattr(parts, "here", few_rows.here)
+    jobs.run(f"log:{folder}", tmp_path / "there", spark=spark, as_of=AS_OF)
+
+    told = contents(tmp_path / "here")
+    assert told == contents(tmp_path / "there")
+    assert all(told[one] for one in ("members", "rebalances", "offsets", "status"))
+
+
+def test_a_log_without_members_has_no_histories_to_look_for(spark, tmp_path, monkeypatch):
+    compute_only(monkeypatch, [one for one in MEASURES if one.table.name in _OF_HISTORIES])
+    monkeypatch.setattr(histories, "replay_here", lambda *_: pytest.fail("it was replayed"))
+    monkeypatch.setattr(histories, "FEW_RECORDS", 10)  # more than there are
+    key = b"\0\x01\0\x01g\0\x01t\0\0\0\0"
+    log = Fed({0: raw([(n, key, None, FIRST) for n in range(5)])})
+    with pytest.raises(pytest.fail.Exception, match="it was replayed"):  # a tombstone may be of one
+        jobs.run(log, tmp_path / "tombstones", spark=spark)
+
+    log = Fed({0: raw([(n, key, COMMIT, FIRST) for n in range(5)])})
+    jobs.run(log, tmp_path / "commits", spark=spark)
+    told = contents(tmp_path / "commits")
+    assert [told[one] for one in _OF_HISTORIES] == [[], [], []]
+    assert load(tmp_path / "commits").histories.states == ()
 
 
 def without_few(spark, monkeypatch):

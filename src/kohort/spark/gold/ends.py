@@ -55,7 +55,7 @@ def ends_at(samples: DataFrame, moments: Sequence[int]) -> DataFrame:
     `still` says that the end did not move until the next sample, and so not until that moment.
     """
     in_time = Window.partitionBy(*PLACE).orderBy("sampled_us", "end_offset")
-    first = first_moment(F.col("sampled_us"), moments)
+    first = first_moment("sampled_us", moments)
     until = F.coalesce(F.lead("first").over(in_time), F.lit(len(moments)))
     same_era = F.lead("era").over(in_time) == F.col("era")
     same_end = F.lead("end_offset").over(in_time) == F.col("end_offset")

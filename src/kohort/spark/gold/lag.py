@@ -106,7 +106,7 @@ def committed_at(effective: DataFrame, moments: Sequence[int]) -> DataFrame:
         effective.select(
             *KEY,
             "offset",
-            first_moment(at, moments).alias("first"),
+            first_moment("unix_micros(effective_at)", moments).alias("first"),
             *(value.alias(name) for name, value in values.items()),
         )
         .where(F.col("first") < len(moments))
@@ -156,8 +156,8 @@ def _subscribed(members: DataFrame, moments: Sequence[int]) -> DataFrame:
     """The topics that members subscribed to by name, at each moment."""
     return (
         members.withColumn("topic", F.explode("subscribed_topics"))
-        .withColumn("first", first_moment(F.unix_micros("valid_from"), moments))
-        .withColumn("until", first_moment(F.unix_micros("valid_to"), moments))  # of null, the end
+        .withColumn("first", first_moment("unix_micros(valid_from)", moments))
+        .withColumn("until", first_moment("unix_micros(valid_to)", moments))  # of null, the end
         .withColumn("moment", numbers(F.col("first"), F.col("until")))
         .select(*_READ)
     )

@@ -19,25 +19,25 @@ def micros(moment: datetime) -> int:
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
-def first_moment(at: Column, moments: Sequence[int]) -> Column:
-    """The number of the first of the ascending moments that is not before `at`, all in
-    microseconds; how many there are, if all are.
+def first_moment(at: str, moments: Sequence[int]) -> Column:
+    """The number of the first of the ascending moments that is not before `at`, which is SQL, all
+    in microseconds; how many there are, if all are.
     """
-    return _tree(at, moments, 0, len(moments))
+    return F.expr(_tree(at, moments, 0, len(moments)))  # as columns, a thousand calls to the JVM
 
 
-def _tree(at: Column, moments: Sequence[int], low: int, high: int) -> Column:
+def _tree(at: str, moments: Sequence[int], low: int, high: int) -> str:
     if low == high:
-        return F.lit(low)
+        return str(low)
     middle = (low + high) // 2
-    return F.when(at <= moments[middle], _tree(at, moments, low, middle)).otherwise(
-        _tree(at, moments, middle + 1, high)
-    )
+    before, behind = _tree(at, moments, low, middle), _tree(at, moments, middle + 1, high)
+    return f"if({at} <= {moments[middle]}L, {before}, {behind})"
 
 
 def time_of(moment: Column, moments: Sequence[int]) -> Column:
     """The moment of a number, in microseconds."""
-    return F.element_at(F.array(*(F.lit(one) for one in moments)), moment + 1)
+    times = ", ".join(f"{one}L" for one in moments)
+    return F.element_at(F.expr(f"array({times})"), moment + 1)
 
 
 def not_below_zero(number: Column) -> Column:

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -107,11 +107,31 @@ def replay(happened: DataFrame, states: DataFrame | None, besides: Known) -> Dat
     `table` says what a row is: one of a table, in a struct of that name, which may still change if
     it `is_open`; or the group's state behind these events, exactly one for each group.
     """
-    schema = STATES.spark
+    groups = _beside(happened, states).groupBy(*GROUP)
+    return groups.applyInArrow(_replayed(besides), from_arrow_schema(_REPLAYED))
+
+
+def replay_here(happened: DataFrame, states: DataFrame | None, besides: Known) -> pa.Table:
+    """The same by this process. For few events, to start a worker costs more than the replay."""
+    both = _beside(happened, states).toArrow().combine_chunks()
+    of_group: dict[tuple[int, str], list[int]] = {}
+    for index, one in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
+        of_group.setdefault(one, []).append(index)
+    replayed = _replayed(besides)
+    found = [replayed(both.take(those)) for those in of_group.values()]
+    return pa.concat_tables([_REPLAYED.empty_table(), *found]).combine_chunks()
+
+
+def as_frame(spark: SparkSession, replayed: pa.Table) -> DataFrame:
+    """What `replay_here` gives, as `replay` gives it."""
+    return spark.createDataFrame(replayed, from_arrow_schema(_REPLAYED))
+
+
+def _beside(happened: DataFrame, states: DataFrame | None) -> DataFrame:
+    """Events and the states before them."""
     if states is None:
-        states = happened.sparkSession.createDataFrame([], schema)
-    both = happened.unionByName(states, allowMissingColumns=True)
-    return both.groupBy(*GROUP).applyInArrow(_replayed(besides), from_arrow_schema(_REPLAYED))
+        states = happened.sparkSession.createDataFrame([], STATES.spark)
+    return happened.unionByName(states, allowMissingColumns=True)
 
 
 def rows_of(frames: Frames, context: Context, table: Table) -> DataFrame:

@@ -182,8 +182,15 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
         .join(_deserted(frames), ["partition", "group_id"], "left")
         .withColumn("now_us", F.lit(now))
     )
+    # Behind this no row has its window any more: there are four times as many.
     judged = facts.select(
-        *facts.columns,
+        *KEY,
+        "now_us",
+        "lag_records",
+        "lag_seconds",
+        F.coalesce(F.size("window"), F.lit(0)).alias("size"),
+        _first()["at"].alias("first_us"),
+        _last()["at"].alias("last_us"),
         F.explode(
             F.array(
                 *(
@@ -310,13 +317,11 @@ def _deserted(frames: Frames) -> DataFrame:
 def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
     """Each partition for itself, and its group, which is as its worst partition."""
     whole = F.col("level") == "partition"
-    size = F.coalesce(F.size("window"), F.lit(0))
+    size = F.col("size")
     rows = (
         judged.withColumn("level", F.explode(F.array(F.lit("group"), F.lit("partition"))))
         .withColumn("topic", F.when(whole, F.col("topic")))
         .withColumn("topic_partition", F.when(whole, F.col("topic_partition")))
-        .withColumn("first_us", _first()["at"])
-        .withColumn("last_us", _last()["at"])
         .groupBy("partition", "group_id", "rules", "level", "topic", "topic_partition", "now_us")
         .agg(
             F.max("verdict").alias("verdict"),

@@ -60,6 +60,20 @@ class Table:
 
         of_spark: Any = frame
         conformed: Frame = of_spark.select(
-            *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self.spark)
+            *(F.col(name).cast(kind).alias(name) for name, kind in self._casts)
         )
         return conformed
+
+    @cached_property
+    def _casts(self) -> list[tuple[str, Any]]:
+        """Of each column what it is cast to; as a name where it has one, which PySpark hands on as
+        it is. Types it describes in JSON, after it has asked the JVM for the session.
+        """
+        from pyspark.sql.types import AtomicType  # noqa: PLC0415
+
+        return [
+            (one.name, one.dataType.simpleString())
+            if isinstance(one.dataType, AtomicType)
+            else (one.name, one.dataType)
+            for one in self.spark
+        ]

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
 from kohort.spark.gold.lag import lag_of
+from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.gold.replayed import TABLES, Known, with_histories
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.spark.tables import delta, progress, spark_reader, told_names
@@ -27,8 +28,6 @@ from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
 from kohort.spark.tables.reach import standing
 from kohort.spark.tables.silver import views
-
-_OF_HISTORIES = {one.name: one for one in TABLES.values()}
 
 
 class Computed(NamedTuple):
@@ -55,12 +54,12 @@ def compute(
     The files are new; the old ones stay. `clocked` says that nobody chose the moment.
     """
     changed = tuple(sorted(touched))
-    frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
-    frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
+    frames = views(spark_reader.rows(spark, writer.directory, manifest))
+    frames |= {END_OFFSETS.name: spark_reader.end_offsets(spark, writer.directory, manifest)}
     goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
     there = goes_on and progress.are_whole(writer.directory, manifest)
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
-    frames[COMPLETENESS] = as_frame(spark, found.reaches)
+    frames |= {COMPLETENESS: as_frame(spark, found.reaches)}
     doing("histories of groups")
     pairs: told_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
@@ -74,10 +73,7 @@ def compute(
         besides = Known(told_names.named(pairs), complete, context.session_timeout_ms)
         if _has_all(TABLES.values()):
             done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
-    frames |= {
-        name: spark_reader.parts(spark, writer.directory, _OF_HISTORIES[name], gold.parts)
-        for name, gold in done.items()
-    }
+    frames |= _read(spark, writer, done)
     known = None
     lag_at: LagAt = partial(lag_of, frames)
     if goes_on:
@@ -92,12 +88,22 @@ def compute(
             doing(table.name)
             before = _reusable(measure, manifest, writer.directory)
             done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
-        after = manifest.with_(gold=done)
-        frames[table.name] = spark_reader.gold(spark, writer.directory, after, table)
+        frames |= _read(spark, writer, {table.name: done[table.name]})
     ordered = {one.table.name: done[one.table.name] for one in MEASURES}
     doing(LAG_HISTORY.name)
     seen = Seen(ordered, context.as_of, lag_at, clocked)
     return Computed(ordered, ways, known, bring_up_past(writer, manifest, seen))
+
+
+def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> OnDemand:
+    """Tables of gold that are there already."""
+    tables = {one.table.name: one.table for one in MEASURES}
+    return OnDemand(
+        {
+            name: partial(spark_reader.parts, spark, writer.directory, tables[name], one.parts)
+            for name, one in gold.items()
+        }
+    )
 
 
 def _has_all(tables: Iterable[Table]) -> bool:

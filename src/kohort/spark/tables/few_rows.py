@@ -1,11 +1,12 @@
-"""Decoded rows that are few, written as Spark writes them and without it: a folder for each kind,
-and in it the order of the log.
+"""Rows that are few, written as Spark writes them and without it. Of decoded rows that is a folder
+for each kind, and in it the order of the log.
 """
 
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.schemas import DECODED
@@ -25,6 +26,16 @@ def write(directory: Path, rows: pa.Table) -> None:
         basename_template="part-{i}.parquet",
         use_threads=False,  # else their order is lost
     )
+
+
+def here(directory: Path, rows: DataFrame) -> int:
+    """Compute rows, and write them into a new directory; answers how many they are. For few rows
+    the committers of a job that writes cost more than what it computes.
+    """
+    table = rows.toArrow()
+    directory.mkdir(parents=True)
+    pq.write_table(table, directory / "part-0.parquet")
+    return int(table.num_rows)
 
 
 def read(directory: Path, *columns: str) -> pa.Table:

@@ -25,21 +25,35 @@ from kohort.spark.gold.replayed import (
     STATES,
     TABLES,
     Known,
+    as_frame,
     events_of,
     groups_with_members,
     of_table,
     replay,
+    replay_here,
 )
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import GOLD, HISTORIES, Gold, Histories, Manifest, Part, Writer
+from kohort.spark.tables.manifest import (
+    GOLD,
+    HISTORIES,
+    Gold,
+    Histories,
+    Increment,
+    Manifest,
+    Part,
+    Writer,
+)
 from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 
 MOST_PARTS = 10
 """So many small parts of rows that are over become one."""
 FEW_ROWS = 200_000
+FEW_RECORDS = 20_000
+"""So many records about members this process replays by itself."""
+_ABOUT_MEMBERS = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
 _NAMES = "names.parquet"
 
 
@@ -68,11 +82,25 @@ class _Run(NamedTuple):
         """The rows of parts of a table."""
         return spark_reader.parts(self.spark, self.writer.directory, table, those)
 
-    def rows(self, *, fresh: bool) -> DataFrame:
-        """The decoded rows that were added since the published manifest, or those before."""
+    def increments(self, *, fresh: bool) -> list[Increment]:
+        """Those that were added since the published manifest, or those before."""
         old = {one.name for one in self.writer.manifest.increments}
-        chosen = [one for one in self.manifest.increments if (one.name not in old) == fresh]
+        return [one for one in self.manifest.increments if (one.name not in old) == fresh]
+
+    def rows(self, *, fresh: bool) -> DataFrame:
+        """Their decoded rows."""
+        chosen = self.increments(fresh=fresh)
         return spark_reader.rows(self.spark, self.writer.directory, self.manifest, chosen)
+
+    def looked_at(self) -> list[Increment]:
+        """Increments of which all rows of some partitions are looked at."""
+        goes_on = self.news.anew == frozenset()
+        return self.increments(fresh=True) if goes_on else [*self.manifest.increments]
+
+    def about_members(self) -> int:
+        """At most so many records about members are looked at."""
+        counts = (one.counts for one in self.looked_at())
+        return sum(one.get(kind, 0) for one in counts for kind in _ABOUT_MEMBERS)
 
 
 def bring_up(
@@ -91,28 +119,29 @@ def bring_up(
     if before is not None and found.touched == frozenset():
         return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, before)
     run = _Run(spark, writer, manifest, frames, besides, found)
-    if before is not None and _is_nobodys(run, before):
-        gold = {one.name: manifest.gold[one.name] for one in TABLES.values()}
+    if _is_nobodys(run):
         names = _write_names(writer, besides)
-        return Replayed(gold, now.with_(states=before.states, names=names))
-    replayed = kept(_replayed(run))
-    counts = {
-        (row["table"], row["is_open"]): row["count"]
-        for row in replayed.groupBy("table", "is_open").count().collect()
-    }
+        states = () if before is None or found.anew is None else before.states
+        return Replayed(_as_before(run), now.with_(states=states, names=names))
+    replayed, counts = _replayed(run)
     gold = {one.name: _table(run, replayed, one, counts) for one in TABLES.values()}
     names = _write_names(writer, besides)
     return Replayed(gold, now.with_(states=_states(run, replayed), names=names))
 
 
-def _is_nobodys(run: _Run, before: Histories) -> bool:
+def _is_nobodys(run: _Run) -> bool:
     """Whether what is new cannot be about a group with members: there are none, and none came."""
-    if run.news.anew != frozenset() or any(one.rows for one in before.states):
+    before = run.manifest.histories
+    if run.news.anew is not None and before is not None and any(one.rows for one in before.states):
         return False
-    old = {one.name for one in run.writer.manifest.increments}
-    fresh = [one for one in run.manifest.increments if one.name not in old]
-    kinds = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
-    return not any(one.counts.get(kind) for one in fresh for kind in kinds)
+    return not run.about_members()
+
+
+def _as_before(run: _Run) -> dict[str, Gold]:
+    """The three tables as they were; without rows where they begin anew."""
+    if run.news.anew is not None:
+        return {one.name: run.manifest.gold[one.name] for one in TABLES.values()}
+    return {one.name: Gold(columns=columns_of(one), parts=()) for one in TABLES.values()}
 
 
 def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Histories:
@@ -176,14 +205,32 @@ def _partitions_with(directory: Path, states: Collection[Part], topics: set[str]
     return found
 
 
-def _replayed(run: _Run) -> DataFrame:
-    """What `replay` gives of the groups with news."""
+def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
+    """What `replay` gives of the groups with news, and how many rows of each table, and open."""
+    happened, states = _happened(run)
+    if _is_few(run):
+        replayed = replay_here(happened, states, run.besides)
+        counted = replayed.group_by(["table", "is_open"]).aggregate([([], "count_all")])
+        told = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
+        return as_frame(run.spark, replayed), {one[:2]: one[2] for one in zip(*told, strict=True)}
+    frame = kept(replay(happened, states, run.besides))
+    counts = frame.groupBy("table", "is_open").count().collect()
+    return frame, {(row["table"], row["is_open"]): row["count"] for row in counts}
+
+
+def _is_few(run: _Run) -> bool:
+    rows = sum(one.rows for one in run.looked_at())
+    return rows <= FEW_ROWS and run.about_members() <= FEW_RECORDS
+
+
+def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:
+    """What came of the groups with news, and the states from which their histories go on."""
     decoded = run.frames[DECODED.name]
     if run.news.anew is None:
-        return replay(events_of(decoded, groups_with_members(decoded)), None, run.besides)
+        return events_of(decoded, groups_with_members(decoded)), None
     anew = run.here(decoded, run.news.anew)
     if not run.news.go_on:
-        return replay(events_of(anew, groups_with_members(anew)), None, run.besides)
+        return events_of(anew, groups_with_members(anew)), None
     assert run.manifest.histories is not None
     states = run.here(run.parts(STATES, run.manifest.histories.states), run.news.go_on)
     fresh = run.here(run.rows(fresh=True), run.news.go_on)
@@ -197,7 +244,7 @@ def _replayed(run: _Run) -> DataFrame:
         members = members.unionByName(groups_with_members(anew))
     with_news = F.broadcast(fresh.select(*GROUP).distinct())
     going_on = states.join(with_news, [*GROUP], "left_semi")
-    return replay(events_of(rows, members.distinct()), going_on, run.besides)
+    return events_of(rows, members.distinct()), going_on
 
 
 def _commits_before(run: _Run, newcomers: DataFrame) -> DataFrame | None:
@@ -254,8 +301,9 @@ def _write(
     *,
     is_open: bool = False,
 ) -> Part:
-    few = rows.coalesce(1) if expected <= FEW_ROWS else rows
-    return write_part(run.writer, few, f"{GOLD}/{table.name}", partitions, is_open=is_open)
+    few = expected <= FEW_ROWS
+    where = f"{GOLD}/{table.name}"
+    return write_part(run.writer, rows, where, partitions, is_open=is_open, few=few)
 
 
 def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:

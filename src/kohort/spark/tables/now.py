@@ -52,7 +52,6 @@ def lag(
 def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[int]) -> DataFrame:
     """The rows of `lag` at these ascending moments, by what is kept of commits where that does."""
     before = run.standing.before
-    frames = dict(run.frames)
     if _suffices(run, moments):
         assert before is not None
         last_only = before.newest_us is None or moments[0] >= before.newest_us
@@ -60,10 +59,10 @@ def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[
         if run.anew():
             then = then.where(~F.col("partition").isin(sorted(run.anew())))
         known = as_effective(then, last_only=last_only)
-        frames[EFFECTIVE] = known.unionByName(run.effective(fresh.over))
+        taken = known.unionByName(run.effective(fresh.over))
     else:
-        frames[EFFECTIVE] = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
-    return lag_of(frames, moments)
+        taken = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
+    return lag_of(run.frames | {EFFECTIVE: taken}, moments)
 
 
 def _told(run: Run, moments: set[int]) -> DataFrame:

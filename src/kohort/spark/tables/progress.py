@@ -298,7 +298,7 @@ def _replaced(run: Run, rows: DataFrame, table: Table, touched: frozenset[int]) 
 def _group_state(run: Run, state: State) -> Parts:
     touched = run.standing.touched
     rows = run.here(run.parts(RECORDS, state.records), touched)
-    frames = {**run.frames, **views(rows)}
+    frames = run.frames | views(rows)
     return _replaced(run, group_state(frames, run.context), GROUP_STATE, touched)
 
 
@@ -307,5 +307,6 @@ def _merged(run: Run, table: Table, parts: Parts) -> Parts:
     small = [one for one in parts if one.rows < FEW_ROWS]
     if len(small) < MOST_PARTS:
         return parts
-    one = run.write(run.parts(table, small), table)
+    few = sum(one.rows for one in small) <= FEW_ROWS
+    one = run.write(run.parts(table, small), table, few=few)
     return (*(part for part in parts if part not in small), *one)

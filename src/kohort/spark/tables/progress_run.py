@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import effective
-from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.measure import Context
+from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import Table
 from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import (
@@ -28,6 +29,8 @@ Parts = tuple[Part, ...]
 
 TABLES = (GROUP_STATE, COMMITS, OFFSETS, COMMIT_RATES, LAG, STATUS, DELETABLE_GROUPS)
 FEW_ROWS = 200_000
+FEW_HERE = 100_000
+"""So many rows and partitions of groups together: `lag` has then less than a million rows."""
 
 
 class Run(NamedTuple):
@@ -36,7 +39,7 @@ class Run(NamedTuple):
     spark: SparkSession
     writer: Writer
     manifest: Manifest
-    frames: Frames
+    frames: OnDemand
     context: Context
     standing: Standing
     names: Part
@@ -77,14 +80,27 @@ class Run(NamedTuple):
         partitions: Iterable[int] | None = None,
         *,
         is_open: bool = False,
+        few: bool | None = None,
     ) -> tuple[Part, ...]:
-        """Rows as a part; none without rows."""
+        """Rows as a part; none without rows. `few` says whether they are; None: as of this run."""
         where = f"{GOLD}/{table.name}" if table in TABLES else PROGRESS
         some = None if partitions is None else tuple(sorted(partitions))
-        one = write_part(self.writer, self._few(rows), where, some, is_open=is_open)
+        few = self.are_few() if few is None else few
+        one = write_part(self.writer, self._near(rows), where, some, is_open=is_open, few=few)
         return (one,) if one.rows else ()
 
-    def _few(self, rows: DataFrame) -> DataFrame:
+    def are_few(self) -> bool:
+        """Whether this process may hold any table that is written: the rows that are looked at and
+        the partitions of groups are few.
+        """
+        looked_at = fresh_increments(self.writer, self.manifest)
+        before = self.standing.before
+        if before is None or self.anew():
+            looked_at = [*self.manifest.increments]
+        keys = 0 if before is None else sum(one.rows for one in before.newest)
+        return keys + sum(one.rows for one in looked_at) <= FEW_HERE
+
+    def _near(self, rows: DataFrame) -> DataFrame:
         before, fresh = self.standing.before, fresh_increments(self.writer, self.manifest)
         small = before is not None and sum(one.rows for one in fresh) <= FEW_ROWS
         return rows.coalesce(1) if small else rows

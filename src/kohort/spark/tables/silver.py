@@ -1,10 +1,11 @@
 """From decoded rows to the tables of bronze and silver: each is a way to look at the same rows."""
 
-from collections.abc import Iterator, Mapping
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 
 
@@ -28,21 +29,17 @@ def look(decoded: DataFrame, table: Table) -> DataFrame:
     return table.conform(rows)
 
 
-def views(decoded: DataFrame) -> Mapping[str, DataFrame]:
+def views(decoded: DataFrame) -> OnDemand:
     """Every table of bronze and silver, by name, and the rows themselves: what needs records of
     many kinds reads them once.
     """
-    return {DECODED.name: decoded, **dict(_views(decoded))}
+    looks = {one.name: partial(look, decoded, one) for one in (RECORDS_TABLE, *SILVER)}
+    return OnDemand({DECODED.name: lambda: decoded, **looks})
 
 
 def topic_id_text(topic_id: Column) -> Column:
     """16 bytes as the 22 characters in which ids of topics are written."""
     return F.translate(F.base64(topic_id), "+/=", "-_")
-
-
-def _views(decoded: DataFrame) -> Iterator[tuple[str, DataFrame]]:
-    for table in (RECORDS_TABLE, *SILVER):
-        yield table.name, look(decoded, table)
 
 
 def _fields(decoded: DataFrame, name: str) -> list[str]:

@@ -5,7 +5,7 @@ A row counts unless its log was cut before it after it was read.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.tables import delta
 from kohort.spark.tables.catalog import table_of, there
@@ -131,14 +132,14 @@ def parts(spark: SparkSession, directory: Path, table: Table, those: Iterable[Pa
     by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
     for part in those:
         if part.version is not None:
-            frames.append(delta.part(spark, directory, part))
+            frames.append(table.conform(delta.part(spark, directory, part)))
         else:
             by_partitions.setdefault(part.partitions, []).append(str(directory / part.path))
     for partitions, places in by_partitions.items():
         frames.append(_only(spark.read.schema(table.spark).parquet(*places), partitions))
     if not frames:
         return empty(spark, table.spark)
-    return table.conform(reduce(DataFrame.unionByName, frames))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -146,15 +147,15 @@ def empty(spark: SparkSession, schema: StructType) -> DataFrame:
     return spark.createDataFrame([], schema)
 
 
-def in_partitions(
-    frames: Mapping[str, DataFrame], partitions: Iterable[int]
-) -> dict[str, DataFrame]:
+def in_partitions(frames: Mapping[str, DataFrame], partitions: Iterable[int]) -> OnDemand:
     """The rows of some partitions of the log, of the tables that have such a column."""
     chosen = tuple(partitions)
-    return {
-        name: _only(frame, chosen) if "partition" in frame.columns else frame
-        for name, frame in frames.items()
-    }
+
+    def here(name: str) -> DataFrame:
+        frame = frames[name]
+        return _only(frame, chosen) if "partition" in frame.columns else frame
+
+    return OnDemand({name: partial(here, name) for name in frames})
 
 
 def _only(frame: DataFrame, partitions: tuple[int, ...] | None) -> DataFrame:

@@ -1,0 +1,178 @@
+"""What a run of the pipeline costs: the first one, one that finds nothing, and many that add a few.
+
+    python benchmarks/increments.py [--records 300000] [--fresh 1500] [--increments 10]
+        [--beside DIR]
+
+Each run is `kohort pipeline run` in a process of its own, on a log of committed offsets that grows
+(`group_log.py`). Told are its CPU-seconds with those of its JVM and its workers, which it waits
+for, and its wall time. At the end the tables are compared with those of one run over everything,
+and the files that count are counted. `--beside` is another checkout of Kohort, whose runs take
+turns with ours. docs/benchmarks.md says what the figures mean.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from group_log import write_log
+from processes import load_average, machine, require_linux
+
+ROOT = Path(__file__).parents[1]
+COLD = 1_500
+PARTITIONS = 50
+AS_OF = "2026-12-01T00:00:00Z"
+"""After the last commit of any log that is written here."""
+
+
+class Cost(NamedTuple):
+    """Of one run."""
+
+    cpu_s: float
+    wall_s: float
+
+
+class Way:
+    """A Kohort, and its directories of tables."""
+
+    def __init__(self, name: str, checkout: Path, directory: Path) -> None:
+        self.name = name
+        self._source = checkout / "src"
+        self._directory = directory / name
+
+    def tables(self, what: str) -> Path:
+        return self._directory / what
+
+    def run(self, log: Path, what: str) -> Cost:
+        """Bring tables up to date, and tell what it took."""
+        out = self.tables(what)
+        return self._kohort("run", "--source", f"log:{log}", "--out", str(out), "--as-of", AS_OF)
+
+    def warm(self) -> None:
+        """Whoever has run Kohort before has an archive of classes."""
+        self._kohort("warm")
+
+    def _kohort(self, *arguments: str) -> Cost:
+        environment = {**os.environ, "PYTHONPATH": str(self._source)}
+        command = [sys.executable, "-m", "kohort", "pipeline", *arguments]
+        with tempfile.TemporaryFile() as told:
+            began = time.monotonic()
+            process = subprocess.Popen(command, env=environment, stdout=told, stderr=told)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            wall = time.monotonic() - began
+            if process.returncode:
+                told.seek(0)
+                said = told.read().decode(errors="replace")[-3000:]
+                raise SystemExit(f"{self.name}: {' '.join(arguments)} has failed:\n{said}")
+        return Cost(used.ru_utime + used.ru_stime, wall)
+
+
+class Growing:
+    """A log that is written anew, with more records each time: what was there is its beginning."""
+
+    def __init__(self, directory: Path, groups: int) -> None:
+        self.directory = directory
+        self._groups = groups
+
+    def reach(self, records: int) -> None:
+        fresh = self.directory.with_name(f"{self.directory.name}-next")
+        write_log(fresh, records, groups=self._groups, partitions=PARTITIONS)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        fresh.rename(self.directory)
+
+
+def counting_files(out: Path) -> int:
+    """How many files hold rows that count."""
+    from kohort.spark.tables.manifest import load
+
+    return sum(1 for one in load(out).paths() for _ in (out / one).rglob("*.parquet"))
+
+
+def digests(out: Path) -> dict[str, tuple[int, int]]:
+    """Of each table how many rows it has, and a number for them in any order."""
+    import kohort.tables
+
+    found = {}
+    for name in kohort.tables.names(out):
+        rows = total = 0
+        for batch in kohort.tables.scan(out, name):
+            rows += batch.num_rows
+            total += sum(hash(repr(one)) for one in batch.to_pylist())
+        found[name] = (rows, total % (1 << 64))
+    return found
+
+
+def line(what: str, way: Way, costs: list[Cost]) -> str:
+    cpu, wall = (statistics.median(one) for one in zip(*costs, strict=True))
+    return f"{what:44} {way.name:8} {cpu:8.1f} {wall:8.1f}"
+
+
+def lines(options: argparse.Namespace, ways: list[Way], directory: Path) -> Iterator[str]:
+    """Everything that is measured, as it is."""
+    few = Growing(directory / "few", groups=15)
+    few.reach(COLD)
+    for what in ("cold", "again"):
+        costs: dict[str, list[Cost]] = {one.name: [] for one in ways}
+        for turn in range(options.rounds):
+            for one in ways if turn % 2 == 0 else ways[::-1]:
+                costs[one.name].append(one.run(few.directory, f"few-{turn}"))
+        title = f"{COLD:,} records" if what == "cold" else "the same, nothing new"
+        yield from (line(title, one, costs[one.name]) for one in ways)
+    log = Growing(directory / "log", groups=300)
+    log.reach(options.records)
+    for one in ways:
+        yield line(f"{options.records:,} records", one, [one.run(log.directory, "grown")])
+    costs = {one.name: [] for one in ways}
+    files: dict[str, list[int]] = {one.name: [] for one in ways}
+    for number in range(1, options.increments + 1):
+        log.reach(options.records + number * options.fresh)
+        for one in ways if number % 2 else ways[::-1]:
+            costs[one.name].append(one.run(log.directory, "grown"))
+            files[one.name].append(counting_files(one.tables("grown")))
+    third = max(options.increments // 3, 1)
+    for one in ways:
+        of_way = costs[one.name]
+        yield line(f"{options.fresh:,} more, of {len(of_way)} times the median", one, of_way)
+        yield line(f"  the first {third}", one, of_way[:third])
+        yield line(f"  the last {third}", one, of_way[-third:])
+        yield f"  {one.name}: {max(files[one.name])} files that count at most"
+    for one in ways:
+        cost = one.run(log.directory, "at-once")
+        yield line("all of it at once", one, [cost])
+        both = [digests(one.tables(what)) for what in ("grown", "at-once")]
+        differing = [name for name in both[0] if both[0][name] != both[1].get(name)]
+        yield f"  {one.name}: tables that differ from those: {', '.join(differing) or 'none'}"
+
+
+def main() -> None:
+    require_linux()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--records", type=int, default=300_000, help="before the increments")
+    parser.add_argument("--fresh", type=int, default=1_500, help="records of an increment")
+    parser.add_argument("--increments", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3, help="of the cold runs, and those again")
+    parser.add_argument("--beside", type=Path, help="another checkout of Kohort")
+    options = parser.parse_args()
+    print(f"{machine()}, load {load_average():.1f}\n")
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as temporary:
+        directory = Path(temporary)
+        ways = [Way("ours", ROOT, directory)]
+        if options.beside is not None:
+            ways.append(Way("beside", options.beside.resolve(), directory))
+        for one in ways:
+            one.warm()
+        print(f"{'a run over':44} {'':8} {'CPU-s':>8} {'wall-s':>8}")
+        for told in lines(options, ways, directory):
+            print(told, flush=True)
+
+
+if __name__ == "__main__":
+    main()
