@@ -95,6 +95,16 @@ class Run(Command):
             help="the time for which lag and the like are computed (default --to, or now)",
         )
         parser.add_argument(
+            "--server-log",
+            dest="server_logs",
+            action="extend",
+            nargs="+",
+            default=[],
+            metavar="FILE",
+            help="log files of Kafka brokers, also by gzip or as patterns: what they say of "
+            "members that are gone is proof of causes",
+        )
+        parser.add_argument(
             "--keep",
             type=days,
             metavar="DAYS",
@@ -138,7 +148,7 @@ def _run(args: Namespace, output: Output) -> int:
         "keep_days": args.keep,
     }
     try:
-        summary = None if args.stream else _unchanged(args, told)
+        summary = None if args.stream or args.server_logs else _unchanged(args, told)
         if summary is None:
             summary = _with_spark(args, told)
     except KeyboardInterrupt:
@@ -164,6 +174,7 @@ def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
 def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
     from kohort.spark import jobs
 
+    told = {**told, "server_logs": args.server_logs}
     common = {**told, "master": args.master, "conf": dict(args.conf), "progress": _Shown()}
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
@@ -188,9 +199,28 @@ def _tell(summary: "Summary", source: str, output: Output) -> None:
         output.table(("TABLE", "NEW ROWS"), [pair for pair in summary.rows.items() if pair[1]])
     for note in summary.notes:
         output.line(f"note: {note.text}")
+    _tell_server_logs(summary, output)
     if summary.gold:
         output.line()
         output.table(("GOLD", "ROWS"), list(summary.gold.items()))
+
+
+def _tell_server_logs(summary: "Summary", output: Output) -> None:
+    """What log files of brokers had to say."""
+    if not summary.server_logs:
+        return
+    lines = sum(one.lines for one in summary.server_logs)
+    fresh = sum(one.fresh for one in summary.server_logs)
+    output.line(
+        f"server logs: {len(summary.server_logs):,} files, {lines:,} lines about members that are "
+        f"gone, {fresh:,} of them new"
+    )
+    for one in summary.server_logs:
+        if not one.lines:
+            output.line(
+                f"note: {one.path} has no line about a member that is gone, as a group coordinator "
+                "writes them at INFO"
+            )
 
 
 def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:

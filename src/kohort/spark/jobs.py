@@ -4,7 +4,7 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +39,7 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
 from kohort.spark.tables.manifest import TablesError, Writer, claim, load
+from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
 
 FORMATS = ("parquet", "delta")
@@ -59,6 +60,7 @@ def run(
     session_timeout_ms: int | None = None,
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
+    server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     alone: bool = False,
 ) -> Summary:
@@ -69,8 +71,10 @@ def run(
 
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
     planned: what the log says later is read by the next run. `keep_days` drops history
-    that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
-    are the cluster's (see `Settings`), where the source cannot ask. `alone` says that the process
+    that is older, but not what tells the state of groups. `server_logs` are log files of Kafka
+    brokers, or patterns: what they say of members that are gone is kept, and decides why.
+    `retention_ms` and `session_timeout_ms` are the cluster's (see `Settings`), where the source
+    cannot ask. `alone` says that the process
     ends with this run: a JVM that is started for few rows is made for few rows. Raises KohortError:
     the source cannot be read, the tables are those of another log, somebody else is writing them.
     """
@@ -85,11 +89,12 @@ def run(
         session_timeout_ms=session_timeout_ms,
         keep_days=keep_days,
     )
-    same = unchanged.summary_or_none(out, told)
+    same = None if server_logs else unchanged.summary_or_none(out, told)
     if same is not None:
         return same
     with _opened(source, out, format) as (log, writer):
         seen = unchanged.seen(told)
+        logged = keep_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
@@ -97,14 +102,18 @@ def run(
             if to_time is None:  # with `to_time`, a plan ends before the log does
                 older = older_copy.older_copies(active, writer, log, plan)
                 plan = older_copy.spared(plan, writer, older)
-            batch = _batch(active, writer, log, plan, from_time)._replace(ends=ends)
+            batch = _batch(active, writer, log, plan, from_time)._replace(
+                ends=ends, server_log=logged.parts
+            )
             settings_told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, settings_told, keep_days)
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
         gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
-    return added._replace(gold=gold, seconds=time.monotonic() - began, log_end=ended)
+    return added._replace(
+        gold=gold, seconds=time.monotonic() - began, log_end=ended, server_logs=logged.files
+    )
 
 
 def stream(
@@ -122,6 +131,7 @@ def stream(
     session_timeout_ms: int | None = None,
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
+    server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> Summary:
     """The same in micro-batches of `max_records`, each of which brings all tables up to date.
@@ -141,10 +151,11 @@ def stream(
                 raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
+            logged = keep_server_logs(writer, server_logs)
             # The stream's own process sees only the published manifest.
             writer.publish(writer.manifest)
-            if plan.cut or plan.notes or not plan.ranges:
-                first = Batch(None, _without_rows(plan), late=missed)
+            if plan.cut or plan.notes or logged.parts or not plan.ranges:
+                first = Batch(None, _without_rows(plan), late=missed, server_log=logged.parts)
                 add(active, writer, log, first, options, progress)
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
@@ -158,6 +169,7 @@ def stream(
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
         time.monotonic() - began,
         log_end(Tables(writer.directory)),
+        logged.files,
     )
 
 

@@ -14,6 +14,7 @@ from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
 from kohort.spark.gold.replayed import TABLES, Known, with_histories
 from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
@@ -49,6 +50,10 @@ def compute(
     changed = tuple(sorted(touched))
     frames: dict[str, DataFrame] = dict(views(spark_reader.rows(spark, writer.directory, manifest)))
     frames[END_OFFSETS.name] = spark_reader.end_offsets(spark, writer.directory, manifest)
+    if manifest.server_log:
+        frames[SERVER_LOG.name] = spark_reader.parts(
+            spark, writer.directory, SERVER_LOG, manifest.server_log
+        )
     goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
     there = goes_on and progress.are_whole(writer.directory, manifest)
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)

@@ -31,7 +31,8 @@ from kohort.spark.gold.replayed import (
     replay,
 )
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
-from kohort.spark.tables import spark_reader
+from kohort.spark.schemas.server_log import SERVER_LOG
+from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import GOLD, HISTORIES, Gold, Histories, Manifest, Part, Writer
 from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
@@ -68,6 +69,11 @@ class _Run(NamedTuple):
         """The rows of parts of a table."""
         return spark_reader.parts(self.spark, self.writer.directory, table, those)
 
+    @property
+    def lines(self) -> DataFrame | None:
+        """What log files of brokers tell."""
+        return self.frames.get(SERVER_LOG.name)
+
     def rows(self, *, fresh: bool) -> DataFrame:
         """The decoded rows that were added since the published manifest, or those before."""
         old = {one.name for one in self.writer.manifest.increments}
@@ -89,7 +95,8 @@ def bring_up(
     before, now = manifest.histories, _now(manifest, reaches, besides)
     found = _news(writer, manifest, now, besides)
     if before is not None and found.touched == frozenset():
-        return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, before)
+        same = before.with_(server_logs=now.server_logs)
+        return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, same)
     run = _Run(spark, writer, manifest, frames, besides, found)
     if before is not None and _is_nobodys(run, before):
         gold = {one.name: manifest.gold[one.name] for one in TABLES.values()}
@@ -124,6 +131,7 @@ def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Hi
         complete={
             partition: (one.complete_offset, one.complete_us) for partition, one in reaches.items()
         },
+        server_logs=server_logs.paths_of(manifest),
     )
 
 
@@ -142,6 +150,9 @@ def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) ->
         return ALL
     topics = renamed_topics(_names(directory, before.names), besides.names)
     renamed = _partitions_with(directory, before.states, topics)
+    renamed |= server_logs.partitions_with(
+        directory, manifest.server_log, before.server_logs, before.states
+    )
     return news(before, now, writer.manifest.increments, manifest.increments, renamed)
 
 
@@ -180,10 +191,20 @@ def _replayed(run: _Run) -> DataFrame:
     """What `replay` gives of the groups with news."""
     decoded = run.frames[DECODED.name]
     if run.news.anew is None:
-        return replay(events_of(decoded, groups_with_members(decoded)), None, run.besides)
+        return replay(
+            events_of(decoded, groups_with_members(decoded)),
+            None,
+            run.besides,
+            run.frames.get(SERVER_LOG.name),
+        )
     anew = run.here(decoded, run.news.anew)
     if not run.news.go_on:
-        return replay(events_of(anew, groups_with_members(anew)), None, run.besides)
+        return replay(
+            events_of(anew, groups_with_members(anew)),
+            None,
+            run.besides,
+            run.frames.get(SERVER_LOG.name),
+        )
     assert run.manifest.histories is not None
     states = run.here(run.parts(STATES, run.manifest.histories.states), run.news.go_on)
     fresh = run.here(run.rows(fresh=True), run.news.go_on)
@@ -197,7 +218,9 @@ def _replayed(run: _Run) -> DataFrame:
         members = members.unionByName(groups_with_members(anew))
     with_news = F.broadcast(fresh.select(*GROUP).distinct())
     going_on = states.join(with_news, [*GROUP], "left_semi")
-    return replay(events_of(rows, members.distinct()), going_on, run.besides)
+    return replay(
+        events_of(rows, members.distinct()), going_on, run.besides, run.frames.get(SERVER_LOG.name)
+    )
 
 
 def _commits_before(run: _Run, newcomers: DataFrame) -> DataFrame | None:

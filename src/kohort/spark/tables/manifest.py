@@ -6,7 +6,7 @@ behind is named nowhere, and the next one removes it. Files that a flip makes su
 a while, because somebody may be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
-    DIR/histories/…   DIR/progress/…
+    DIR/histories/…   DIR/progress/…   DIR/server_logs/…
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
-HISTORIES, PROGRESS = "histories", "progress"
+HISTORIES, PROGRESS, SERVER_LOGS = "histories", "progress", "server_logs"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
 DAY_MS = 86_400_000
@@ -107,6 +107,8 @@ class Histories(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[Part, ...] = ()
     names: Part | None = None
     """The names of topics as they were known."""
+    server_logs: tuple[str, ...] = ()
+    """Paths of the parts of server logs that they know."""
 
     def with_(self, **changes: object) -> "Histories":
         """A copy with other values."""
@@ -199,6 +201,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Table of silver -> rows that were ever added to it."""
     rows_version: int | None = None
     end_offsets: tuple[Part, ...] = ()
+    server_log: tuple[Part, ...] = ()
+    """What brokers have said in their log files (see `tables.server_logs`)."""
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
     histories: Histories | None = None
     """None: they are replayed as a whole."""
@@ -221,7 +225,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if self.format == "parquet":
             yield from (f"{ROWS}/{one.name}" for one in self.increments)
         gold = (one for it in self.gold.values() for one in it.parts)
-        for part in (*self.end_offsets, *gold, *self._states()):
+        for part in (*self.end_offsets, *self.server_log, *gold, *self._states()):
             if part.version is None:
                 yield part.path
 
@@ -417,7 +421,7 @@ def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
     table its own log knows.
     """
     ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
-    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS))
+    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS))
     for parent in (*others, *ours):
         yield from _inside(parent)
 
