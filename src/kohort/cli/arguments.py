@@ -71,11 +71,12 @@ def require(extra: str) -> None:
 
 def add_out(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--out", required=True, type=_directory, metavar="DIR", help="the directory of the tables"
+        "--out", required=True, type=directory, metavar="DIR", help="the directory of the tables"
     )
 
 
-def _directory(text: str) -> Path:
+def directory(text: str) -> Path:
+    """A directory, which may not be there yet."""
     path = Path(text)
     if path.is_file():
         raise ArgumentTypeError(f"{text!r} is a file, expected a directory")

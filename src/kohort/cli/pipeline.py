@@ -5,8 +5,6 @@ start at once.
 """
 
 import logging
-import sys
-import time
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,17 +24,15 @@ from kohort.cli.arguments import (
 from kohort.cli.asking import add_server, server_of
 from kohort.cli.check import Check
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
+from kohort.cli.doing import Shown
 from kohort.cli.export import Export
-from kohort.cli.render import ERASE, Output, printable
+from kohort.cli.render import Output
 from kohort.cli.show import Show
 from kohort.cli.sql import Sql
+from kohort.cli.upkeep import Rebuild, Verify
 
 if TYPE_CHECKING:
-    from kohort.spark.engine.progress import Doing
     from kohort.spark.tables.summary import Summary
-
-PATIENCE_S = 2.0
-LINE_EVERY_S = 10.0
 
 
 class Run(Command):
@@ -175,7 +171,7 @@ def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
     from kohort.spark import jobs
 
     told = {**told, "server_logs": args.server_logs}
-    common = {**told, "master": args.master, "conf": dict(args.conf), "progress": _Shown()}
+    common = {**told, "master": args.master, "conf": dict(args.conf), "progress": Shown()}
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
         every_s = None if args.every is None else args.every / 1000
@@ -349,25 +345,6 @@ def _warm(output: Output) -> int:
     return OK
 
 
-class _Shown:
-    """Shows progress on stderr: in one line of a terminal, otherwise a line every ten seconds."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._said = self._began + PATIENCE_S - LINE_EVERY_S
-
-    def __call__(self, doing: "Doing") -> None:
-        now = time.monotonic()
-        if sys.stderr.isatty():
-            if now - self._began >= PATIENCE_S:
-                sys.stderr.write(ERASE + printable(str(doing)))
-                sys.stderr.flush()
-        elif now - self._said >= LINE_EVERY_S:
-            self._said = now
-            sys.stderr.write(f"{printable(str(doing))}\n")
-            sys.stderr.flush()
-
-
 def _now() -> str:
     return _text(datetime.now(UTC))
 
@@ -383,6 +360,8 @@ COMMANDS: dict[str, Command] = {
     "sql": Sql(),
     "export": Export(),
     "check": Check(),
+    "rebuild": Rebuild(),
+    "verify": Verify(),
     "snapshot": Snapshot(),
     "warm": Warm(),
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.engine import class_archive, shipping
-from kohort.spark.engine.progress import Doing, Progress
+from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     INTERPRETED,
     SessionError,
@@ -33,14 +34,23 @@ from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import delta, delta_files, older_copy, unchanged
-from kohort.spark.tables.adding import Batch, Options, add, ends_now, tidy
+from kohort.spark.tables.adding import Batch, Options, add, ends_now, flip, tidy
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import TablesError, Writer, claim, load
+from kohort.spark.tables.manifest import TablesError, Writer, claim, load, local
+from kohort.spark.tables.rebuilding import (
+    Rebuilt,
+    as_of_of,
+    check_rows,
+    forgotten,
+    partitions_of,
+    rebuilt,
+)
 from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
+from kohort.spark.tables.verifying import Recomputed, Verified, looked_through, why_not
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000
@@ -114,6 +124,63 @@ def run(
     return added._replace(
         gold=gold, seconds=time.monotonic() - began, log_end=ended, server_logs=logged.files
     )
+
+
+def rebuild(
+    out: str | Path,
+    *,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    conf: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    alone: bool = False,
+) -> Rebuilt:
+    """Compute all tables of gold anew from the rows that the tables keep, for the moment and with
+    the settings that they were computed with. Until then readers have the old ones.
+
+    Raises KohortError: there are no tables, rows of theirs are missing or damaged, somebody else is
+    writing them.
+    """
+    began = time.monotonic()
+    load(local(out))
+    with Writer(Path(out)) as writer:
+        before = writer.manifest
+        check_rows(writer.directory, before)
+        with _session(Given(spark, master, conf, alone=alone), writer, progress) as active:
+            context = Context(as_of_of(before), *before.settings)
+            flip(active, writer, forgotten(before), partitions_of(before), context, progress)
+        return rebuilt(before, writer, time.monotonic() - began)
+
+
+def verify(
+    out: str | Path,
+    *,
+    every: bool = False,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    conf: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    alone: bool = False,
+) -> Verified:
+    """Hold the files of tables against their manifest, and gold against one that is computed anew
+    elsewhere: of some partitions of the log, or of `every` one. Changes nothing.
+
+    Raises KohortError: there are no tables, or their manifest is not one.
+    """
+    tables = Tables(out)
+    found = [*looked_through(tables)]
+    if found or tables.manifest.code != code() or tables.manifest.format == "delta":
+        return Verified(tables.directory, tuple(found), None, why_not(tables, found))
+    given = Given(spark, master, conf, alone=alone)
+    with (
+        TemporaryDirectory(prefix="kohort-verify-") as scratch,
+        Writer(Path(scratch)) as writer,
+        _session(given, writer, progress) as active,
+        telling(active, progress, "computing") as doing,
+    ):
+        anew = Recomputed(active, writer, tables, doing)
+        chosen, differences = anew.of_all() if every else anew.of_some()
+    return Verified(tables.directory, tuple(differences), chosen, None)
 
 
 def stream(
@@ -298,4 +365,4 @@ def _without_rows(plan: Plan) -> Plan:
     return Plan({}, plan.cut, plan.notes, begun)
 
 
-__all__ = ["report", "run", "snapshot", "stream"]
+__all__ = ["rebuild", "report", "run", "snapshot", "stream", "verify"]

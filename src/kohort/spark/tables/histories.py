@@ -169,7 +169,7 @@ def _write_names(writer: Writer, besides: Known) -> Part:
         "topic_id": pa.array(besides.names.keys(), pa.string()),
         "topic": pa.array(besides.names.values(), pa.string()),
     }
-    pq.write_table(pa.table(rows), path / _NAMES)
+    pq.write_table(pa.table(rows), path / _NAMES, write_page_checksum=True)
     return Part(path=name, rows=len(besides.names))
 
 

@@ -64,6 +64,9 @@ class Increment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     and its offsets used again."""
     compacted: bool = False
     """Only what tells the state of groups is left: their history was dropped as too old."""
+    planned: bool = False
+    """The ranges are what was planned, so that nothing is between them and their neighbours. False
+    where they are only what the rows cover."""
 
     @property
     def rows(self) -> int:
@@ -467,6 +470,21 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_written(lock: Path) -> bool:
+    """Whether somebody holds the lock of a directory of tables, so that files come and go."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _lock(path: Path) -> int:

@@ -104,5 +104,6 @@ def _write(writer: Writer, rows: list[tuple[object, ...]]) -> Part:
         ],
         schema=SERVER_LOG.arrow,
     )
-    pq.write_table(table, path / "lines.parquet", compression="zstd")
+    file = path / "lines.parquet"
+    pq.write_table(table, file, compression="zstd", write_page_checksum=True)
     return Part(path=name, rows=len(rows))
