@@ -74,7 +74,7 @@ def add_out(parser: ArgumentParser, *, several: bool = False) -> None:
     parser.add_argument(
         "--out",
         required=True,
-        type=_directory,
+        type=directory,
         action="append" if several else "store",
         metavar="DIR",
         help="the directory of the tables"
@@ -82,7 +82,8 @@ def add_out(parser: ArgumentParser, *, several: bool = False) -> None:
     )
 
 
-def _directory(text: str) -> Path:
+def directory(text: str) -> Path:
+    """A directory, which may not be there yet."""
     path = Path(text)
     if path.is_file():
         raise ArgumentTypeError(f"{text!r} is a file, expected a directory")

@@ -5,8 +5,6 @@ start at once.
 """
 
 import logging
-import sys
-import time
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,17 +24,15 @@ from kohort.cli.arguments import (
 from kohort.cli.asking import add_server, server_of
 from kohort.cli.check import Check
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
+from kohort.cli.doing import Shown
 from kohort.cli.export import Export
-from kohort.cli.render import ERASE, Output, printable
+from kohort.cli.render import Output
 from kohort.cli.show import Show
 from kohort.cli.sql import Sql
+from kohort.cli.upkeep import Rebuild, Verify
 
 if TYPE_CHECKING:
-    from kohort.spark.engine.progress import Doing
     from kohort.spark.tables.summary import Summary
-
-PATIENCE_S = 2.0
-LINE_EVERY_S = 10.0
 
 
 class Run(Command):
@@ -95,6 +91,16 @@ class Run(Command):
             help="the time for which lag and the like are computed (default --to, or now)",
         )
         parser.add_argument(
+            "--server-log",
+            dest="server_logs",
+            action="extend",
+            nargs="+",
+            default=[],
+            metavar="FILE",
+            help="log files of Kafka brokers, also by gzip or as patterns: what they say of "
+            "members that are gone is proof of causes",
+        )
+        parser.add_argument(
             "--keep",
             type=days,
             metavar="DAYS",
@@ -145,7 +151,7 @@ def _run(args: Namespace, output: Output) -> int:
         "cluster": args.cluster,
     }
     try:
-        summary = None if args.stream else _unchanged(args, told)
+        summary = None if args.stream or args.server_logs else _unchanged(args, told)
         if summary is None:
             summary = _with_spark(args, told)
     except KeyboardInterrupt:
@@ -171,7 +177,8 @@ def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
 def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
     from kohort.spark import jobs
 
-    common = {**told, "master": args.master, "conf": dict(args.conf), "progress": _Shown()}
+    told = {**told, "server_logs": args.server_logs}
+    common = {**told, "master": args.master, "conf": dict(args.conf), "progress": Shown()}
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
         every_s = None if args.every is None else args.every / 1000
@@ -195,9 +202,28 @@ def _tell(summary: "Summary", source: str, output: Output) -> None:
         output.table(("TABLE", "NEW ROWS"), [pair for pair in summary.rows.items() if pair[1]])
     for note in summary.notes:
         output.line(f"note: {note.text}")
+    _tell_server_logs(summary, output)
     if summary.gold:
         output.line()
         output.table(("GOLD", "ROWS"), list(summary.gold.items()))
+
+
+def _tell_server_logs(summary: "Summary", output: Output) -> None:
+    """What log files of brokers had to say."""
+    if not summary.server_logs:
+        return
+    lines = sum(one.lines for one in summary.server_logs)
+    fresh = sum(one.fresh for one in summary.server_logs)
+    output.line(
+        f"server logs: {len(summary.server_logs):,} files, {lines:,} lines about members that are "
+        f"gone, {fresh:,} of them new"
+    )
+    for one in summary.server_logs:
+        if not one.lines:
+            output.line(
+                f"note: {one.path} has no line about a member that is gone, as a group coordinator "
+                "writes them at INFO"
+            )
 
 
 def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
@@ -326,25 +352,6 @@ def _warm(output: Output) -> int:
     return OK
 
 
-class _Shown:
-    """Shows progress on stderr: in one line of a terminal, otherwise a line every ten seconds."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._said = self._began + PATIENCE_S - LINE_EVERY_S
-
-    def __call__(self, doing: "Doing") -> None:
-        now = time.monotonic()
-        if sys.stderr.isatty():
-            if now - self._began >= PATIENCE_S:
-                sys.stderr.write(ERASE + printable(str(doing)))
-                sys.stderr.flush()
-        elif now - self._said >= LINE_EVERY_S:
-            self._said = now
-            sys.stderr.write(f"{printable(str(doing))}\n")
-            sys.stderr.flush()
-
-
 def _now() -> str:
     return _text(datetime.now(UTC))
 
@@ -360,6 +367,8 @@ COMMANDS: dict[str, Command] = {
     "sql": Sql(),
     "export": Export(),
     "check": Check(),
+    "rebuild": Rebuild(),
+    "verify": Verify(),
     "snapshot": Snapshot(),
     "warm": Warm(),
 }

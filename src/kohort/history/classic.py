@@ -6,7 +6,7 @@ subscribed, a partition that was not there.
 
 from collections.abc import Iterable
 
-from kohort.history import outages, written
+from kohort.history import logged, outages, written
 from kohort.history.commits import LONGEST_US, add_removal
 from kohort.history.events import ByName, ClassicMember, Generation, Record
 from kohort.history.ownership import Holds, Moment, gain, lose
@@ -207,8 +207,18 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
     )
     _explain(rebalance, prior, value, known=known, came=came, resubscribed=resubscribed)
     written.note(rebalance, record.causes)
+    numbers = _generations(prior, value)
+    logged.note(rebalance, story.told.lines, numbers, prior.at, joined_by)
     if FOLLOW_UP in rebalance.compared.proven and not resubscribed:
         written.without_follow_up(rebalance)
+
+
+def _generations(prior: ClassicGroup, value: Generation) -> range:
+    """This generation, and those before of which nothing was written."""
+    first = value.generation
+    if prior.value is not None:
+        first = min(prior.value.generation + 1, first)
+    return range(first, value.generation + 1)
 
 
 def _resubscribes(one: ClassicMember, before: ClassicMember | None) -> bool:

@@ -4,7 +4,7 @@ A coordinator writes what one request or one timer causes as a whole, and what l
 stands before the record of that epoch. What stands behind it is what members make of it.
 """
 
-from kohort.history import classic, outages, written
+from kohort.history import classic, logged, outages, written
 from kohort.history.commits import add_removal
 from kohort.history.events import (
     AWAY,
@@ -68,6 +68,8 @@ def _begin(story: Story, record: Record, value: Epoch | None) -> None:
         len(group.members),
     )
     written.note(rebalance, record.causes)
+    epochs = range(value.epoch, value.epoch + 1)
+    logged.note(rebalance, story.told.lines, epochs, record.at, record.at)
 
 
 def on_topics(story: Story, step: Step) -> None:

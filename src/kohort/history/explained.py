@@ -166,7 +166,8 @@ def _instances(members: list[Who]) -> set[str]:
 
 
 def _as_left(one: Removal) -> Removal:
-    return Removal(one.who, [LEAVE], one.evidence, one.likely)
+    possible = one.possible if one.settled else [LEAVE]
+    return Removal(one.who, possible, one.evidence, one.likely)
 
 
 def _words(rebalance: Rebalance, facts: _Facts, *, by_hash: bool, only_epoch: bool) -> list[str]:

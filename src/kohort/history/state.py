@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 
-VERSION = 1
+VERSION = 2
 """Of the state's layout and of the rules behind it: what an earlier one has kept is of no use."""
 
 Place = tuple[str, int]
@@ -34,6 +34,8 @@ class Removal(Struct, array_like=True):
     """When its last commit of that partition was, and of which offset."""
     per_us: float | None = None
     """How fast it had read."""
+    settled: bool = False
+    """Its cause is written somewhere, so that nothing has to be concluded."""
 
 
 class Gap(Struct, array_like=True):

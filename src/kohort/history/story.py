@@ -4,9 +4,11 @@ over.
 
 from collections.abc import Mapping
 from copy import copy
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kohort.history.events import Record
+from kohort.history.logged import Lines
 from kohort.history.rows import AssignmentRow, MemberRow
 from kohort.history.state import Rebalance, State
 
@@ -52,6 +54,8 @@ class Told(NamedTuple):
     """The shortest session that a member of the consumer protocol has; None for unknown."""
     complete_offset: int | None = None
     """From which offset on nothing is missing in the log; None: from nowhere on."""
+    lines: Lines = MappingProxyType({})
+    """What the coordinator's log file says about members of the group that are gone."""
 
 
 class Step(NamedTuple):

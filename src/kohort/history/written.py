@@ -59,7 +59,7 @@ def settle(removal: Removal, causes: Iterable[Because]) -> None:
     for one in causes:
         trigger = TRIGGER_OF.get(one.cause)  # type: ignore[call-overload]
         if trigger in OF_REMOVALS and one.member_id in {None, removal.who.member_id}:
-            removal.possible = [trigger]
+            removal.possible, removal.settled = [trigger], True
 
 
 def _text(one: Because) -> str:

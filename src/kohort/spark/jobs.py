@@ -4,10 +4,11 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.engine import class_archive, shipping
-from kohort.spark.engine.progress import Doing, Progress
+from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     FEW,
     SessionError,
@@ -34,13 +35,23 @@ from kohort.spark.sources.standing import Plan, Position, Settings
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import cluster as clusters
 from kohort.spark.tables import delta, delta_files, older_copy, unchanged
-from kohort.spark.tables.adding import Batch, Options, add, ends_now, tidy
+from kohort.spark.tables.adding import Batch, Options, add, ends_now, flip, tidy
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import TablesError, Writer, claim, load
+from kohort.spark.tables.manifest import TablesError, Writer, claim, load, local
+from kohort.spark.tables.rebuilding import (
+    Rebuilt,
+    as_of_of,
+    check_rows,
+    forgotten,
+    partitions_of,
+    rebuilt,
+)
+from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
+from kohort.spark.tables.verifying import Recomputed, Verified, looked_through, why_not
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000
@@ -61,6 +72,7 @@ def run(
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     cluster: str | None = None,
+    server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     alone: bool = False,
 ) -> Summary:
@@ -71,11 +83,12 @@ def run(
 
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
     planned: what the log says later is read by the next run. `keep_days` drops history
-    that is older, but not what tells the state of groups. `retention_ms` and `session_timeout_ms`
-    are the cluster's (see `Settings`), where the source cannot ask, and `cluster` is its name.
-    `alone` says that the process ends with this run: a JVM that is started for few rows is made for
-    few rows. Raises KohortError: the source cannot be read, the tables are those of another log or
-    cluster, somebody else is writing them.
+    that is older, but not what tells the state of groups. `server_logs` are log files of Kafka
+    brokers, or patterns: what they say of members that are gone is kept, and decides why.
+    `retention_ms` and `session_timeout_ms` are the cluster's (see `Settings`), where the source
+    cannot ask, and `cluster` is its name. `alone` says that the process ends with this run: a JVM
+    that is started for few rows is made for few rows. Raises KohortError: the source cannot be
+    read, the tables are those of another log or cluster, somebody else is writing them.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -89,11 +102,12 @@ def run(
         keep_days=keep_days,
         cluster=cluster,
     )
-    same = unchanged.summary_or_none(out, told)
+    same = None if server_logs else unchanged.summary_or_none(out, told)
     if same is not None:
         return same
     with _opened(source, out, format, cluster) as (log, writer):
         seen = unchanged.seen(told)
+        logged = keep_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
@@ -101,14 +115,75 @@ def run(
             if to_time is None:  # with `to_time`, a plan ends before the log does
                 older = older_copy.older_copies(active, writer, log, plan)
                 plan = older_copy.spared(plan, writer, older)
-            batch = _batch(active, writer, log, plan, from_time)._replace(ends=ends)
+            batch = _batch(active, writer, log, plan, from_time)._replace(
+                ends=ends, server_log=logged.parts
+            )
             settings_told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, settings_told, keep_days)
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
         gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
-    return added._replace(gold=gold, seconds=time.monotonic() - began, log_end=ended)
+    return added._replace(
+        gold=gold, seconds=time.monotonic() - began, log_end=ended, server_logs=logged.files
+    )
+
+
+def rebuild(
+    out: str | Path,
+    *,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    conf: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    alone: bool = False,
+) -> Rebuilt:
+    """Compute all tables of gold anew from the rows that the tables keep, for the moment and with
+    the settings that they were computed with. Until then readers have the old ones.
+
+    Raises KohortError: there are no tables, rows of theirs are missing or damaged, somebody else is
+    writing them.
+    """
+    began = time.monotonic()
+    load(local(out))
+    with Writer(Path(out)) as writer:
+        before = writer.manifest
+        check_rows(writer.directory, before)
+        with _session(Given(spark, master, conf, alone=alone), writer, progress) as active:
+            context = Context(as_of_of(before), *before.settings)
+            flip(active, writer, forgotten(before), partitions_of(before), context, progress)
+        return rebuilt(before, writer, time.monotonic() - began)
+
+
+def verify(
+    out: str | Path,
+    *,
+    every: bool = False,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    conf: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    alone: bool = False,
+) -> Verified:
+    """Hold the files of tables against their manifest, and gold against one that is computed anew
+    elsewhere: of some partitions of the log, or of `every` one. Changes nothing.
+
+    Raises KohortError: there are no tables, or their manifest is not one.
+    """
+    tables = Tables(out)
+    found = [*looked_through(tables)]
+    if found or tables.manifest.code != code() or tables.manifest.format == "delta":
+        return Verified(tables.directory, tuple(found), None, why_not(tables, found))
+    given = Given(spark, master, conf, alone=alone)
+    with (
+        TemporaryDirectory(prefix="kohort-verify-") as scratch,
+        Writer(Path(scratch)) as writer,
+        _session(given, writer, progress) as active,
+        telling(active, progress, "computing") as doing,
+    ):
+        anew = Recomputed(active, writer, tables, doing)
+        chosen, differences = anew.of_all() if every else anew.of_some()
+    return Verified(tables.directory, tuple(differences), chosen, None)
 
 
 def stream(
@@ -127,6 +202,7 @@ def stream(
     format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     cluster: str | None = None,
+    server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> Summary:
     """The same in micro-batches of `max_records`, each of which brings all tables up to date.
@@ -146,10 +222,11 @@ def stream(
                 raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
+            logged = keep_server_logs(writer, server_logs)
             # The stream's own process sees only the published manifest.
             writer.publish(writer.manifest)
-            if plan.cut or plan.notes or not plan.ranges:
-                first = Batch(None, _without_rows(plan), late=missed)
+            if plan.cut or plan.notes or logged.parts or not plan.ranges:
+                first = Batch(None, _without_rows(plan), late=missed, server_log=logged.parts)
                 add(active, writer, log, first, options, progress)
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
@@ -163,6 +240,7 @@ def stream(
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
         time.monotonic() - began,
         log_end(Tables(writer.directory)),
+        logged.files,
     )
 
 
@@ -294,4 +372,4 @@ def _without_rows(plan: Plan) -> Plan:
     return Plan({}, plan.cut, plan.notes, begun)
 
 
-__all__ = ["report", "run", "snapshot", "stream"]
+__all__ = ["rebuild", "report", "run", "snapshot", "stream", "verify"]

@@ -28,6 +28,8 @@ from kohort.history import (
     Told,
 )
 from kohort.history.events import CLASSIC, ClassicMember
+from kohort.history.logged import Line, Lines, by_member
+from kohort.history.rows import null_first
 from kohort.spark.columns.events import COMMITS, VALUES, events
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.history import GROUP, so_far
@@ -35,6 +37,7 @@ from kohort.spark.gold.measure import Context, Frames, kept
 from kohort.spark.gold.names import topic_names
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Column, Table
 from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
+from kohort.spark.schemas.server_log import SERVER_LOG
 
 HISTORIES = "histories"
 """The name under which the frames have the result of `histories`, once it is known."""
@@ -63,6 +66,8 @@ _ROWS = {
 _REPLAYED = pa.schema(
     [*STATES.arrow, ("table", pa.string()), ("is_open", pa.bool_()), *_ROWS.items()],
 )
+LINES = "lines"
+"""The column of what log files of brokers tell of a group."""
 _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
 
 
@@ -98,22 +103,28 @@ def histories(frames: Frames, context: Context) -> DataFrame:
         return frames[HISTORIES]
     decoded = frames[DECODED.name]
     members = groups_with_members(decoded)
-    return replay(events_of(decoded, members), None, known(frames, context))
+    lines = frames.get(SERVER_LOG.name)
+    return replay(events_of(decoded, members), None, known(frames, context), lines)
 
 
-def replay(happened: DataFrame, states: DataFrame | None, besides: Known) -> DataFrame:
-    """The histories of the groups that have events, from their states on, if they have any.
+def replay(
+    happened: DataFrame, states: DataFrame | None, besides: Known, lines: DataFrame | None = None
+) -> DataFrame:
+    """The histories of the groups that have events, from their states on, if they have any; `lines`
+    are what log files of brokers tell of them.
 
     `table` says what a row is: one of a table, in a struct of that name, which may still change if
     it `is_open`; or the group's state behind these events, exactly one for each group.
     """
-    groups = _beside(happened, states).groupBy(*GROUP)
+    groups = _beside(happened, states, lines).groupBy(*GROUP)
     return groups.applyInArrow(_replayed(besides), from_arrow_schema(_REPLAYED))
 
 
-def replay_here(happened: DataFrame, states: DataFrame | None, besides: Known) -> pa.Table:
+def replay_here(
+    happened: DataFrame, states: DataFrame | None, besides: Known, lines: DataFrame | None = None
+) -> pa.Table:
     """The same by this process. For few events, to start a worker costs more than the replay."""
-    both = _beside(happened, states).toArrow().combine_chunks()
+    both = _beside(happened, states, lines).toArrow().combine_chunks()
     of_group: dict[tuple[int, str], list[int]] = {}
     for index, one in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
         of_group.setdefault(one, []).append(index)
@@ -127,11 +138,14 @@ def as_frame(spark: SparkSession, replayed: pa.Table) -> DataFrame:
     return spark.createDataFrame(replayed, from_arrow_schema(_REPLAYED))
 
 
-def _beside(happened: DataFrame, states: DataFrame | None) -> DataFrame:
-    """Events and the states before them."""
+def _beside(happened: DataFrame, states: DataFrame | None, lines: DataFrame | None) -> DataFrame:
+    """Events, the states before them, and what log files tell of the same groups."""
     if states is None:
         states = happened.sparkSession.createDataFrame([], STATES.spark)
-    return happened.unionByName(states, allowMissingColumns=True)
+    both = happened.unionByName(states, allowMissingColumns=True)
+    if lines is None:
+        return both
+    return both.unionByName(_lines_of(both, lines), allowMissingColumns=True)
 
 
 def rows_of(frames: Frames, context: Context, table: Table) -> DataFrame:
@@ -152,7 +166,12 @@ def _replayed(besides: Known) -> Callable[[pa.Table], pa.Table]:
         (before,) = rows.filter(pc.is_valid(rows["state"])).select(
             ["state", "topics"]
         ).to_pylist() or [{"state": None, "topics": []}]
-        told = Told(names.anew(), besides.session_timeout_ms, besides.complete.get(partition))
+        told = Told(
+            names.anew(),
+            besides.session_timeout_ms,
+            besides.complete.get(partition),
+            _lines_in(rows),
+        )
         history = History(told, before["state"])
         history.feed(events(rows))
         found = as_table(partition, group_id, history.closed, list(history.open_rows()))
@@ -160,6 +179,20 @@ def _replayed(besides: Known) -> Callable[[pa.Table], pa.Table]:
         return pa.concat_tables([found, _state(partition, group_id, history.state(), topics)])
 
     return replayed
+
+
+def _lines_of(rows: DataFrame, lines: DataFrame) -> DataFrame:
+    """A row for each group that has lines, with all of them."""
+    said = F.struct(*(F.col(name) for name in Line._fields))
+    of_groups = lines.groupBy("group_id").agg(F.collect_list(said).alias(LINES))
+    return rows.select(*GROUP).distinct().join(F.broadcast(of_groups), "group_id")
+
+
+def _lines_in(rows: pa.Table) -> Lines:
+    if LINES not in rows.column_names:
+        return {}
+    found = rows[LINES].filter(pc.is_valid(rows[LINES])).to_pylist()
+    return by_member(sorted((Line(**one) for lines in found for one in lines), key=null_first))
 
 
 def as_table(

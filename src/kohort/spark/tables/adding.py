@@ -47,6 +47,8 @@ class Batch(NamedTuple):
     """Rows that lie before what was planned (see `late`)."""
     ends: Ends | None = None
     """As they were when it was planned; None for a batch that was planned just now."""
+    server_log: tuple[Part, ...] = ()
+    """What log files of brokers tell that is new (see `tables.server_logs`)."""
 
 
 def add(
@@ -89,6 +91,7 @@ def add(
         positions={**manifest.positions, **positions},
         notes=(*manifest.notes, *notes),
         end_offsets=(*manifest.end_offsets, *sampled),
+        server_log=(*manifest.server_log, *batch.server_log),
     )
     touched = following.keys() | plan.cut.keys()
     clocked = options.as_of is None

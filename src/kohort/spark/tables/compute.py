@@ -17,6 +17,7 @@ from kohort.spark.gold.lag import lag_of
 from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.gold.replayed import TABLES, Known, with_histories
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
+from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
@@ -56,6 +57,9 @@ def compute(
     changed = tuple(sorted(touched))
     frames = views(spark_reader.rows(spark, writer.directory, manifest))
     frames |= {END_OFFSETS.name: spark_reader.end_offsets(spark, writer.directory, manifest)}
+    if manifest.server_log:
+        lines = spark_reader.parts(spark, writer.directory, SERVER_LOG, manifest.server_log)
+        frames |= {SERVER_LOG.name: lines}
     goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
     there = goes_on and progress.are_whole(writer.directory, manifest)
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)

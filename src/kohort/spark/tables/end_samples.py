@@ -69,5 +69,5 @@ def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
     name = f"{END}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
-    pq.write_table(whole, path / "samples.parquet", compression="zstd")
+    pq.write_table(whole, path / "samples.parquet", compression="zstd", write_page_checksum=True)
     return Part(path=name, rows=whole.num_rows)

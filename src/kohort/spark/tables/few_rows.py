@@ -22,6 +22,7 @@ def write(directory: Path, rows: pa.Table) -> None:
         rows.select(DECODED.names).sort_by(_ORDER),
         directory,
         format="parquet",
+        file_options=ds.ParquetFileFormat().make_write_options(write_page_checksum=True),
         partitioning=_BY_KIND,
         basename_template="part-{i}.parquet",
         use_threads=False,  # else their order is lost

@@ -33,7 +33,8 @@ from kohort.spark.gold.replayed import (
     replay_here,
 )
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
-from kohort.spark.tables import spark_reader
+from kohort.spark.schemas.server_log import SERVER_LOG
+from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import (
     GOLD,
@@ -82,6 +83,11 @@ class _Run(NamedTuple):
         """The rows of parts of a table."""
         return spark_reader.parts(self.spark, self.writer.directory, table, those)
 
+    @property
+    def lines(self) -> DataFrame | None:
+        """What log files of brokers tell."""
+        return self.frames.get(SERVER_LOG.name)
+
     def increments(self, *, fresh: bool) -> list[Increment]:
         """Those that were added since the published manifest, or those before."""
         old = {one.name for one in self.writer.manifest.increments}
@@ -117,7 +123,8 @@ def bring_up(
     before, now = manifest.histories, _now(manifest, reaches, besides)
     found = _news(writer, manifest, now, besides)
     if before is not None and found.touched == frozenset():
-        return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, before)
+        same = before.with_(server_logs=now.server_logs)
+        return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, same)
     run = _Run(spark, writer, manifest, frames, besides, found)
     if _is_nobodys(run):
         names = _write_names(writer, besides)
@@ -153,6 +160,7 @@ def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Hi
         complete={
             partition: (one.complete_offset, one.complete_us) for partition, one in reaches.items()
         },
+        server_logs=server_logs.paths_of(manifest),
     )
 
 
@@ -171,6 +179,9 @@ def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) ->
         return ALL
     topics = renamed_topics(_names(directory, before.names), besides.names)
     renamed = _partitions_with(directory, before.states, topics)
+    renamed |= server_logs.partitions_with(
+        directory, manifest.server_log, before.server_logs, before.states
+    )
     return news(before, now, writer.manifest.increments, manifest.increments, renamed)
 
 
@@ -187,7 +198,7 @@ def _write_names(writer: Writer, besides: Known) -> Part:
         "topic_id": pa.array(besides.names.keys(), pa.string()),
         "topic": pa.array(besides.names.values(), pa.string()),
     }
-    pq.write_table(pa.table(rows), path / _NAMES)
+    pq.write_table(pa.table(rows), path / _NAMES, write_page_checksum=True)
     return Part(path=name, rows=len(besides.names))
 
 
@@ -209,11 +220,11 @@ def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
     """What `replay` gives of the groups with news, and how many rows of each table, and open."""
     happened, states = _happened(run)
     if _is_few(run):
-        replayed = replay_here(happened, states, run.besides)
+        replayed = replay_here(happened, states, run.besides, run.lines)
         counted = replayed.group_by(["table", "is_open"]).aggregate([([], "count_all")])
         told = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
         return as_frame(run.spark, replayed), {one[:2]: one[2] for one in zip(*told, strict=True)}
-    frame = kept(replay(happened, states, run.besides))
+    frame = kept(replay(happened, states, run.besides, run.lines))
     counts = frame.groupBy("table", "is_open").count().collect()
     return frame, {(row["table"], row["is_open"]): row["count"] for row in counts}
 

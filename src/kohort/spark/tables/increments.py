@@ -59,6 +59,7 @@ def write(
         oldest_ms=counted.oldest_ms,
         newest_ms=counted.newest_ms,
         compacted=compacted,
+        planned=ranges is not None,
     )
     following = {one: end for one, (_, end) in counted.covered.items()}
     return Written(increment, following, version)
@@ -234,5 +235,6 @@ def _replace(
         oldest_ms=written.increment.oldest_ms,
         newest_ms=written.increment.newest_ms,
         compacted=compacted,
+        planned=all(one.planned for one in those),
     )
     return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)

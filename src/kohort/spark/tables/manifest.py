@@ -6,7 +6,7 @@ behind is named nowhere, and the next one removes it. Files that a flip makes su
 a while, because somebody may be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
-    DIR/histories/…   DIR/progress/…   DIR/past/<table>/…
+    DIR/histories/…   DIR/progress/…   DIR/past/<table>/…   DIR/server_logs/…
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
-HISTORIES, PROGRESS, PAST = "histories", "progress", "past"
+HISTORIES, PROGRESS, PAST, SERVER_LOGS = "histories", "progress", "past", "server_logs"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
 DAY_MS = 86_400_000
@@ -64,6 +64,9 @@ class Increment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     and its offsets used again."""
     compacted: bool = False
     """Only what tells the state of groups is left: their history was dropped as too old."""
+    planned: bool = False
+    """The ranges are what was planned, so that nothing is between them and their neighbours. False
+    where they are only what the rows cover."""
 
     @property
     def rows(self) -> int:
@@ -107,6 +110,8 @@ class Histories(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[Part, ...] = ()
     names: Part | None = None
     """The names of topics as they were known."""
+    server_logs: tuple[str, ...] = ()
+    """Paths of the parts of server logs that they know."""
 
     def with_(self, **changes: object) -> "Histories":
         """A copy with other values."""
@@ -227,6 +232,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Table of silver -> rows that were ever added to it."""
     rows_version: int | None = None
     end_offsets: tuple[Part, ...] = ()
+    server_log: tuple[Part, ...] = ()
+    """What brokers have said in their log files (see `tables.server_logs`)."""
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
     histories: Histories | None = None
     """None: they are replayed as a whole."""
@@ -251,7 +258,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             yield from (f"{ROWS}/{one.name}" for one in self.increments)
         gold = (one for it in self.gold.values() for one in it.parts)
         past = (*self.past.parts("lag_history"), *self.past.status)
-        for part in (*self.end_offsets, *gold, *self._states(), *past):
+        for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *past):
             if part.version is None:
                 yield part.path
 
@@ -447,7 +454,7 @@ def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
     table its own log knows.
     """
     ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
-    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS))
+    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS))
     for parent in (*others, *ours, *_inside(directory / PAST)):
         yield from _inside(parent)
 
@@ -493,6 +500,21 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_written(lock: Path) -> bool:
+    """Whether somebody holds the lock of a directory of tables, so that files come and go."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _lock(path: Path) -> int:

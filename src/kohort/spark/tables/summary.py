@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kohort.spark.sources.standing import Note
+from kohort.spark.tables.server_logs import ServerLog
 
 
 class Summary(NamedTuple):
@@ -21,5 +22,7 @@ class Summary(NamedTuple):
     seconds: float
     log_end: datetime | None = None
     """Where the log ends, if that is long before `as_of` and it may be a copy."""
+    server_logs: tuple[ServerLog, ...] = ()
+    """The log files of brokers that were read."""
     unchanged: bool = False
     """Nothing was new, so the tables are those of an earlier run, and Spark was not needed."""

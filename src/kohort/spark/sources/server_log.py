@@ -1,0 +1,63 @@
+"""A Kafka broker's log files: read as streams, compressed or not, for the few lines that matter."""
+
+import glob
+import gzip
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from kohort.errors import KohortError
+from kohort.spark.sources.server_lines import Said, said
+
+LONGEST_LINE = 1 << 16
+"""What is longer is no line that matters, and is not held in memory."""
+_GZIP = b"\x1f\x8b"
+
+
+class ServerLogError(KohortError):
+    """A log file that is not there or cannot be read."""
+
+
+class LogFile(NamedTuple):
+    """What a file has said."""
+
+    path: Path
+    lines: list[Said]
+
+
+def files_of(given: Iterable[str | Path]) -> list[Path]:
+    """The files of paths and patterns, each once. Raises ServerLogError: there is none."""
+    found: dict[Path, None] = {}
+    for one in given:
+        path = Path(one)
+        paths = [path] if path.exists() else _matching(str(one))
+        if not paths:
+            raise ServerLogError(f"server log {one} does not exist: expected a file or a pattern")
+        for path in paths:
+            if path.is_dir():
+                raise ServerLogError(f"server log {path} is a directory: expected a file")
+            found[path] = None
+    return list(found)
+
+
+def _matching(pattern: str) -> list[Path]:
+    return [Path(name) for name in sorted(glob.glob(pattern))]  # noqa: PTH207  (of any root)
+
+
+def read(path: Path) -> LogFile:
+    """Read a file. In memory are the lines that matter, and none of the others. Raises
+    ServerLogError.
+    """
+    try:
+        with path.open("rb") as file:
+            is_gzip = file.read(2) == _GZIP
+            file.seek(0)
+            stream = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_gzip else file
+            return LogFile(path, list(said(_lines(stream))))
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ServerLogError(f"server log {path} cannot be read: {why}") from error
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: file.readline(LONGEST_LINE), b"")

@@ -1,0 +1,109 @@
+"""What brokers have said in their log files, as parts beside the rows: it outlives the files, and
+is matched again whenever histories of groups are replayed. Needs no Spark.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kohort.spark.schemas.server_log import SERVER_LOG
+from kohort.spark.sources.server_log import LogFile, files_of, read
+from kohort.spark.tables.manifest import SERVER_LOGS, Manifest, Part, Writer
+
+_KEY = [name for name in SERVER_LOG.names if name != "file"]
+"""What makes a line: a file that was rotated has another name."""
+
+
+class ServerLog(NamedTuple):
+    """What there was in a file."""
+
+    path: Path
+    lines: int
+    fresh: int
+    """Lines that no earlier file had."""
+
+
+class Found(NamedTuple):
+    """What there was in some files."""
+
+    parts: tuple[Part, ...]
+    """What is new of it; nothing, or one part."""
+    files: tuple[ServerLog, ...]
+
+
+def keep(writer: Writer, given: Sequence[str | Path]) -> Found:
+    """Read files, and write what is new in them into a part that nobody knows yet. Raises
+    ServerLogError.
+    """
+    paths = files_of(given)
+    if not paths:
+        return Found((), ())
+    known = set(_keys(writer.directory, writer.manifest.server_log))
+    files, rows = [], []
+    for path in paths:
+        found = read(path)
+        fresh = [row for row in _rows(found) if row[:-1] not in known]
+        fresh = list(dict.fromkeys(fresh))
+        known.update(row[:-1] for row in fresh)
+        rows += fresh
+        files.append(ServerLog(path, len(found.lines), len(fresh)))
+    return Found((_write(writer, rows),) if rows else (), tuple(files))
+
+
+def partitions_with(
+    directory: Path, parts: Iterable[Part], known: Iterable[str], states: Iterable[Part]
+) -> set[int]:
+    """The partitions of the log with groups that have states, and of which parts tell that are not
+    `known`.
+    """
+    fresh = [one for one in parts if one.path not in {*known}]
+    groups = {str(row[0]) for row in _keys(directory, fresh)}
+    if not groups:
+        return set()
+    wanted = pa.array(sorted(groups), pa.string())
+    found: set[int] = set()
+    for part in states:
+        files = ds.dataset(directory / part.path, format="parquet")
+        where = pc.field("group_id").isin(wanted)
+        for batch in files.to_batches(columns=["partition"], filter=where):
+            found |= {*batch.column("partition").unique().to_pylist()}
+    return found
+
+
+def paths_of(manifest: Manifest) -> tuple[str, ...]:
+    """The parts that a manifest has."""
+    return tuple(one.path for one in manifest.server_log)
+
+
+def _rows(found: LogFile) -> Iterator[tuple[object, ...]]:
+    return ((*one, found.path.name) for one in found.lines)
+
+
+def _keys(directory: Path, parts: Iterable[Part]) -> Iterator[tuple[object, ...]]:
+    for part in parts:
+        rows: Mapping[str, list[object]] = pq.read_table(
+            directory / part.path, columns=_KEY
+        ).to_pydict()
+        yield from zip(*(rows[name] for name in _KEY), strict=True)
+
+
+def _write(writer: Writer, rows: list[tuple[object, ...]]) -> Part:
+    name = f"{SERVER_LOGS}/{writer.new_name('')}"
+    path = writer.directory / name
+    path.mkdir(parents=True)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    table = pa.table(
+        [
+            pa.array(column, field.type)
+            for column, field in zip(columns, SERVER_LOG.arrow, strict=True)
+        ],
+        schema=SERVER_LOG.arrow,
+    )
+    file = path / "lines.parquet"
+    pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    return Part(path=name, rows=len(rows))

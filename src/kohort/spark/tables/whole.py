@@ -1,0 +1,207 @@
+"""Whether the files of tables are whole: there, of the right size, with the right checksums, and
+with as many rows as the manifest says. Needs no Spark.
+
+Spark writes a file of checksums beside each of its own, and Arrow puts them into the pages. What
+has neither is read to its end.
+"""
+
+import struct
+import zlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kohort.spark.tables.manifest import (
+    END,
+    GOLD,
+    HISTORIES,
+    PROGRESS,
+    ROWS,
+    SERVER_LOGS,
+    Increment,
+    Manifest,
+    Part,
+)
+
+_FOLDERS = (ROWS, END, HISTORIES, PROGRESS, SERVER_LOGS)
+_CRC_HEADER = struct.Struct(">4si")
+_CRC_MAGIC = b"crc\0"
+_BESIDE = {"_SUCCESS", "._SUCCESS.crc"}
+
+
+class Finding(NamedTuple):
+    """Something that is not as it should be."""
+
+    file: str
+    """Relative to the directory of the tables."""
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: expected {self.expected}, found {self.found}"
+
+
+def counted_rows(directory: Path, increment: Increment) -> int | None:
+    """How many rows the footers of an increment tell of; None where one cannot be read."""
+    files = sorted((directory / ROWS / increment.name).glob("kind=*/*.parquet"))
+    rows: list[int]
+    try:
+        rows = [pq.read_metadata(one).num_rows for one in files]
+    except (OSError, pa.ArrowInvalid):
+        return None
+    return sum(rows)
+
+
+def damage(directory: Path, manifest: Manifest) -> Iterator[Finding]:
+    """What is wrong with the files that a manifest names."""
+    for one in manifest.increments if manifest.format == "parquet" else ():
+        yield from _of_increment(directory, one)
+    gold = (part for table in manifest.gold.values() for part in table.parts)
+    for part in (*manifest.end_offsets, *manifest.server_log, *gold, *_states(manifest)):
+        if part.version is None:
+            yield from _of_part(directory, part)
+
+
+def _states(manifest: Manifest) -> Iterator[Part]:
+    histories, progress = manifest.histories, manifest.progress
+    if histories is not None:
+        yield from histories.states
+        if histories.names is not None:
+            yield histories.names
+    if progress is not None:
+        yield from progress.parts
+
+
+def _of_increment(directory: Path, increment: Increment) -> Iterator[Finding]:
+    folder = directory / ROWS / increment.name
+    found: dict[str, int] = {}
+    unread = False
+    for file in sorted(folder.rglob("*.parquet")):
+        rows = yield from _of_file(directory, file)
+        kind = file.parent.name.removeprefix("kind=")
+        found[kind] = found.get(kind, 0) + (rows or 0)
+        unread |= rows is None
+    for kind in sorted({*found, *increment.counts}) if not unread else ():
+        expected, there = increment.counts.get(kind, 0), found.get(kind, 0)
+        if there != expected:
+            where = f"{ROWS}/{increment.name}/kind={kind}"
+            yield Finding(where, f"{expected:,} rows", f"{there:,}")
+
+
+def _of_part(directory: Path, part: Part) -> Iterator[Finding]:
+    folder = directory / part.path
+    if not folder.is_dir():
+        yield Finding(part.path, f"{part.rows:,} rows", "no such directory")
+        return
+    counts: list[int | None] = []
+    for file in sorted(folder.rglob("*.parquet")):
+        rows = yield from _of_file(directory, file)
+        counts.append(rows)
+    if None in counts:
+        return
+    there = sum(one or 0 for one in counts)
+    if there != part.rows if part.partitions is None else there < part.rows:
+        least = "" if part.partitions is None else "at least "
+        yield Finding(part.path, f"{least}{part.rows:,} rows", f"{there:,}")
+
+
+def _of_file(directory: Path, file: Path) -> Generator[Finding, None, int | None]:
+    """What is wrong with a file; returns its rows, None where it cannot be read."""
+    name = str(file.relative_to(directory))
+    try:
+        beside = file.with_name(f".{file.name}.crc")
+        if beside.exists():
+            wrong = _first_wrong(file, beside.read_bytes())
+            if wrong is not None:
+                yield Finding(name, *wrong)
+                return None
+        with pq.ParquetFile(file, page_checksum_verification=True) as opened:
+            for _ in opened.iter_batches():
+                pass
+            return int(opened.metadata.num_rows)
+    except (OSError, pa.ArrowException) as error:
+        yield Finding(name, "a whole file of Parquet", _sentence(error))
+        return None
+
+
+def _first_wrong(file: Path, sums: bytes) -> tuple[str, str] | None:
+    """Where a file differs from the checksums beside it, one for so many bytes, as in Hadoop."""
+    if len(sums) < _CRC_HEADER.size:
+        return "a file of checksums beside it", f"one of {len(sums)} bytes"
+    magic, each = _CRC_HEADER.unpack_from(sums)
+    if magic != _CRC_MAGIC or each <= 0:
+        return "a file of checksums beside it", "something else"
+    expected = [one for (one,) in struct.iter_unpack(">I", sums[_CRC_HEADER.size :])]
+    size = file.stat().st_size
+    if -(-size // each) != len(expected):
+        least, most = each * (len(expected) - 1) + 1, each * len(expected)
+        return f"{least:,} to {most:,} bytes", f"{size:,}"
+    with file.open("rb") as opened:
+        for number, checksum in enumerate(expected):
+            if zlib.crc32(opened.read(each)) != checksum:
+                return "the bytes of its checksums", f"others from byte {number * each:,} on"
+    return None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0].rstrip(".") or type(error).__name__
+
+
+def strangers(directory: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Files among the tables that no manifest knows."""
+    known = {*manifest.paths(), *(one.path for one in manifest.retired)}
+    folders = list(_FOLDERS if manifest.format == "parquet" else _FOLDERS[1:])
+    if manifest.format == "parquet":
+        folders += [f"{GOLD}/{one.name}" for one in _inside(directory / GOLD)]
+    for folder in folders:
+        for path in _inside(directory / folder):
+            name = str(path.relative_to(directory))
+            if name not in known:
+                yield Finding(name, "nothing that the manifest does not know", _kind(path))
+                continue
+            for file in sorted(path.rglob("*")):
+                if file.is_file() and not _is_ours(file):
+                    there = str(file.relative_to(directory))
+                    yield Finding(there, "nothing but files of Parquet", _kind(file))
+
+
+def _is_ours(file: Path) -> bool:
+    name = file.name
+    return name in _BESIDE or name.removesuffix(".crc").endswith(".parquet")
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _kind(path: Path) -> str:
+    return "a directory" if path.is_dir() else f"a file of {path.stat().st_size:,} bytes"
+
+
+def holes(manifest: Manifest) -> Iterator[Finding]:
+    """Offsets between increments that nobody has read, and of which no note tells."""
+    noted = {(one.partition, one.offset) for one in manifest.notes}
+    spans: dict[int, list[tuple[int, int, bool]]] = {}
+    for one in manifest.increments:
+        for partition, (start, end) in one.ranges.items():
+            last = min(end, one.cuts.get(partition, end))
+            if last > start:
+                spans.setdefault(partition, []).append((start, last, one.planned))
+    for partition, found in sorted(spans.items()):
+        spans_in_order = sorted(found)
+        _, reached, planned = spans_in_order[0]
+        for start, end, is_planned in spans_in_order[1:]:
+            is_hole = start > reached and planned and is_planned
+            if is_hole and (partition, reached) not in noted:
+                yield Finding(
+                    ROWS,
+                    f"offsets {reached} to {start - 1} of partition {partition}",
+                    "no increment that has read them, and no note of it",
+                )
+            if end >= reached:
+                reached, planned = end, is_planned
