@@ -71,11 +71,18 @@ def require(extra: str) -> None:
 
 def add_out(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--out", required=True, type=_directory, metavar="DIR", help="the directory of the tables"
+        "--out",
+        required=True,
+        type=_directory,
+        metavar="DIR",
+        help="the directory of the tables, or s3://BUCKET/PREFIX",
     )
 
 
-def _directory(text: str) -> Path:
+def _directory(text: str) -> Path | str:
+    """A path; a URI is left as it is: what it is about shows later."""
+    if ":" in text.partition("/")[0]:
+        return text
     path = Path(text)
     if path.is_file():
         raise ArgumentTypeError(f"{text!r} is a file, expected a directory")

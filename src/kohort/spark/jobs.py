@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from kohort.spark.snapshots import snapshot
 from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan, Position, Settings
+from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import delta, delta_files, older_copy, unchanged
 from kohort.spark.tables.adding import Batch, Options, add, ends_now, tidy
@@ -47,7 +47,7 @@ FEW_ROWS = 300_000
 
 def run(
     source: str | Source,
-    out: str | Path,
+    out: str | Folder,
     *,
     master: str | None = None,
     spark: SparkSession | None = None,
@@ -109,7 +109,7 @@ def run(
 
 def stream(
     source: str | Source,
-    out: str | Path,
+    out: str | Folder,
     *,
     every_s: float | None = None,
     max_records: int | None = None,
@@ -240,15 +240,16 @@ def _session(
 
 
 @contextmanager
-def _opened(source: str | Source, out: str | Path, form: str) -> Iterator[tuple[Source, Writer]]:
+def _opened(source: str | Source, out: str | Folder, form: str) -> Iterator[tuple[Source, Writer]]:
     """A log and the writer of its tables, if they are of this log and in this format."""
     if form not in FORMATS:
         raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
     if form == "delta":
+        delta_files.on_disk(place_of(out))
         delta_files.require()
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
-    with Writer(Path(out)) as writer:
+    with Writer(out) as writer:
         before = writer.manifest
         if before.source and before.format != form:
             raise TablesError(f"{out} has tables in the format {before.format}, not {form}")

@@ -9,7 +9,8 @@ from tests.spark.test_killed_clients import recorded
 from tests.tables.published import publish
 
 from kohort.spark.schemas import END_OFFSETS, GOLD
-from kohort.spark.tables.manifest import ROWS, Increment, Writer
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.tables.manifest import Increment, Writer
 
 NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")
 """Joins and leaves in both protocols, commits in a rhythm, a broker that dies, a slow consumer,

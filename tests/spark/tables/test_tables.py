@@ -21,11 +21,11 @@ from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
 from kohort.spark.sources.standing import Identity, Position
+from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables import increments, manifest
 from kohort.spark.tables.arrow_reader import Rows, Tables
 from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import (
-    ROWS,
     BusyError,
     Increment,
     Manifest,

@@ -5,7 +5,6 @@ measure depends on the moment. Those are marked `whole`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,10 +13,12 @@ from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
 from kohort.spark.gold.replayed import TABLES, Known, with_histories
 from kohort.spark.schemas import END_OFFSETS, Table
+from kohort.spark.stores.layout import GOLD
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
-from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
+from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress, Writer
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
@@ -93,7 +94,7 @@ def _has_all(tables: Iterable[Table]) -> bool:
     return {one.table.name for one in MEASURES} >= {one.name for one in tables}
 
 
-def _reusable(measure: Measure, manifest: Manifest, directory: Path) -> Gold | None:
+def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold | None:
     """What was computed earlier, where some of it may still be right: by the same code, into files
     that are there.
     """

@@ -6,7 +6,6 @@ A row counts unless its log was cut before it after it was read.
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,9 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
-from kohort.spark.tables import delta
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder, place_of
+from kohort.spark.tables import delta, object_reader
 from kohort.spark.tables.catalog import table_of, there
-from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, load, local
+from kohort.spark.tables.manifest import Increment, Manifest, Part, load
 from kohort.spark.tables.silver import views
 
 INCREMENT = "increment"
@@ -28,23 +30,23 @@ LAYOUT: StructType = from_arrow_schema(
 """Decoded rows as they lie in files: the kind and the increment are names of directories."""
 
 
-def read(directory: str | Path, name: str, spark: SparkSession) -> DataFrame:
+def read(directory: str | Folder, name: str, spark: SparkSession) -> DataFrame:
     """One table as it is now; the frame stays that of this moment. Raises TablesError."""
-    path = local(directory)
+    path = place_of(directory)
     manifest = load(path)
     table = table_of(path, manifest, name)
     return _frames(spark, path, manifest, [table])[table.name]
 
 
-def read_all(directory: str | Path, spark: SparkSession) -> dict[str, DataFrame]:
+def read_all(directory: str | Folder, spark: SparkSession) -> dict[str, DataFrame]:
     """Every table that is there, all of the same moment. Raises TablesError."""
-    path = local(directory)
+    path = place_of(directory)
     manifest = load(path)
     return _frames(spark, path, manifest, there(manifest).values())
 
 
 def _frames(
-    spark: SparkSession, directory: Path, manifest: Manifest, tables: Iterable[Table]
+    spark: SparkSession, directory: Folder, manifest: Manifest, tables: Iterable[Table]
 ) -> dict[str, DataFrame]:
     if manifest.format == "delta":
         delta.check(spark, directory)
@@ -63,7 +65,7 @@ def _frames(
 
 def rows(
     spark: SparkSession,
-    directory: Path,
+    directory: Folder,
     manifest: Manifest,
     increments: Iterable[Increment] | None = None,
 ) -> DataFrame:
@@ -73,6 +75,8 @@ def rows(
         frame = empty(spark, LAYOUT)
     elif manifest.format == "delta":
         frame = delta.rows(spark, directory, manifest.rows_version, chosen)
+    elif isinstance(directory, ObjectPath):
+        frame = object_reader.rows(spark, directory, [one.name for one in chosen], LAYOUT)
     else:
         places = [str(directory / ROWS / one.name) for one in chosen]
         base = str(directory / ROWS)
@@ -83,17 +87,17 @@ def rows(
     return frame.select(*DECODED.names)
 
 
-def end_offsets(spark: SparkSession, directory: Path, manifest: Manifest) -> DataFrame:
+def end_offsets(spark: SparkSession, directory: Folder, manifest: Manifest) -> DataFrame:
     """All samples of the ends of user topics."""
     return parts(spark, directory, END_OFFSETS, manifest.end_offsets)
 
 
-def gold(spark: SparkSession, directory: Path, manifest: Manifest, table: Table) -> DataFrame:
+def gold(spark: SparkSession, directory: Folder, manifest: Manifest, table: Table) -> DataFrame:
     """A table of gold."""
     return parts(spark, directory, table, manifest.gold[table.name].parts)
 
 
-def parts(spark: SparkSession, directory: Path, table: Table, those: Iterable[Part]) -> DataFrame:
+def parts(spark: SparkSession, directory: Folder, table: Table, those: Iterable[Part]) -> DataFrame:
     """The rows of a table that is made of parts."""
     frames = []
     by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
@@ -101,9 +105,14 @@ def parts(spark: SparkSession, directory: Path, table: Table, those: Iterable[Pa
         if part.version is not None:
             frames.append(delta.part(spark, directory, part))
         else:
-            by_partitions.setdefault(part.partitions, []).append(str(directory / part.path))
+            by_partitions.setdefault(part.partitions, []).append(part.path)
     for partitions, places in by_partitions.items():
-        frames.append(_only(spark.read.schema(table.spark).parquet(*places), partitions))
+        if isinstance(directory, ObjectPath):
+            frame = object_reader.parts(spark, directory, places, table.spark)
+        else:
+            found = [str(directory / one) for one in places]
+            frame = spark.read.schema(table.spark).parquet(*found)
+        frames.append(_only(frame, partitions))
     if not frames:
         return empty(spark, table.spark)
     return table.conform(reduce(DataFrame.unionByName, frames))
