@@ -131,8 +131,8 @@ class Session:
             raise SqlError(_sentence(error)) from error
 
     def _select(self, table: Table, places: Iterable[Place]) -> str:
-        """The rows of a table. All its columns are there, whether it has rows and its files have them
-        or not.
+        """The rows of a table. All its columns are there, whether it has rows and its files have
+        them or not.
         """
         if table.layer == "gold" or table is END_OFFSETS:
             selected = [
@@ -160,7 +160,7 @@ class Session:
         return f"SELECT {', '.join(columns)} FROM ({self._rows(pa.schema(fields), place)})"
 
     def _rows(self, schema: pa.Schema, place: Place) -> str:
-        """The rows of files that count, with these columns at least: null where a file lacks one."""
+        """The rows of files that count, with these columns at least: null where one is lacking."""
         if is_object(place.files[0]):  # DuckDB asks Arrow for the columns and rows that it needs
             self._datasets += 1
             name = f"kohort dataset {self._datasets}"

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kohort.spark.stores import objects, parquet
 from kohort.spark.stores.layout import ROWS
@@ -28,7 +27,7 @@ class _File(NamedTuple):
 
 
 def rows(
-    spark: SparkSession, directory: ObjectPath, increments: Iterable[str], schema: StructType
+    spark: SparkSession, directory: ObjectPath, increments: Iterable[str], layout: pa.Schema
 ) -> DataFrame:
     """Decoded rows of increments, with their kinds and increments."""
     files = [
@@ -38,11 +37,11 @@ def rows(
         for one in parquet.files_of(folder)
         if isinstance(one, ObjectPath)
     ]
-    return _frame(spark, files, schema)
+    return _frame(spark, files, layout)
 
 
 def parts(
-    spark: SparkSession, directory: ObjectPath, paths: Iterable[str], schema: StructType
+    spark: SparkSession, directory: ObjectPath, paths: Iterable[str], layout: pa.Schema
 ) -> DataFrame:
     """The rows of parts of a table."""
     files = [
@@ -51,19 +50,20 @@ def parts(
         for one in parquet.files_of(directory / path)
         if isinstance(one, ObjectPath)
     ]
-    return _frame(spark, files, schema)
+    return _frame(spark, files, layout)
 
 
 def _value(folder: str) -> str:
     return folder.partition("=")[2]
 
 
-def _frame(spark: SparkSession, files: list[_File], schema: StructType) -> DataFrame:
+def _frame(spark: SparkSession, files: list[_File], layout: pa.Schema) -> DataFrame:
+    schema = from_arrow_schema(layout)
     if not files:
         return spark.createDataFrame([], schema)
     shares = list(_shares(files))
     numbers = spark.range(0, len(shares), 1, len(shares))
-    return numbers.mapInArrow(_task(shares, schema), schema)
+    return numbers.mapInArrow(_task(shares, layout), schema)
 
 
 def _shares(files: list[_File]) -> Iterator[list[_File]]:
@@ -78,10 +78,9 @@ def _shares(files: list[_File]) -> Iterator[list[_File]]:
 
 
 def _task(
-    shares: list[list[_File]], schema: StructType
+    shares: list[list[_File]], layout: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     settings = objects.settings()
-    layout = to_arrow_schema(schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         objects.adopt(settings)

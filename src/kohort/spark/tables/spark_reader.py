@@ -24,9 +24,8 @@ from kohort.spark.tables.silver import views
 
 INCREMENT = "increment"
 
-LAYOUT: StructType = from_arrow_schema(
-    pa.schema([*DECODED.arrow, pa.field(INCREMENT, pa.string())])
-)
+_COLUMNS = pa.schema([*DECODED.arrow, pa.field(INCREMENT, pa.string())])
+LAYOUT: StructType = from_arrow_schema(_COLUMNS)
 """Decoded rows as they lie in files: the kind and the increment are names of directories."""
 
 
@@ -76,7 +75,7 @@ def rows(
     elif manifest.format == "delta":
         frame = delta.rows(spark, directory, manifest.rows_version, chosen)
     elif isinstance(directory, ObjectPath):
-        frame = object_reader.rows(spark, directory, [one.name for one in chosen], LAYOUT)
+        frame = object_reader.rows(spark, directory, [one.name for one in chosen], _COLUMNS)
     else:
         places = [str(directory / ROWS / one.name) for one in chosen]
         base = str(directory / ROWS)
@@ -108,7 +107,7 @@ def parts(spark: SparkSession, directory: Folder, table: Table, those: Iterable[
             by_partitions.setdefault(part.partitions, []).append(part.path)
     for partitions, places in by_partitions.items():
         if isinstance(directory, ObjectPath):
-            frame = object_reader.parts(spark, directory, places, table.spark)
+            frame = object_reader.parts(spark, directory, places, table.arrow)
         else:
             found = [str(directory / one) for one in places]
             frame = spark.read.schema(table.spark).parquet(*found)
