@@ -1,12 +1,15 @@
 """One Spark session for all tests that need one; another one, where it has died."""
 
+import os
 from contextlib import suppress
 
 import pytest
 from tests.shared_fixtures import LIVES
 from tests.spark import sessions
+from tests.spark.stores.bucket import KEYS
 
 LIVES["spark"] = sessions.lives
+os.environ |= KEYS  # before a JVM starts: tasks have the environment that it was started in
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from kohort.spark import jobs
 from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables import compute, histories, increments, manifest, progress
+from kohort.spark.stores import local_store
+from kohort.spark.tables import compute, histories, increments, progress
 from kohort.spark.tables.manifest import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
@@ -59,7 +60,7 @@ GOING_ON = {
     "rows that are over are written, open ones are not": (histories, "write_part", second_dies),
     "tables are written and states are not": (histories, "_states", lambda _: die),
     "states are written and nothing flipped": (histories, "_states", dies_after),
-    "the manifest is written beside the old one": (manifest, "replace_whole", lambda _: die),
+    "the manifest is written beside the old one": (local_store, "replace_whole", lambda _: die),
     "all is flipped and nobody was told": (Writer, "publish", dies_after),
 }
 ADDING = {

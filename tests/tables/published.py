@@ -1,11 +1,11 @@
 """A directory of tables without a pipeline: rows that a test has written, published at once."""
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tests.spark.rows import golden
 from tests.spark.tables.test_tables import written
 
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, STATUS_HISTORY
+from kohort.spark.stores import parquet
 from kohort.spark.tables.catalog import known_tables
 from kohort.spark.tables.manifest import Gold, Part, Past, Stretch, Writer
 
@@ -42,7 +42,7 @@ def write(writer, table, contents, partitions=None):
     rows = contents
     if not isinstance(rows, pa.Table):
         rows = pa.Table.from_pylist(contents, schema=table.arrow)
-    pq.write_table(rows.cast(table.arrow), writer.directory / place / "part-0.parquet")
+    parquet.write(rows.cast(table.arrow), writer.directory / place / "part-0.parquet")
     return Part(path=place, rows=rows.num_rows, partitions=partitions)
 
 

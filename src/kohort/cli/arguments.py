@@ -77,13 +77,17 @@ def add_out(parser: ArgumentParser, *, several: bool = False) -> None:
         type=directory,
         action="append" if several else "store",
         metavar="DIR",
-        help="the directory of the tables"
+        help="the directory of the tables, or s3://BUCKET/PREFIX"
         + ("; of several clusters, one for each" if several else ""),
     )
 
 
-def directory(text: str) -> Path:
-    """A directory, which may not be there yet."""
+def directory(text: str) -> Path | str:
+    """A directory, which may not be there yet; a URI is left as it is: what it is about shows
+    later.
+    """
+    if ":" in text.partition("/")[0]:
+        return text
     path = Path(text)
     if path.is_file():
         raise ArgumentTypeError(f"{text!r} is a file, expected a directory")

@@ -272,10 +272,11 @@ def _report(args: Namespace, output: Output) -> int:
 
 def _has_report(directory: Path, output: Output) -> bool:
     """Name the report, if there is one of these very tables."""
-    from kohort.spark.tables.manifest import load, local
+    from kohort.spark.stores.places import place_of
+    from kohort.spark.tables.manifest import load
     from kohort.spark.tables.report_mark import up_to_date_or_none
 
-    found = up_to_date_or_none(directory, load(local(directory)))
+    found = up_to_date_or_none(directory, load(place_of(directory)))
     if found is not None:
         output.line(f"report: {found}")
     return found is not None

@@ -32,6 +32,7 @@ from kohort.spark.snapshots import snapshot
 from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan, Position, Settings
+from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import cluster as clusters
 from kohort.spark.tables import delta, delta_files, older_copy, unchanged
@@ -40,7 +41,7 @@ from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import TablesError, Writer, claim, load, local
+from kohort.spark.tables.manifest import TablesError, Writer, claim, load
 from kohort.spark.tables.rebuilding import (
     Rebuilt,
     as_of_of,
@@ -59,7 +60,7 @@ FEW_ROWS = 300_000
 
 def run(
     source: str | Source,
-    out: str | Path,
+    out: str | Folder,
     *,
     master: str | None = None,
     spark: SparkSession | None = None,
@@ -130,7 +131,7 @@ def run(
 
 
 def rebuild(
-    out: str | Path,
+    out: str | Folder,
     *,
     master: str | None = None,
     spark: SparkSession | None = None,
@@ -145,8 +146,8 @@ def rebuild(
     writing them.
     """
     began = time.monotonic()
-    load(local(out))
-    with Writer(Path(out)) as writer:
+    load(place_of(out))
+    with Writer(out) as writer:
         before = writer.manifest
         check_rows(writer.directory, before)
         with _session(Given(spark, master, conf, alone=alone), writer, progress) as active:
@@ -156,7 +157,7 @@ def rebuild(
 
 
 def verify(
-    out: str | Path,
+    out: str | Folder,
     *,
     every: bool = False,
     master: str | None = None,
@@ -188,7 +189,7 @@ def verify(
 
 def stream(
     source: str | Source,
-    out: str | Path,
+    out: str | Folder,
     *,
     every_s: float | None = None,
     max_records: int | None = None,
@@ -324,16 +325,17 @@ def _session(
 
 @contextmanager
 def _opened(
-    source: str | Source, out: str | Path, form: str, cluster: str | None
+    source: str | Source, out: str | Folder, form: str, cluster: str | None
 ) -> Iterator[tuple[Source, Writer]]:
     """A log and the writer of its tables, if they are of this log and in this format."""
     if form not in FORMATS:
         raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
     if form == "delta":
+        delta_files.on_disk(place_of(out))
         delta_files.require()
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
-    with Writer(Path(out)) as writer:
+    with Writer(out) as writer:
         before = writer.manifest
         if before.source and before.format != form:
             raise TablesError(f"{out} has tables in the format {before.format}, not {form}")

@@ -2,21 +2,21 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from kohort.errors import KohortError
 from kohort.spark.sources.fetching import cluster_id
 from kohort.spark.sources.sampling import sample_cluster
 from kohort.spark.sources.standing import Identity, SourceError
+from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.manifest import BusyError, Writer, claim, local
+from kohort.spark.tables.manifest import BusyError, Writer, claim
 
 PATIENCE_S = 60.0
 
 
 def snapshot(
     bootstrap: str,
-    out: str | Path,
+    out: str | Folder,
     *,
     every_s: float | None = None,
     count: int | None = None,
@@ -31,7 +31,7 @@ def snapshot(
     again the next time, and `failed` gets the error. Raises KohortError: it did not answer the
     first time, the tables are those of another cluster.
     """
-    directory, taken, waiting = local(out), 0, []
+    directory, taken, waiting = place_of(out), 0, []
     identity = Identity(cluster_id(bootstrap), None)
     due = time.monotonic()
     while True:
@@ -63,7 +63,7 @@ def snapshot(
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-def _patient_writer(directory: Path, patience_s: float) -> Writer:
+def _patient_writer(directory: Folder, patience_s: float) -> Writer:
     until = time.monotonic() + patience_s
     while True:
         try:

@@ -1,8 +1,10 @@
 """A stream: Spark's micro-batches, each added as a run adds its rows."""
 
 import shutil
+import tempfile
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -15,8 +17,9 @@ from kohort.spark.engine.session import sentence
 from kohort.spark.gold import Context
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan
+from kohort.spark.stores.layout import CHECKPOINTS
 from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
-from kohort.spark.tables.manifest import CHECKPOINTS, TablesError, Writer
+from kohort.spark.tables.manifest import TablesError, Writer
 
 _LOOKS_S = 1
 _NO_PLAN = Plan({}, {}, (), {})
@@ -82,13 +85,22 @@ class MicroBatch:
         tidy(spark, writer, context, self._options.keep_days, self._progress)
 
 
+def _checkpoint(writer: Writer) -> Path:
+    """A folder for what Spark notes of one stream. Where to go on the manifest says, so it need not
+    outlive this process: beside tables on an object store it is on the disk of the driver.
+    """
+    if isinstance(writer.directory, Path):
+        return writer.directory / CHECKPOINTS / writer.new_name("")
+    return Path(tempfile.mkdtemp(prefix="kohort-stream-"))
+
+
 def follow(rows: DataFrame, batch: MicroBatch, writer: Writer, every_s: float | None) -> None:
     """Add micro-batch after micro-batch; returns when all is read, or never, with `every_s`.
 
     Ctrl-C ends it with KeyboardInterrupt: no further micro-batch begins, and the one that is under
     way counts as a whole or not at all.
     """
-    checkpoint = writer.directory / CHECKPOINTS / writer.new_name("")
+    checkpoint = _checkpoint(writer)
     output = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(checkpoint))
     with asked_to_end() as asked:
         if every_s is None:

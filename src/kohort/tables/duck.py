@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from kohort.errors import KohortError
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
+from kohort.spark.stores import parquet
+from kohort.spark.stores.places import is_object
 from kohort.spark.tables.arrow_reader import GoneError, Place, inside_of
 from kohort.spark.tables.catalog import SHORT, did_you_mean, unknown_table
 from kohort.spark.tables.cluster import CLUSTER
@@ -40,6 +42,7 @@ _TYPES = {
     pa.binary(): "BLOB",
     pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
 }
+_PLACE = (pa.field("partition", pa.int32()), pa.field("offset", pa.int64()))
 _READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _KEYWORDS = ' (columns that are words of SQL stand in double quotes: "at", "offset")'
 _NO_TABLE = re.compile(r"Table with name (.+) does not exist!")
@@ -56,16 +59,17 @@ class Session:
     def __init__(self, snapshots: Snapshots) -> None:
         """Raises TablesError: files of the tables are gone, or are Delta's of another engine."""
         self._snapshots = snapshots
+        self._datasets = 0
         views, files = {}, set()
+        self._engine = duckdb.connect(":memory:", config=SETTINGS)
         for name in snapshots.names:
             table, selected = snapshots.table(name), []
             for one in snapshots.members:
                 places = one.tables.places(table)
-                selected.append(_of_cluster(_select(table, places), one.cluster))
-                files |= {file for place in places for file in place.files}
+                selected.append(_of_cluster(self._select(table, places), one.cluster))
+                files |= {file for place in places for file in place.files if not is_object(file)}
             views[SHORT.get(name, name)] = views[name] = " UNION ALL ".join(selected)
         self._names = list(views)
-        self._engine = duckdb.connect(":memory:", config=SETTINGS)
         allowed = sorted(files | {_escaped(one) for one in files})
         self._engine.execute(f"SET allowed_paths = {_texts(allowed)}")
         with self._told():
@@ -130,6 +134,52 @@ class Session:
                 raise GoneError(f"a file of the tables is gone: {_sentence(error)}") from error
             raise SqlError(_sentence(error)) from error
 
+    def _select(self, table: Table, places: Iterable[Place]) -> str:
+        """The rows of a table. All its columns are there, whether it has rows and its files have
+        them or not.
+        """
+        if table.layer in ("gold", "past") or table is END_OFFSETS:
+            selected = [
+                f"SELECT {_names(table.names)} FROM ({self._rows(table.arrow, place)})"
+                for place in places
+            ]
+        else:
+            selected = [self._looked(table, place) for place in places]
+        return " UNION ALL ".join([_nothing(table.arrow), *selected])
+
+    def _looked(self, table: Table, place: Place) -> str:
+        """Rows of bronze or silver, out of decoded ones (see `arrow_reader.SilverRows`)."""
+        inside = inside_of(table)
+        columns = []
+        for name in table.names:
+            value = f"{_name(table.name)}.{_name(name)}" if name in inside else _name(name)
+            if name == "topic_id" and name not in inside:
+                value = f"translate(to_base64({value}), '+/=', '-_')"
+            columns.append(f"{value} AS {_name(name)}")
+        fields = [
+            one for one in DECODED.arrow if one.name in table.names and one.name not in inside
+        ]
+        if inside:
+            fields.append(DECODED.arrow.field(table.name))
+        return f"SELECT {', '.join(columns)} FROM ({self._rows(pa.schema(fields), place)})"
+
+    def _rows(self, schema: pa.Schema, place: Place) -> str:
+        """The rows of files that count, with these columns at least: null where one is lacking."""
+        if is_object(place.files[0]):  # DuckDB asks Arrow for the columns and rows that it needs
+            self._datasets += 1
+            name = f"kohort dataset {self._datasets}"
+            self._engine.register(name, parquet.dataset(place.files, _with_places(schema)))
+            found = f"SELECT * FROM {_name(name)}"
+        else:
+            files = _texts(_escaped(one) for one in place.files)
+            found = (
+                f"SELECT * FROM read_parquet({files}, union_by_name=true, hive_partitioning=false)"
+            )
+        kept = [f'NOT (partition = {one} AND "offset" >= {end})' for one, end in place.cuts.items()]
+        if place.partitions is not None:
+            kept.append(f"partition IN ({', '.join(map(str, place.partitions))})")
+        return f"{_nothing(schema)} UNION ALL BY NAME {found} WHERE {' AND '.join(kept) or 'true'}"
+
     def _no_table(self, name: str) -> KohortError:
         """A table that no run has computed yet is told otherwise than a name that no table has."""
         if did_you_mean(name, self._names):
@@ -141,48 +191,16 @@ class Session:
         return unknown_table(name)
 
 
-def _select(table: Table, places: Iterable[Place]) -> str:
-    """The rows of a table. All its columns are there, whether it has rows and its files have them
-    or not.
-    """
-    if table.layer in ("gold", "past") or table is END_OFFSETS:
-        selected = [
-            f"SELECT {_names(table.names)} FROM ({_rows(table.arrow, place)})" for place in places
-        ]
-    else:
-        selected = [_looked(table, place) for place in places]
-    return " UNION ALL ".join([_nothing(table.arrow), *selected])
-
-
 def _of_cluster(select: str, cluster: str | None) -> str:
     """Rows with the column that says of which cluster they are."""
     told = "NULL" if cluster is None else "'" + cluster.replace("'", "''") + "'"
     return f"SELECT *, CAST({told} AS VARCHAR) AS {CLUSTER} FROM ({select})"
 
 
-def _looked(table: Table, place: Place) -> str:
-    """Rows of bronze or silver, out of decoded ones (see `arrow_reader.SilverRows`)."""
-    inside = inside_of(table)
-    columns = []
-    for name in table.names:
-        value = f"{_name(table.name)}.{_name(name)}" if name in inside else _name(name)
-        if name == "topic_id" and name not in inside:
-            value = f"translate(to_base64({value}), '+/=', '-_')"
-        columns.append(f"{value} AS {_name(name)}")
-    fields = [one for one in DECODED.arrow if one.name in table.names and one.name not in inside]
-    if inside:
-        fields.append(DECODED.arrow.field(table.name))
-    return f"SELECT {', '.join(columns)} FROM ({_rows(pa.schema(fields), place)})"
-
-
-def _rows(schema: pa.Schema, place: Place) -> str:
-    """The rows of files that count, with these columns at least: null where a file lacks one."""
-    files = _texts(_escaped(one) for one in place.files)
-    found = f"SELECT * FROM read_parquet({files}, union_by_name=true, hive_partitioning=false)"
-    kept = [f'NOT (partition = {one} AND "offset" >= {end})' for one, end in place.cuts.items()]
-    if place.partitions is not None:
-        kept.append(f"partition IN ({', '.join(map(str, place.partitions))})")
-    return f"{_nothing(schema)} UNION ALL BY NAME {found} WHERE {' AND '.join(kept) or 'true'}"
+def _with_places(schema: pa.Schema) -> pa.Schema:
+    """The columns, and those by which rows are told that do not count."""
+    more = [one for one in _PLACE if one.name not in schema.names]
+    return pa.schema([*schema, *more])
 
 
 def _nothing(schema: pa.Schema) -> str:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kohort.errors import KohortError
-from kohort.spark.tables.manifest import MANIFEST, TablesError
+from kohort.spark.stores.layout import MANIFEST
+from kohort.spark.tables.manifest import TablesError
 from kohort.tables.moment import Snapshot
 from kohort.tables.plain import csv_header, csv_lines, jsonl
 

@@ -7,12 +7,12 @@ no file open: it goes by the manifest that it has read, whose files writers leav
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.schemas import Table
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.arrow_reader import GoneError, Tables
 from kohort.spark.tables.catalog import chosen_columns, there
 from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of, inner, with_cluster
@@ -22,12 +22,12 @@ from kohort.spark.tables.manifest import TablesError
 class Snapshot:
     """The tables as they were when this was made."""
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Folder) -> None:
         """Raises TablesError: there are none, or they are of another version."""
         self.tables = Tables(directory)
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> Folder:
         """The directory of the tables, in full."""
         return self.tables.directory
 

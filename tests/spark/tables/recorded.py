@@ -12,8 +12,9 @@ from tests.tables.published import publish
 
 from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.progress import LAG
+from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables.episodes import followed
-from kohort.spark.tables.manifest import ROWS, Increment, Writer
+from kohort.spark.tables.manifest import Increment, Writer
 from kohort.spark.tables.thinning import ZONES, of_moments, thinned
 
 NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")

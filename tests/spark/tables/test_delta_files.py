@@ -12,7 +12,8 @@ pytest.importorskip("deltalake")
 import deltalake
 
 from kohort.spark.schemas.progress import COMMIT_RATES
-from kohort.spark.tables import delta_files, manifest
+from kohort.spark.stores import local_store
+from kohort.spark.tables import delta_files
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import Gold, Part, TablesError, Writer
 
@@ -78,10 +79,10 @@ def publish(writer, version):
 def test_what_came_since_the_last_manifest_is_made_durable(tmp_path, monkeypatch):
     table = tmp_path / "gold" / "commit_rates"
     synced = set()
-    monkeypatch.setattr(manifest, "_sync", synced.add)
+    monkeypatch.setattr(local_store, "_sync", synced.add)
     times = {}
-    real = manifest._changed_ns
-    monkeypatch.setattr(manifest, "_changed_ns", lambda path: times.get(path) or real(path))
+    real = local_store._changed_ns
+    monkeypatch.setattr(local_store, "_changed_ns", lambda path: times.get(path) or real(path))
 
     def everything():
         return {table, *table.rglob("*")}

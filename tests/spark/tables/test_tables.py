@@ -21,11 +21,12 @@ from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
 from kohort.spark.sources.standing import Identity, Position
+from kohort.spark.stores import layout
+from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables import increments, manifest
 from kohort.spark.tables.arrow_reader import Rows, Tables
 from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import (
-    ROWS,
     BusyError,
     Increment,
     Manifest,
@@ -162,7 +163,7 @@ def test_one_writes_at_a_time_and_others_are_told_who(tmp_path):
         other.kill()
         other.wait()
         with Writer(tmp_path) as writer:
-            assert str(os.getpid()) in (tmp_path / manifest.LOCK).read_text()
+            assert str(os.getpid()) in (tmp_path / layout.LOCK).read_text()
             with pytest.raises(BusyError):
                 Writer(tmp_path)
     with pytest.raises(TablesError, match="is not written any more"):
@@ -197,7 +198,7 @@ def test_a_manifest_survives_its_way_through_the_file(tmp_path):
 def test_a_manifest_of_another_kind_is_refused(tmp_path, change, words):
     with Writer(tmp_path) as writer:
         writer.publish(writer.manifest)
-    path = tmp_path / manifest.MANIFEST
+    path = tmp_path / layout.MANIFEST
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
 
     for use in (load, Writer, Tables):
@@ -213,7 +214,7 @@ def test_where_there_are_no_tables(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(TablesError, match="cannot be written"):
         Writer(tmp_path / "file")
-    (tmp_path / manifest.MANIFEST).write_text("{")
+    (tmp_path / layout.MANIFEST).write_text("{")
     with pytest.raises(TablesError, match="is not a manifest"):
         load(tmp_path)
     with Writer(tmp_path / "new") as writer:

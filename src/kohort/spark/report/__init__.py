@@ -6,11 +6,12 @@ No Spark and no Java are needed to write it: tables come as Arrow.
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from kohort.spark.report import groups as by_group
 from kohort.spark.report import lag, members, owners, page, rebalances, stale, summary
 from kohort.spark.report.picks import Read, Rows, when
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables, there
 from kohort.spark.tables.log_end import log_end as end_of
@@ -22,14 +23,14 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 def write(
     read: Read,
-    path: str | Path,
+    path: str | Folder,
     groups: Iterable[str] | None = None,
     *,
     title: str = TITLE,
     log_end: datetime | None = None,
     source: str = "",
     mark: str = "",
-) -> Path:
+) -> Folder:
     """Write the page, in the place of an earlier one; returns where it is.
 
     Args:
@@ -37,7 +38,7 @@ def write(
             of a dataset only the columns and rows are read that are shown. It is asked for
             `group_state`, `lag`, `lag_history`, `status`, `rebalances`, `assignments`, `members`
             and `deletable_groups`.
-        path: the file.
+        path: the file, also on an object store.
         groups: only these, in this order. Otherwise each chart shows the groups with the most of
             what it is about, and says how many there are.
         title: the heading.
@@ -65,14 +66,18 @@ def write(
         stale.section(read, chosen),
     ]
     foot = f"Kohort. As of {when(until)} UTC. All times are in UTC." if until else "Kohort."
-    target = Path(path)
+    document = page.document(title, top, sections, foot, mark)
+    target = place_of(path)
+    if isinstance(target, ObjectPath):
+        target.write_bytes(document.encode(), "text/html; charset=utf-8")
+        return target
     unfinished = target.with_name(f"{target.name}.new")
-    unfinished.write_text(page.document(title, top, sections, foot, mark), encoding="utf-8")
+    unfinished.write_text(document, encoding="utf-8")
     os.replace(unfinished, target)  # noqa: PTH105  (over an earlier one, on every system)
     return target
 
 
-def write_into(out: str | Path, groups: Sequence[str] | None = None) -> Path:
+def write_into(out: str | Folder, groups: Sequence[str] | None = None) -> Folder:
     """Write `report.html` into the directory of tables, of these groups or of those that there is
     most to tell of; returns where it is. Raises KohortError.
     """
@@ -88,7 +93,7 @@ def write_into(out: str | Path, groups: Sequence[str] | None = None) -> Path:
 
     return write(
         read,
-        Path(out) / FILE,
+        tables.directory / FILE,
         groups,
         log_end=end_of(tables),
         source=tables.manifest.source,

@@ -18,11 +18,12 @@ from kohort.spark.gold import Context
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.source import Ends, Source
 from kohort.spark.sources.standing import Note, Plan, Position, Settings
+from kohort.spark.stores.layout import END
 from kohort.spark.tables import few_rows, increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import SAMPLE, as_one, fresh_samples, small_parts, walked
-from kohort.spark.tables.manifest import DAY_MS, END, Manifest, Part, Writer
+from kohort.spark.tables.manifest import DAY_MS, Manifest, Part, Writer
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
 

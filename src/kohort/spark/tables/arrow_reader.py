@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS, RECORDS_TABLE, Table
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables import delta_files
 from kohort.spark.tables.catalog import did_you_mean, table_of
-from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
+from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
 
 
 class GoneError(TablesError):
@@ -64,7 +67,7 @@ class Rows:
         """Some columns of some rows, some thousand rows at a time. Raises GoneError."""
         for place in self._places:
             with _still_there():
-                found = ds.dataset(place.files, self.schema, format="parquet")
+                found = parquet.dataset(place.files, self.schema)
                 yield from found.to_batches(columns=columns, filter=_both(place.where, filter))
 
     def to_table(
@@ -107,7 +110,7 @@ class SilverRows(Rows):
         chosen = {name: self._columns[name] for name in needed}
         for place in self._places:
             with _still_there():
-                found = ds.dataset(place.files, DECODED.arrow, format="parquet")
+                found = parquet.dataset(place.files, DECODED.arrow)
                 for batch in found.to_batches(columns=chosen, filter=place.where):
                     rows = pa.Table.from_batches([self._shaped(batch, schema)])
                     some = rows if filter is None else rows.filter(filter)
@@ -125,9 +128,9 @@ class SilverRows(Rows):
 class Tables:
     """The tables of a directory as they were when this was made."""
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Folder) -> None:
         """Raises TablesError: there are none, or they are of another version."""
-        self.directory = local(directory)
+        self.directory = place_of(directory)
         self.manifest: Manifest = load(self.directory)
 
     def __call__(self, name: str) -> Rows:
@@ -158,6 +161,12 @@ class Tables:
             return self._parts(self.manifest.past.parts(table.name))
         kind = None if table is RECORDS_TABLE else table.name
         return [Place(self._rows(one, kind), cuts=one.cuts) for one in self.manifest.increments]
+
+    def size_of(self, file: str) -> int:
+        """The bytes of one of the files that `places` names."""
+        if isinstance(self.directory, ObjectPath):
+            return (self.directory / file.removeprefix(f"{self.directory}/")).size()
+        return Path(file).stat().st_size
 
     def check_kept(self) -> None:
         """Raises GoneError where a writer may have begun to remove what was just listed: it does
@@ -208,7 +217,7 @@ class Tables:
         """The files of an increment, of one kind or of all."""
         if self.manifest.rows_version is None:
             _check_there(self.directory / ROWS / one.name)
-            folders = sorted((self.directory / ROWS / one.name).glob("kind=*"))
+            folders = parquet.inside(self.directory / ROWS / one.name, "kind=*")
             chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
             return [file for folder in chosen for file in _files(folder)]
         name = one.name.partition("=")[2]
@@ -247,7 +256,7 @@ def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression
     return two if one is None else one if two is None else one & two
 
 
-def _check_there(folder: Path) -> None:
+def _check_there(folder: Folder) -> None:
     if not folder.is_dir():
         raise GoneError(
             f"{folder} is gone, which the tables are made of: the next `kohort pipeline run` "
@@ -255,9 +264,9 @@ def _check_there(folder: Path) -> None:
         )
 
 
-def _files(folder: Path) -> list[str]:
+def _files(folder: Folder) -> list[str]:
     _check_there(folder)
-    return [str(file) for file in sorted(folder.glob("*.parquet"))]
+    return [str(file) for file in parquet.files_of(folder)]
 
 
 def _texts(ids: pa.Array) -> pa.Array:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from pathlib import Path
 
 from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, RECORDS_TABLE, SILVER, Table
+from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.cluster import CLUSTER
-from kohort.spark.tables.manifest import Manifest, TablesError, load, local
+from kohort.spark.tables.manifest import Manifest, TablesError, load
 
 SHORT = {"deletable_groups": "deletable"}  # what people type
 
@@ -16,9 +16,9 @@ def known_tables() -> dict[str, Table]:
     return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD, *PAST)}
 
 
-def tables(directory: str | Path) -> dict[str, Table]:
+def tables(directory: str | Folder) -> dict[str, Table]:
     """The tables that a directory holds, with what they mean. Raises TablesError."""
-    return there(load(local(directory)))
+    return there(load(place_of(directory)))
 
 
 def there(manifest: Manifest) -> dict[str, Table]:
@@ -26,7 +26,7 @@ def there(manifest: Manifest) -> dict[str, Table]:
     return {name: table for name, table in known_tables().items() if _has(manifest, table)}
 
 
-def table_of(directory: Path, manifest: Manifest, name: str) -> Table:
+def table_of(directory: Folder, manifest: Manifest, name: str) -> Table:
     """A table of a directory, by name. Raises TablesError when there is none such."""
     long = {short: name for name, short in SHORT.items()}
     found = known_tables().get(long.get(name, name))

@@ -4,10 +4,10 @@ A directory is of one cluster. Its name is not in the files: whoever reads them 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.manifest import Manifest, TablesError, Writer
 
 CLUSTER = "cluster"
@@ -19,7 +19,7 @@ def cluster_of(manifest: Manifest) -> str | None:
     return manifest.cluster or manifest.identity.cluster_id
 
 
-def name(writer: Writer, out: str | Path, wanted: str | None) -> None:
+def name(writer: Writer, out: str | Folder, wanted: str | None) -> None:
     """Give the cluster a name. Raises TablesError where it has another one."""
     there = writer.manifest.cluster
     if wanted is None or wanted == there:
@@ -34,9 +34,9 @@ def name(writer: Writer, out: str | Path, wanted: str | None) -> None:
     writer.manifest = writer.manifest.with_(cluster=wanted)
 
 
-def check_apart(clusters: Iterable[tuple[Path, str | None]]) -> None:
+def check_apart(clusters: Iterable[tuple[Folder, str | None]]) -> None:
     """Raises TablesError where rows of several directories could not be told apart."""
-    known: dict[str, Path] = {}
+    known: dict[str, Folder] = {}
     for directory, cluster in clusters:
         if cluster is None:
             raise TablesError(

@@ -6,7 +6,6 @@ measure depends on the moment. Those are marked `whole`.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,10 +17,12 @@ from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.gold.replayed import TABLES, Known, with_histories
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.spark.schemas.server_log import SERVER_LOG
+from kohort.spark.stores.layout import GOLD
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
-from kohort.spark.tables.manifest import GOLD, Gold, Histories, Manifest, Progress, Writer
+from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress, Writer
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.past import LagAt, Seen, Told
 from kohort.spark.tables.past import bring_up as bring_up_past
@@ -114,7 +115,7 @@ def _has_all(tables: Iterable[Table]) -> bool:
     return {one.table.name for one in MEASURES} >= {one.name for one in tables}
 
 
-def _reusable(measure: Measure, manifest: Manifest, directory: Path) -> Gold | None:
+def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold | None:
     """What was computed earlier, where some of it may still be right: by the same code, into files
     that are there.
     """

@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.schemas import DECODED
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta_files
-from kohort.spark.tables.manifest import ROWS, Increment, Part, TablesError, Writer
+from kohort.spark.tables.manifest import Increment, Part, TablesError, Writer
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -32,10 +34,11 @@ _WHOLE_FILES = ("delta.enableDeletionVectors", "false")
 default is."""
 
 
-def check(spark: SparkSession, directory: Path) -> None:
+def check(spark: SparkSession, directory: Folder) -> None:
     """Raises TablesError in a session without Delta."""
+    path = delta_files.on_disk(directory)
     try:
-        spark.read.format("delta").load(str(directory))
+        spark.read.format("delta").load(str(path))
     except PySparkException as error:
         if "DATA_SOURCE_NOT_FOUND" in str(error):
             raise TablesError(
@@ -46,7 +49,7 @@ def check(spark: SparkSession, directory: Path) -> None:
 
 def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
     """Commit an increment; returns the version of the table of rows."""
-    path = writer.directory / ROWS
+    path = delta_files.on_disk(writer.directory) / ROWS
     live = [one.name.partition("=")[2] for one in writer.manifest.increments]
     mine = frame.withColumn("increment", F.lit(name.partition("=")[2]))
     output = (
@@ -66,13 +69,15 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
 
 
 def rows(
-    spark: SparkSession, directory: Path, version: int | None, increments: Iterable[Increment]
+    spark: SparkSession, directory: Folder, version: int | None, increments: Iterable[Increment]
 ) -> DataFrame:
     """The rows of increments, with the name of their increment; null in columns that the version
     does not have.
     """
     names = [one.name.partition("=")[2] for one in increments]
-    frame = _at(spark, directory / ROWS, version).where(F.col("increment").isin(names))
+    frame = _at(spark, delta_files.on_disk(directory) / ROWS, version).where(
+        F.col("increment").isin(names)
+    )
     lacking = [field for field in DECODED.spark if field.name not in frame.columns]
     return frame.withColumns({one.name: F.lit(None).cast(one.dataType) for one in lacking})
 
@@ -86,7 +91,7 @@ def write_part(
     before: Part | None,
 ) -> Part:
     """Commit a table of gold, or the rows of some partitions of the log in place of those there."""
-    path = writer.directory / where
+    path = delta_files.on_disk(writer.directory) / where
     latest = delta_files.latest(path)
     output = frame.write.format("delta").mode("overwrite").option(*_WHOLE_FILES)
     if partitions is None or before is None:
@@ -103,9 +108,9 @@ def write_part(
     return Part(path=where, rows=_at(spark, path, version).count(), version=version)
 
 
-def part(spark: SparkSession, directory: Path, one: Part) -> DataFrame:
+def part(spark: SparkSession, directory: Folder, one: Part) -> DataFrame:
     """The rows of a part in the version that the manifest names."""
-    return _at(spark, directory / one.path, one.version)
+    return _at(spark, delta_files.on_disk(directory) / one.path, one.version)
 
 
 def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:

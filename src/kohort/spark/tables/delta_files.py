@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from kohort.errors import how_to_install
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.manifest import TablesError
 
 _BEYOND_FILES = {"columnMapping", "deletionVectors"}
@@ -22,8 +23,9 @@ class DataFile(NamedTuple):
     values: Mapping[str, str]
 
 
-def files(path: Path, version: int) -> list[DataFile]:
+def files(folder: Folder, version: int) -> list[DataFile]:
     """The files of a version of a table, without Spark. Raises TablesError."""
+    path = on_disk(folder)
     table = _opened(path, version)
     protocol = table.protocol()
     if protocol.min_reader_version == 2 or _BEYOND_FILES & {*(protocol.reader_features or ())}:
@@ -65,6 +67,15 @@ def _opened(path: Path, version: int | None = None) -> Any:
             f"{which} of the Delta table {path} cannot be read, so run the pipeline again if it is "
             f"gone: {why}"
         ) from error
+
+
+def on_disk(folder: Folder) -> Path:
+    """Where Delta's own files may be. Raises TablesError for an object store."""
+    if isinstance(folder, Path):
+        return folder
+    raise TablesError(
+        f"{folder} cannot have Delta tables, which are kept in a directory: --format parquet"
+    )
 
 
 def require() -> None:

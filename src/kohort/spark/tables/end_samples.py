@@ -1,15 +1,16 @@
 """Samples of the ends of user topics as parts of the directory of tables: added without Spark."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.samples import NOTHING, Since, last_seen
-from kohort.spark.tables.manifest import END, Manifest, Part, Writer
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import END
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.manifest import Manifest, Part, Writer
 
 MOST_PARTS = 20
 """So many small files of end offsets become one."""
@@ -25,7 +26,7 @@ def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tupl
     fresh = samples
     if manifest.end_offsets:
         files = _files(writer.directory, manifest)
-        there = ds.dataset(files, END_OFFSETS.arrow, format="parquet").to_table(SAMPLE)
+        there = parquet.dataset(files, END_OFFSETS.arrow).to_table(SAMPLE)
         fresh = samples.join(there, SAMPLE, join_type="left anti")
     others = [name for name in END_OFFSETS.names if name not in SAMPLE]
     once = fresh.group_by(SAMPLE, use_threads=False).aggregate([(one, "first") for one in others])
@@ -35,15 +36,15 @@ def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tupl
     return (as_one(writer, (), pa.table(columns, schema=END_OFFSETS.arrow)),)
 
 
-def walked(directory: Path, manifest: Manifest) -> Since:
+def walked(directory: Folder, manifest: Manifest) -> Since:
     """How far the folders of user topics were walked."""
     if not manifest.end_offsets:
         return NOTHING
-    samples = ds.dataset(_files(directory, manifest), END_OFFSETS.arrow, format="parquet")
+    samples = parquet.dataset(_files(directory, manifest), END_OFFSETS.arrow)
     return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
 
 
-def _files(directory: Path, manifest: Manifest) -> list[str]:
+def _files(directory: Folder, manifest: Manifest) -> list[str]:
     folders = [directory / one.path for one in manifest.end_offsets]
     return [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
 
@@ -64,10 +65,11 @@ def small_parts(manifest: Manifest) -> list[Part]:
 
 
 def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
-    tables = [pq.read_table(writer.directory / one.path) for one in parts]
+    tables = [parquet.read(writer.directory / one.path) for one in parts]
     whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), *more])
     name = f"{END}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
-    pq.write_table(whole, path / "samples.parquet", compression="zstd", write_page_checksum=True)
+    options = {"compression": "zstd", "write_page_checksum": True}
+    parquet.write(whole, path / "samples.parquet", **options)
     return Part(path=name, rows=whole.num_rows)

@@ -5,21 +5,29 @@ for each kind, and in it the order of the log.
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.schemas import DECODED
+from kohort.spark.stores import parquet
+from kohort.spark.stores.places import Folder
 
 _BY_KIND = ds.partitioning(pa.schema([DECODED.arrow.field("kind")]), flavor="hive")
 _ORDER = [(name, "ascending") for name in ("kind", "partition", "offset")]
 
 
-def write(directory: Path, rows: pa.Table) -> None:
+def write(directory: Folder, rows: pa.Table) -> None:
     """Write DECODED rows into a new directory."""
+    ordered = rows.select(DECODED.names).sort_by(_ORDER)
+    if not isinstance(directory, Path):
+        for kind in ordered["kind"].unique().to_pylist():
+            those = ordered.filter(pc.equal(ordered["kind"], kind)).drop_columns("kind")
+            parquet.write(those, directory / f"kind={kind}" / "part-0.parquet")
+        return
     directory.mkdir(parents=True)
     ds.write_dataset(
-        rows.select(DECODED.names).sort_by(_ORDER),
+        ordered,
         directory,
         format="parquet",
         file_options=ds.ParquetFileFormat().make_write_options(write_page_checksum=True),
@@ -29,19 +37,20 @@ def write(directory: Path, rows: pa.Table) -> None:
     )
 
 
-def here(directory: Path, rows: DataFrame) -> int:
+def here(directory: Folder, rows: DataFrame) -> int:
     """Compute rows, and write them into a new directory; answers how many they are. For few rows
     the committers of a job that writes cost more than what it computes.
     """
     table = rows.toArrow()
     directory.mkdir(parents=True)
-    pq.write_table(table, directory / "part-0.parquet")
+    parquet.write(table, directory / "part-0.parquet")
     return int(table.num_rows)
 
 
-def read(directory: Path, *columns: str) -> pa.Table:
+def read(directory: Folder, *columns: str) -> pa.Table:
     """Some columns of what was written there."""
-    files = ds.dataset(directory, DECODED.arrow, format="parquet", partitioning=_BY_KIND)
+    there = [*directory.rglob("*.parquet")]
+    files = parquet.dataset(there, DECODED.arrow, _BY_KIND)
     return files.to_table(list(columns))
 
 

@@ -1,18 +1,19 @@
 """What the footers of Parquet files tell of their rows, without a look at them."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kohort.spark.schemas import KINDS
-from kohort.spark.tables.manifest import ROWS, Increment, Part
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.manifest import Increment, Part
 
 _COMMITS = (KINDS[0], KINDS[1])
 
 
-def has_transactions(directory: Path, increments: Iterable[Increment]) -> bool:
+def has_transactions(directory: Folder, increments: Iterable[Increment]) -> bool:
     """Whether some of the commits in these increments may be in transactions."""
     folders = (
         directory / ROWS / one.name / f"kind={kind}" for one in increments for kind in _COMMITS
@@ -21,15 +22,15 @@ def has_transactions(directory: Path, increments: Iterable[Increment]) -> bool:
     return any(_largest(file, "producer_id") not in {None, -1} for file in files)
 
 
-def largest(directory: Path, parts: Iterable[Part], column: str) -> int | None:
+def largest(directory: Folder, parts: Iterable[Part], column: str) -> int | None:
     """The largest value of a column in these parts; None where it has none."""
     files = (file for part in parts for file in (directory / part.path).glob("*.parquet"))
     found = (_largest(file, column) for file in files)
     return max((one for one in found if one is not None), default=None)
 
 
-def _largest(file: Path, column: str) -> int | None:
-    told = pq.read_metadata(file)
+def _largest(file: Folder, column: str) -> int | None:
+    told = parquet.footer(file)
     index = next(
         (one for one in range(told.num_columns) if told.schema.column(one).path == column), None
     )
@@ -38,7 +39,7 @@ def _largest(file: Path, column: str) -> int | None:
         statistics = None if index is None else told.row_group(group).column(index).statistics
         if statistics is None or not statistics.has_min_max:
             values.append(
-                pc.max(pq.ParquetFile(file).read_row_group(group, [column])[column]).as_py()
+                pc.max(parquet.opened(file).read_row_group(group, [column])[column]).as_py()
             )
         else:
             values.append(statistics.max)

@@ -6,13 +6,10 @@ costs what is new. Where that could be wrong (see `news`), histories are replaye
 """
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -34,18 +31,12 @@ from kohort.spark.gold.replayed import (
 )
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.schemas.server_log import SERVER_LOG
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import GOLD, HISTORIES
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import (
-    GOLD,
-    HISTORIES,
-    Gold,
-    Histories,
-    Increment,
-    Manifest,
-    Part,
-    Writer,
-)
+from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part, Writer
 from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 
@@ -185,8 +176,8 @@ def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) ->
     return news(before, now, writer.manifest.increments, manifest.increments, renamed)
 
 
-def _names(directory: Path, part: Part) -> dict[str, str]:
-    rows = pq.read_table(directory / part.path / _NAMES).to_pylist()
+def _names(directory: Folder, part: Part) -> dict[str, str]:
+    rows = parquet.read(directory / part.path / _NAMES).to_pylist()
     return {row["topic_id"]: row["topic"] for row in rows}
 
 
@@ -198,16 +189,16 @@ def _write_names(writer: Writer, besides: Known) -> Part:
         "topic_id": pa.array(besides.names.keys(), pa.string()),
         "topic": pa.array(besides.names.values(), pa.string()),
     }
-    pq.write_table(pa.table(rows), path / _NAMES, write_page_checksum=True)
+    parquet.write(pa.table(rows), path / _NAMES, write_page_checksum=True)
     return Part(path=name, rows=len(besides.names))
 
 
-def _partitions_with(directory: Path, states: Collection[Part], topics: set[str]) -> set[int]:
+def _partitions_with(directory: Folder, states: Collection[Part], topics: set[str]) -> set[int]:
     """Partitions of the log with groups that depend on one of these topics."""
     found: set[int] = set()
     wanted = pa.array(sorted(topics), pa.string())
     for part in states if topics else ():
-        files = ds.dataset(directory / part.path, STATES.arrow, format="parquet")
+        files = parquet.folder_dataset(directory / part.path, STATES.arrow)
         for batch in files.to_batches(columns=["partition", "topics"]):
             topic = pc.list_flatten(batch.column("topics"))
             rows = pc.list_parent_indices(batch.column("topics"))

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.schemas import DECODED
-from kohort.spark.tables import counting, delta, few_rows, spark_reader
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.tables import counting, delta, few_rows, spark_reader, spark_writer
 from kohort.spark.tables.counting import Counted, Ranges
-from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Writer
+from kohort.spark.tables.manifest import Increment, Manifest, Writer
 from kohort.spark.tables.retention import kept
 
 ROWS_PER_FILE = 1_000_000
@@ -88,8 +89,7 @@ def _save(
     files = 1 if few else max(least, (expected or 0) // ROWS_PER_FILE)
     # A file for each kind and task: so few tasks, and within one in the order of the log.
     ordered = frame.coalesce(files).sortWithinPartitions("kind", "partition", "offset")
-    path = str(writer.directory / ROWS / name)
-    ordered.write.mode("overwrite").partitionBy("kind").parquet(path)
+    spark_writer.write(ordered, writer.directory / ROWS / name, by="kind")
     return None
 
 

@@ -3,16 +3,16 @@
 A sample tells of the time behind the one before it, since it shows whether the end has moved.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kohort.spark.gold.ends import PLACE, UNTHINNED
 from kohort.spark.gold.lag import Times
+from kohort.spark.stores import parquet
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.manifest import Manifest, Part, Progress
 
 _EVER = np.iinfo(np.int64).min
@@ -28,7 +28,7 @@ class SampleNews(NamedTuple):
     """Of moments before this one the new samples tell nothing new."""
 
 
-def sample_news(directory: Path, manifest: Manifest, before: Progress | None) -> SampleNews:
+def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) -> SampleNews:
     """Of the samples of `manifest`, beside those that `before` knew."""
     there = {one.path for one in manifest.end_offsets}
     known = set() if before is None else {*before.samples}
@@ -40,9 +40,9 @@ def sample_news(directory: Path, manifest: Manifest, before: Progress | None) ->
     return SampleNews(times, _since(old, new) if new.num_rows else _NEVER)
 
 
-def _read(directory: Path, parts: list[Part]) -> pa.Table:
+def _read(directory: Folder, parts: list[Part]) -> pa.Table:
     tables = [
-        pq.read_table(directory / one.path, columns=["sampled_at", *PLACE, "origin"])
+        parquet.read(directory / one.path, columns=["sampled_at", *PLACE, "origin"])
         for one in parts
     ]
     of_log = pc.equal(pa.array([], pa.string()), "log")

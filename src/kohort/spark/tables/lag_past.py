@@ -7,18 +7,19 @@ many rows there are, memory has those of some groups at a time.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.table import TIME
-from kohort.spark.tables.manifest import PAST, Part, Stretch, Writer
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.manifest import Part, Stretch, Writer
 from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone, thinned
 
 MOST_PARTS = 10
@@ -64,10 +65,10 @@ class Origin(NamedTuple):
 
     @property
     def _rows(self) -> ds.Dataset:
-        return ds.dataset(self.files, self.schema, format="parquet")
+        return parquet.dataset(self.files, self.schema)
 
 
-def there(directory: Path, stretches: Stretches, moments: Collection[int]) -> set[int]:
+def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> set[int]:
     """Those of the moments, in microseconds, that a row is about, or is around."""
     found: set[int] = set()
     for one in stretches:
@@ -148,7 +149,7 @@ def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterato
     count = 0
     chosen = list(origins)
     for level in _LEVELS:  # a file for each: most questions are about groups
-        with _File(path / f"{level}s.parquet") as file:
+        with _File(path, f"{level}s.parquet") as file:
             for groups in _shares(chosen, level):
                 where = (pc.field("level") == level) & groups
                 rows = thinned(
@@ -183,9 +184,9 @@ def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
 class _File:
     """A file that is there once something was written into it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._open: pq.ParquetWriter | None = None
+    def __init__(self, folder: Folder, name: str) -> None:
+        self._folder, self._name = folder, name
+        self._open: parquet.Growing | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -196,17 +197,19 @@ class _File:
 
     def write(self, rows: pa.Table) -> None:
         if self._open is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._open = pq.ParquetWriter(self._path, LAG_HISTORY.arrow, compression="zstd")
-        self._open.write_table(rows, row_group_size=_ROW_GROUP)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            schema = LAG_HISTORY.arrow
+            options = {"compression": "zstd", "write_page_checksum": True}
+            self._open = parquet.Growing(self._folder / self._name, schema, **options)
+        self._open.write(rows, _ROW_GROUP)
 
 
 def _origin(writer: Writer, one: Stretch, where: pc.Expression | None = None) -> Origin:
     return Origin(_files(writer.directory, one.part), where=where)
 
 
-def _files(directory: Path, part: Part) -> list[str]:
-    return [str(file) for file in sorted((directory / part.path).glob("*.parquet"))]
+def _files(directory: Folder, part: Part) -> list[str]:
+    return [str(file) for file in parquet.files_of(directory / part.path)]
 
 
 def _time(microseconds: int) -> pa.Scalar:

@@ -1,25 +1,19 @@
-"""What a directory of tables holds: one small file, replaced as a whole, that all readers go by.
+"""What a place of tables holds: one small file, replaced as a whole, that all readers go by.
 
 A table's files count only when the manifest names them. So a writer writes files that nobody
-knows, makes them durable, and flips every table at once with one rename; what a crashed writer left
-behind is named nowhere, and the next one removes it. Files that a flip makes superfluous stay for
-a while, because somebody may be reading them.
+knows, makes them durable, and flips every table at once with one step of its store: a rename in a
+directory, a conditional put in a bucket. What a crashed writer left behind is named nowhere, and
+the next one removes it. Files that a flip makes superfluous stay for a while, because somebody may
+be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
     DIR/histories/…   DIR/progress/…   DIR/past/<table>/…   DIR/server_logs/…
 """
 
-import contextlib
-import fcntl
 import json
-import os
 import secrets
-import shutil
-import socket
 import time
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
@@ -27,18 +21,17 @@ import msgspec
 
 from kohort.errors import KohortError
 from kohort.spark.sources.standing import Identity, Note, Position, Settings
-from kohort.storage.files import DiskFiles, replace_whole
+from kohort.spark.stores.failures import ConflictError, HeldError
+from kohort.spark.stores.layout import MANIFEST, ROWS
+from kohort.spark.stores.local_store import LocalStore
+from kohort.spark.stores.object_path import Files, ObjectPath
+from kohort.spark.stores.places import Folder, place_of
+from kohort.spark.stores.store import Store, Tag, store_of
 
 SCHEMA_VERSION = 1
-MANIFEST = "manifest.json"
-LOCK = ".lock"
-ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
-HISTORIES, PROGRESS, PAST, SERVER_LOGS = "histories", "progress", "past", "server_logs"
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
 DAY_MS = 86_400_000
-
-_FILES = DiskFiles()
 
 
 class TablesError(KohortError):
@@ -248,6 +241,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """As they were known when gold was computed."""
     notes: tuple[Note, ...] = ()
     retired: tuple[Retired, ...] = ()
+    files: Files = msgspec.field(default_factory=dict)
+    """On an object store, the files of every path here: nothing is listed to read tables."""
+    fence: str = ""
+    """Who has taken over from a writer that was silent, so that a flip of that one is refused."""
     basis: Basis | None = None
     """None where the next run has to look at everything. Lost with the next flip, whatever it is
     for, unless that says it anew."""
@@ -279,20 +276,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **changes)
 
 
-def local(directory: str | Path) -> Path:
-    """The directory, in full. Raises TablesError for a URI: `s3a://bucket/x` would be a folder of a
-    strange name.
-    """
-    scheme, colon, _ = str(directory).partition(":")
-    if colon and scheme.isascii() and scheme[:1].isalpha() and "/" not in scheme:
-        raise TablesError(
-            f"tables are kept in a directory of this machine, expected a path and not {scheme}:… "
-            "(of a directory with a colon in its name: the whole path)"
-        )
-    return Path(directory).resolve()
-
-
-def load(directory: Path) -> Manifest:
+def load(directory: Folder) -> Manifest:
     """What a directory of tables holds now. Raises TablesError where there are no tables."""
     found = load_or_none(directory)
     if found is None:
@@ -304,7 +288,7 @@ def load(directory: Path) -> Manifest:
     return found
 
 
-def load_or_none(directory: Path) -> Manifest | None:
+def load_or_none(directory: Folder) -> Manifest | None:
     """The same, and None where there are no tables yet."""
     path = directory / MANIFEST
     try:
@@ -313,6 +297,12 @@ def load_or_none(directory: Path) -> Manifest | None:
         return None
     except OSError as error:
         raise TablesError(f"{path} cannot be read: {error.strerror}") from error
+    found = _decoded(directory, data)
+    return found if found.number else None
+
+
+def _decoded(directory: Folder, data: bytes) -> Manifest:
+    path = directory / MANIFEST
     try:
         version = json.loads(data)["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
@@ -325,36 +315,46 @@ def load_or_none(directory: Path) -> Manifest | None:
             f"{SCHEMA_VERSION}: {what}"
         )
     try:
-        return msgspec.json.decode(data, type=Manifest)
+        found = msgspec.json.decode(data, type=Manifest)
     except msgspec.ValidationError as error:
         raise TablesError(f"{path} is not a manifest of tables: {error}") from error
+    if isinstance(directory, ObjectPath):
+        directory.root.know(found.files)
+    return found
 
 
 class Writer:
     """The one that may write into a directory of tables, for as long as the block lasts."""
 
-    def __init__(self, directory: Path, *, locked: bool = True) -> None:
+    def __init__(self, directory: str | Folder, *, locked: bool = True) -> None:
         """Make the directory if need be, lock it, and remove what crashed writers left behind.
 
         `locked=False` is for a process that acts for the holder of the lock. Raises TablesError:
         somebody else writes, or the directory cannot be written.
         """
-        self.directory = local(directory)
-        self._lock: int | None = None
+        self.directory = place_of(directory)
+        self._store: Store = store_of(self.directory)
         self._closed = False
         self._token = secrets.token_hex(4)
         self._names = 0
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            if locked:
-                self._lock = _lock(self.directory / LOCK)
-            self.manifest = load_or_none(self.directory) or Manifest()
+            was_left = self._store.hold() if locked else False
+            self.manifest, self._tag = self._read()
+            if was_left:
+                self._fence()
             if locked:
                 self._tidy()
+        except HeldError as error:
+            self.close()
+            raise BusyError(
+                f"{directory} is being written by {error}: wait for its end, or write into another "
+                "directory"
+            ) from None
         except OSError as error:
             self.close()
             raise TablesError(f"{directory} cannot be written: {error.strerror}") from error
-        except TablesError:
+        except KohortError:
             self.close()
             raise
 
@@ -372,9 +372,7 @@ class Writer:
     def close(self) -> None:
         """Let others write."""
         self._closed = True
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._store.release()
 
     def new_name(self, what: str) -> str:
         """A name that no earlier attempt had: its tasks may still be writing somewhere."""
@@ -385,22 +383,18 @@ class Writer:
         """Flip every table at once. Whatever the new manifest names is made durable first."""
         if self._closed:
             raise TablesError(f"{self.directory} is not written any more: its writer has ended")
-        there = load_or_none(self.directory) or Manifest()
-        if there.number != self.manifest.number:  # a lock ends with its process, its tasks may not
+        there, tag = self._read()
+        if there.number != self.manifest.number or tag != self._tag:
+            # A lock ends with its process, its tasks may not.
             raise TablesError(
                 f"{self.directory} was written by somebody else meanwhile: manifest "
                 f"{there.number} is there, expected {self.manifest.number}"
             )
         now_ms = time.time_ns() // 1_000_000
-        known = set(self.manifest.paths())
-        for path in manifest.paths():
-            if path not in known:
-                _make_durable(self.directory / path)
-        if manifest.format == "delta":
-            since = _changed_ns(self.directory / MANIFEST) if there.number else 0
-            for name in (ROWS, GOLD):
-                _sync_all(self.directory / name, since)
-        paths = set(manifest.paths())
+        known, paths = set(self.manifest.paths()), set(manifest.paths())
+        self._store.settle([one for one in manifest.paths() if one not in known], paths)
+        if manifest.format == "delta" and isinstance(self._store, LocalStore):
+            self._store.settle_delta()
         retired = (
             *(one for one in self.manifest.retired if one.path not in paths),
             *(Retired(path, now_ms) for path in sorted(known - paths)),
@@ -411,25 +405,46 @@ class Writer:
             written_ms=now_ms,
             notes=manifest.notes[-MOST_NOTES:],
             retired=kept,
+            files=self._store.files([*sorted(paths), *(one.path for one in kept)]),
             basis=basis,
         )
-        for name in {path.partition("/")[0] for path in paths}:
-            _FILES.sync_directory(str(self.directory / name))
+        self._flip(following)
+        self._store.remove(one.path for one in set(retired) - set(kept))
+
+    def _flip(self, following: Manifest) -> None:
         data = msgspec.json.format(msgspec.json.encode(following), indent=1)
-        replace_whole(_FILES, str(self.directory), MANIFEST, data)
+        try:
+            self._tag = self._store.swap(data, self._tag)
+        except ConflictError as error:
+            raise TablesError(
+                f"{self.directory} was written by somebody else meanwhile, and is as that one left "
+                f"it: {error.strerror}"
+            ) from error
+        except OSError as error:
+            raise TablesError(f"{self.directory} cannot be written: {error.strerror}") from error
         self.manifest = following
-        for one in set(retired) - set(kept):
-            _remove(self.directory / one.path)
+
+    def _read(self) -> tuple[Manifest, Tag]:
+        """The manifest that is there, and its tag."""
+        try:
+            data, tag = self._store.read()
+        except OSError as error:
+            raise TablesError(f"{self.directory} cannot be read: {error.strerror}") from error
+        return (_decoded(self.directory, data) if data else Manifest()), tag
+
+    def _fence(self) -> None:
+        """Change the manifest, so that a writer that was only silent can flip no more: its files
+        are about to be removed.
+        """
+        self._flip(self.manifest.with_(fence=self._token))
 
     def _tidy(self) -> None:
         """Remove what no manifest names: a crashed writer left it."""
         named = {*self.manifest.paths(), *(one.path for one in self.manifest.retired)}
-        for path in _candidates(self.directory, deltas=self.manifest.format == "delta"):
-            if str(path.relative_to(self.directory)) not in named:
-                _remove(path)
+        self._store.clean(named, deltas=self.manifest.format == "delta")
 
 
-def claim(writer: Writer, out: str | Path, identity: Identity) -> None:
+def claim(writer: Writer, out: str | Folder, identity: Identity) -> None:
     """Say whose the tables are. Raises TablesError when they are somebody else's."""
     before = writer.manifest.identity
     if not before.matches(identity):
@@ -438,7 +453,7 @@ def claim(writer: Writer, out: str | Path, identity: Identity) -> None:
     writer.manifest = writer.manifest.with_(identity=Identity(*known))
 
 
-def _differs(out: str | Path, before: Identity, now: Identity) -> str:
+def _differs(out: str | Folder, before: Identity, now: Identity) -> str:
     if before.cluster_id and now.cluster_id and before.cluster_id != now.cluster_id:
         what = f"of cluster {before.cluster_id}, and this log is of cluster {now.cluster_id}"
     else:
@@ -447,89 +462,3 @@ def _differs(out: str | Path, before: Identity, now: Identity) -> str:
             f"{now.topic_id}"
         )
     return f"{out} has the tables {what}: write into another directory"
-
-
-def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
-    """Every directory of rows, of those that count and of those that do not. What is in a Delta
-    table its own log knows.
-    """
-    ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
-    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS))
-    for parent in (*others, *ours, *_inside(directory / PAST)):
-        yield from _inside(parent)
-
-
-def _inside(directory: Path) -> Iterable[Path]:
-    return sorted(directory.iterdir()) if directory.is_dir() else ()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _make_durable(path: Path) -> None:
-    """Spark does not sync what it writes, and a manifest must not name what a power cut takes."""
-    _sync_all(path)
-    _FILES.sync_directory(str(path.parent))
-
-
-def _sync_all(path: Path, since_ns: int = 0) -> None:
-    """Sync the files and directories in and below one that have changed since then.
-
-    What changed before the last manifest was made durable with it. What came since did so in all
-    of Delta's tables, of a writer that crashed as well: the next commit builds on its own.
-    """
-    for parent, _, names in os.walk(path):
-        for one in (Path(parent), *(Path(parent) / name for name in names)):
-            with contextlib.suppress(FileNotFoundError):  # a VACUUM may be taking it
-                if _changed_ns(one) >= since_ns:
-                    _sync(one)
-
-
-def _changed_ns(path: Path) -> int:
-    """When something was last written there, or renamed to there."""
-    return path.stat().st_ctime_ns
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def is_written(lock: Path) -> bool:
-    """Whether somebody holds the lock of a directory of tables, so that files come and go."""
-    try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _lock(path: Path) -> int:
-    """Hold a file, and write into it who does."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise BusyError(
-            f"{path.parent} is being written by {holder or 'another process'}: wait for its end, "
-            "or write into another directory"
-        ) from None
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()} since {since}".encode(), 0)
-    return descriptor

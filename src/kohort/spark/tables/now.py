@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -18,6 +17,7 @@ from kohort.spark.gold.status import WINDOWS, status, windows_of
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
+from kohort.spark.stores import parquet
 from kohort.spark.tables.lag_news import SampleNews
 from kohort.spark.tables.progress_run import Fresh, Parts, Run, State
 from kohort.spark.tables.reach import fresh_increments
@@ -91,7 +91,7 @@ def _since(run: Run, fresh: Fresh) -> int:
     fed = run.standing.before.fed
     known = pa.table({"partition": pa.array([*fed], pa.int32()), "fed": pa.array([*fed.values()])})
     for part in fresh.over:  # some commits have a time of their own
-        rows = ds.dataset(run.directory / part.path, COMMITS.arrow, format="parquet")
+        rows = parquet.folder_dataset(run.directory / part.path, COMMITS.arrow)
         for batch in rows.to_batches(columns=["partition", "effective_offset", "effective_at"]):
             both = pa.Table.from_batches([batch]).join(known, "partition", join_type="left outer")
             is_new = pc.greater_equal(both["effective_offset"], pc.coalesce(both["fed"], 0))

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from kohort.spark.schemas import Table
+from kohort.spark.stores import parquet
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables import spark_writer
 from kohort.spark.tables.few_rows import here
 from kohort.spark.tables.manifest import Part, Writer
 
@@ -28,19 +29,22 @@ def write_part(
     path = writer.directory / name
     if few:
         return Part(path=name, rows=here(path, frame), partitions=partitions, is_open=is_open)
-    frame.write.mode("overwrite").parquet(str(path))
-    return Part(path=name, rows=rows_of(path), partitions=partitions, is_open=is_open)
+    told = spark_writer.write(frame, path)
+    rows = rows_of(path) if told is None else told
+    return Part(path=name, rows=rows, partitions=partitions, is_open=is_open)
 
 
-def rows_of(path: Path) -> int:
+def rows_of(path: Folder) -> int:
     """How many rows the Parquet files of a directory hold, as their footers tell."""
-    return sum(pq.read_metadata(file).num_rows for file in sorted(path.glob("*.parquet")))
+    return sum(parquet.footer(file).num_rows for file in parquet.files_of(path))
 
 
-def is_whole(directory: Path, part: Part) -> bool:
+def is_whole(directory: Folder, part: Part) -> bool:
     """Whether the files of a part have as many rows as they should. Delta knows by itself."""
     if part.version is not None:
         return True
+    if isinstance(directory, ObjectPath):  # a file there is whole or not at all
+        return (directory / part.path).is_whole()
     try:
         there = rows_of(directory / part.path)
     except (OSError, pa.ArrowInvalid):
@@ -49,7 +53,7 @@ def is_whole(directory: Path, part: Part) -> bool:
 
 
 def without(
-    parts: Iterable[Part], partitions: Collection[int], directory: Path
+    parts: Iterable[Part], partitions: Collection[int], directory: Folder
 ) -> tuple[Part, ...]:
     """The parts with the rows of other partitions only."""
     if not partitions:
@@ -65,10 +69,10 @@ def without(
     return tuple(kept)
 
 
-def _counts(path: Path) -> Counter[int]:
+def _counts(path: Folder) -> Counter[int]:
     """Partition of the log -> how many rows of it the files have."""
     counts: Counter[int] = Counter()
-    for batch in ds.dataset(path, format="parquet").to_batches(columns=["partition"]):
+    for batch in parquet.folder_dataset(path).to_batches(columns=["partition"]):
         for pair in batch.column("partition").value_counts().to_pylist():
             counts[pair["values"]] += pair["counts"]
     return counts

@@ -7,13 +7,11 @@ never computed anew, whatever becomes of gold, and counts with the same flip as 
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from kohort.spark.gold.lag import MOMENTS, Times, sampled
@@ -21,10 +19,13 @@ from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG, STATUS
 from kohort.spark.sources.standing import Note
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta_files, lag_past
 from kohort.spark.tables.episodes import Worst
 from kohort.spark.tables.lag_past import Origin
-from kohort.spark.tables.manifest import PAST, Gold, Manifest, Part, Past, Writer
+from kohort.spark.tables.manifest import Gold, Manifest, Part, Past, Writer
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.status_past import Moments, went_on
 from kohort.spark.tables.thinning import of_moments
@@ -91,7 +92,7 @@ def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
     return Told(Past(lag=stretches, status=status, as_of_us=now, samples_us=newest), notes)
 
 
-def _without_lost(directory: Path, past: Past) -> tuple[Past, tuple[Note, ...]]:
+def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]]:
     """The past without files that are gone, and what was in them: nobody can bring it back."""
     lost = [one for one in past.lag if not (directory / one.part.path).is_dir()]
     gone = [one for one in past.status if not (directory / one.path).is_dir()]
@@ -114,12 +115,12 @@ def _without_lost(directory: Path, past: Past) -> tuple[Past, tuple[Note, ...]]:
     return left, tuple(Note(_NOBODY, _NOBODY, text) for text in texts)
 
 
-def _sample_times(directory: Path, manifest: Manifest, until_us: int) -> Times:
+def _sample_times(directory: Folder, manifest: Manifest, until_us: int) -> Times:
     """All times of samples up to a moment, each once."""
     parts = _files(directory, manifest.end_offsets)
     if not parts:
         return np.array([], np.int64)
-    times = ds.dataset(parts, format="parquet").to_table(["sampled_at"])["sampled_at"]
+    times = parquet.dataset(parts).to_table(["sampled_at"])["sampled_at"]
     found = np.unique(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy())
     return found[found <= until_us]
 
@@ -172,20 +173,20 @@ def _worst(origins: Iterable[Origin], moments: Sequence[int]) -> Worst:
     }
 
 
-def _statuses(directory: Path, parts: Iterable[Part]) -> pa.Table:
+def _statuses(directory: Folder, parts: Iterable[Part]) -> pa.Table:
     """How groups are judged now."""
     names = ["partition", "group_id", "rules", "status", "rule", "lag_records", "lag_seconds"]
     now = Origin(_files(directory, parts), STATUS.arrow)
     return now.read(names, pc.field("level") == "group")
 
 
-def _files(directory: Path, parts: Iterable[Part]) -> list[str]:
+def _files(directory: Folder, parts: Iterable[Part]) -> list[str]:
     """The files of parts of any table, also of Delta's."""
     found: list[str] = []
     for part in parts:
         path = directory / part.path
         if part.version is None:
-            found += [str(file) for file in sorted(path.glob("*.parquet"))]
+            found += [str(file) for file in parquet.files_of(path)]
         else:
             found += [one.path for one in delta_files.files(path, part.version)]
     return found

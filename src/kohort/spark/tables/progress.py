@@ -8,7 +8,6 @@ and a row for each partition that a group has committed for. Where that could be
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -39,6 +38,8 @@ from kohort.spark.schemas.progress import (
     REMOVED,
     STATUS,
 )
+from kohort.spark.stores import parquet
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.footers import has_transactions, largest
@@ -69,7 +70,7 @@ class Brought(NamedTuple):
     """The rows that `lag` would have at other moments, in microseconds."""
 
 
-def are_whole(directory: Path, manifest: Manifest) -> bool:
+def are_whole(directory: Folder, manifest: Manifest) -> bool:
     """Whether all the tables are there, with the columns that they have today."""
     for table in TABLES:
         gold = manifest.gold.get(table.name)
@@ -192,7 +193,7 @@ def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
     """Partition of the log -> the first offset in these parts."""
     found: dict[int, int] = {}
     for part in parts:
-        rows = ds.dataset(run.directory / part.path, format="parquet").to_table(
+        rows = parquet.folder_dataset(run.directory / part.path).to_table(
             columns=["partition", "offset"]
         )
         for one in rows.group_by("partition").aggregate([("offset", "min")]).to_pylist():
@@ -236,7 +237,7 @@ def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
         & (ds.field("effective_at") >= ds.field("complete_from"))
     )
     for part in parts:
-        rows = ds.dataset(run.directory / part.path, of_table, format="parquet").to_table(
+        rows = parquet.folder_dataset(run.directory / part.path, of_table).to_table(
             columns=["partition", "effective_at"], filter=is_held
         )
         latest = rows.set_column(1, "at", rows["effective_at"].cast(pa.int64()))

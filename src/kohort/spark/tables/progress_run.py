@@ -1,7 +1,6 @@
 """What a run knows that brings the tables of progress up to date, and what its steps hand on."""
 
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +19,10 @@ from kohort.spark.schemas.progress import (
     OFFSETS,
     STATUS,
 )
+from kohort.spark.stores.layout import GOLD, PROGRESS
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import GOLD, PROGRESS, Manifest, Part, Writer
+from kohort.spark.tables.manifest import Manifest, Part, Writer
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.reach import Standing, fresh_increments
 
@@ -45,7 +46,7 @@ class Run(NamedTuple):
     names: Part
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> Folder:
         return self.writer.directory
 
     @property

@@ -4,10 +4,9 @@ What counts the manifest says when a query is planned. Filters that Arrow can an
 Spark does are handed down to the files; Spark evaluates all others.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kohort.spark.schemas import Table
+from kohort.spark.stores import objects
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.arrow_reader import Place, Tables, rows_of
 from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
 from kohort.spark.tables.cluster import CLUSTER, cluster_of, inner, with_cluster
@@ -79,13 +80,14 @@ class TableReader(DataSourceReader):
     """Reads some columns of a table; a schema of the user's names them, too."""
 
     def __init__(
-        self, directory: Path, table: Table, columns: Sequence[str], cluster: str | None
+        self, directory: Folder, table: Table, columns: Sequence[str], cluster: str | None
     ) -> None:
         self._directory = directory
         self._cluster = cluster
         self._name = table.name
         self._columns = chosen_columns(table, columns)
         self._conditions: list[pc.Expression] = []
+        self._settings = objects.settings()
 
     def pushFilters(self, filters: list[sources.Filter]) -> Iterable[sources.Filter]:  # noqa: N802
         """Keeps what Arrow can answer, and gives back the rest."""
@@ -100,10 +102,11 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[Share]:
         tables = Tables(self._directory)
         places = tables.places(tables.table_of(self._name))
-        return [share for place in places for share in _shares(place)] or [Share()]
+        return [one for place in places for one in _shares(place, tables.size_of)] or [Share()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
+        objects.adopt(self._settings)
         if partition.files:
             place = Place(list(partition.files), partition.partitions, dict(partition.cuts))
             where = reduce(pc.Expression.__and__, self._conditions) if self._conditions else None
@@ -114,9 +117,9 @@ class TableReader(DataSourceReader):
             yield from with_cluster(rows, schema, self._cluster)
 
 
-def _shares(place: Place) -> Iterator[Share]:
+def _shares(place: Place, size_of: Callable[[str], int]) -> Iterator[Share]:
     """The files of a place in tasks of some 32 MiB."""
-    rest: Mapping[str, int] = {file: Path(file).stat().st_size for file in place.files}
+    rest: Mapping[str, int] = {file: size_of(file) for file in place.files}
     chosen: list[str] = []
     weight = 0
     for file, size in rest.items():

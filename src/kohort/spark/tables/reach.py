@@ -6,7 +6,6 @@ new ones are counted.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,8 +14,11 @@ import pyarrow.dataset as ds
 from kohort.spark.gold.completeness import Reach, reaches
 from kohort.spark.gold.measure import Frames
 from kohort.spark.schemas import RECORDS_TABLE
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import ROWS, Histories, Increment, Manifest, Progress, Writer
+from kohort.spark.tables.manifest import Histories, Increment, Manifest, Progress, Writer
 from kohort.spark.tables.news import news, reached_by
 from kohort.spark.tables.parts import is_whole
 
@@ -74,7 +76,7 @@ def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
     return Standing(before, found.go_on, found.anew, frozenset(hidden), reached)
 
 
-def _anew(directory: Path, manifest: Manifest, frames: Frames) -> Standing:
+def _anew(directory: Folder, manifest: Manifest, frames: Frames) -> Standing:
     """Where nothing is known. Of few rows only those with holes are worth a look of Spark."""
     nothing: frozenset[int] = frozenset()
     if not are_few(manifest):
@@ -106,7 +108,7 @@ def are_few(manifest: Manifest) -> bool:
     return sum(one.rows for one in manifest.increments) <= FEW_ROWS
 
 
-def usable(directory: Path, manifest: Manifest) -> Progress | None:
+def usable(directory: Folder, manifest: Manifest) -> Progress | None:
     """What earlier runs have told, as far as its files are there."""
     before = manifest.progress
     if before is None or not before.code or manifest.format == "delta":
@@ -141,14 +143,14 @@ class _Counted(NamedTuple):
         )
 
 
-def _counted(directory: Path, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
+def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
     """Partition of the log -> what the files of some increments have of it. Needs no Spark."""
     files = [
         file for one in increments for file in (directory / ROWS / one.name).rglob("*.parquet")
     ]
     if not files:
         return {}
-    rows = ds.dataset(sorted(map(str, files)), RECORDS_TABLE.arrow, format="parquet")
+    rows = parquet.dataset(sorted(map(str, files)), RECORDS_TABLE.arrow)
     columns = {
         **{name: ds.field(name) for name in ("partition", "offset")},
         "at": ds.field("timestamp").cast(pa.int64()),

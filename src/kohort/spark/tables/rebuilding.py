@@ -4,9 +4,9 @@ What the log has lost since it was read is in the rows, so nothing is lost by it
 """
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Manifest, TablesError, Writer
 from kohort.spark.tables.news import reached_by
@@ -20,7 +20,7 @@ they are kept as they are."""
 class Rebuilt(NamedTuple):
     """What was computed anew."""
 
-    directory: Path
+    directory: Folder
     rows: int
     """Rows that it was computed from."""
     partitions: int
@@ -51,7 +51,7 @@ def as_of_of(manifest: Manifest) -> datetime:
     return datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
 
 
-def check_rows(directory: Path, manifest: Manifest) -> None:
+def check_rows(directory: Folder, manifest: Manifest) -> None:
     """Raises TablesError where rows are not there as they should be: tables of fewer rows would
     look as good as any.
     """

@@ -1,7 +1,6 @@
 """What a report was made of, as it says itself: one that is up to date need not be drawn again."""
 
-from pathlib import Path
-
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Manifest
 
@@ -17,7 +16,7 @@ def mark_of(manifest: Manifest) -> str:
     return f"{manifest.number} {manifest.basis.files} {maker}"
 
 
-def up_to_date_or_none(directory: Path, manifest: Manifest) -> Path | None:
+def up_to_date_or_none(directory: Folder, manifest: Manifest) -> Folder | None:
     """The report in a directory of tables, if it is of just these tables and of all groups."""
     mark, path = mark_of(manifest), directory / FILE
     try:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.sources.server_log import LogFile, files_of, read
-from kohort.spark.tables.manifest import SERVER_LOGS, Manifest, Part, Writer
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import SERVER_LOGS
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.manifest import Manifest, Part, Writer
 
 _KEY = [name for name in SERVER_LOG.names if name != "file"]
 """What makes a line: a file that was rotated has another name."""
@@ -56,7 +57,7 @@ def keep(writer: Writer, given: Sequence[str | Path]) -> Found:
 
 
 def partitions_with(
-    directory: Path, parts: Iterable[Part], known: Iterable[str], states: Iterable[Part]
+    directory: Folder, parts: Iterable[Part], known: Iterable[str], states: Iterable[Part]
 ) -> set[int]:
     """The partitions of the log with groups that have states, and of which parts tell that are not
     `known`.
@@ -68,7 +69,7 @@ def partitions_with(
     wanted = pa.array(sorted(groups), pa.string())
     found: set[int] = set()
     for part in states:
-        files = ds.dataset(directory / part.path, format="parquet")
+        files = parquet.folder_dataset(directory / part.path)
         where = pc.field("group_id").isin(wanted)
         for batch in files.to_batches(columns=["partition"], filter=where):
             found |= {*batch.column("partition").unique().to_pylist()}
@@ -84,11 +85,9 @@ def _rows(found: LogFile) -> Iterator[tuple[object, ...]]:
     return ((*one, found.path.name) for one in found.lines)
 
 
-def _keys(directory: Path, parts: Iterable[Part]) -> Iterator[tuple[object, ...]]:
+def _keys(directory: Folder, parts: Iterable[Part]) -> Iterator[tuple[object, ...]]:
     for part in parts:
-        rows: Mapping[str, list[object]] = pq.read_table(
-            directory / part.path, columns=_KEY
-        ).to_pydict()
+        rows: Mapping[str, list[object]] = parquet.read(directory / part.path, _KEY).to_pydict()
         yield from zip(*(rows[name] for name in _KEY), strict=True)
 
 
@@ -105,5 +104,5 @@ def _write(writer: Writer, rows: list[tuple[object, ...]]) -> Part:
         schema=SERVER_LOG.arrow,
     )
     file = path / "lines.parquet"
-    pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    parquet.write(table, file, compression="zstd", write_page_checksum=True)
     return Part(path=name, rows=len(rows))

@@ -16,21 +16,25 @@ from pyspark.sql.types import StructType
 
 from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
-from kohort.spark.tables import delta
+from kohort.spark.stores.layout import ROWS
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder, place_of
+from kohort.spark.tables import delta, object_reader
 from kohort.spark.tables.catalog import table_of, there
 from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of
-from kohort.spark.tables.manifest import ROWS, Increment, Manifest, Part, TablesError, load, local
+from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
 from kohort.spark.tables.silver import views
 
 INCREMENT = "increment"
 
-LAYOUT: StructType = from_arrow_schema(
-    pa.schema([*DECODED.arrow, pa.field(INCREMENT, pa.string())])
-)
+_COLUMNS = pa.schema([*DECODED.arrow, pa.field(INCREMENT, pa.string())])
+LAYOUT: StructType = from_arrow_schema(_COLUMNS)
 """Decoded rows as they lie in files: the kind and the increment are names of directories."""
 
 
-def read(directory: str | Path | Iterable[str | Path], name: str, spark: SparkSession) -> DataFrame:
+def read(
+    directory: str | Folder | Iterable[str | Folder], name: str, spark: SparkSession
+) -> DataFrame:
     """One table as it is now, of one directory or of several; the frame stays that of this moment.
     Raises TablesError.
     """
@@ -40,16 +44,17 @@ def read(directory: str | Path | Iterable[str | Path], name: str, spark: SparkSe
 
 
 def read_all(
-    directory: str | Path | Iterable[str | Path], spark: SparkSession
+    directory: str | Folder | Iterable[str | Folder], spark: SparkSession
 ) -> dict[str, DataFrame]:
     """Every table that is there, all of the same moment. Raises TablesError."""
     opened = _opened(directory)
     return _of_all(spark, opened, [there(manifest).values() for _, manifest in opened])
 
 
-def _opened(directory: str | Path | Iterable[str | Path]) -> list[tuple[Path, Manifest]]:
-    several = [directory] if isinstance(directory, str | Path) else list(directory)
-    opened = [(local(one), load(local(one))) for one in several]
+def _opened(directory: str | Folder | Iterable[str | Folder]) -> list[tuple[Folder, Manifest]]:
+    several = [directory] if isinstance(directory, str | Path | ObjectPath) else list(directory)
+    places = [place_of(one) for one in several]
+    opened = [(place, load(place)) for place in places]
     if not opened:
         raise TablesError("no directory of tables is given, expected one or several")
     if len(opened) != 1:
@@ -58,7 +63,7 @@ def _opened(directory: str | Path | Iterable[str | Path]) -> list[tuple[Path, Ma
 
 
 def _of_all(
-    spark: SparkSession, opened: list[tuple[Path, Manifest]], tables: list[Iterable[Table]]
+    spark: SparkSession, opened: list[tuple[Folder, Manifest]], tables: list[Iterable[Table]]
 ) -> dict[str, DataFrame]:
     """The rows of all directories, each with its cluster."""
     found: dict[str, list[DataFrame]] = {}
@@ -74,7 +79,7 @@ def _of_all(
 
 
 def _frames(
-    spark: SparkSession, directory: Path, manifest: Manifest, tables: Iterable[Table]
+    spark: SparkSession, directory: Folder, manifest: Manifest, tables: Iterable[Table]
 ) -> dict[str, DataFrame]:
     if manifest.format == "delta":
         delta.check(spark, directory)
@@ -96,7 +101,7 @@ def _frames(
 
 def rows(
     spark: SparkSession,
-    directory: Path,
+    directory: Folder,
     manifest: Manifest,
     increments: Iterable[Increment] | None = None,
 ) -> DataFrame:
@@ -106,6 +111,8 @@ def rows(
         frame = empty(spark, LAYOUT)
     elif manifest.format == "delta":
         frame = delta.rows(spark, directory, manifest.rows_version, chosen)
+    elif isinstance(directory, ObjectPath):
+        frame = object_reader.rows(spark, directory, [one.name for one in chosen], _COLUMNS)
     else:
         places = [str(directory / ROWS / one.name) for one in chosen]
         base = str(directory / ROWS)
@@ -116,17 +123,17 @@ def rows(
     return frame.select(*DECODED.names)
 
 
-def end_offsets(spark: SparkSession, directory: Path, manifest: Manifest) -> DataFrame:
+def end_offsets(spark: SparkSession, directory: Folder, manifest: Manifest) -> DataFrame:
     """All samples of the ends of user topics."""
     return parts(spark, directory, END_OFFSETS, manifest.end_offsets)
 
 
-def gold(spark: SparkSession, directory: Path, manifest: Manifest, table: Table) -> DataFrame:
+def gold(spark: SparkSession, directory: Folder, manifest: Manifest, table: Table) -> DataFrame:
     """A table of gold."""
     return parts(spark, directory, table, manifest.gold[table.name].parts)
 
 
-def parts(spark: SparkSession, directory: Path, table: Table, those: Iterable[Part]) -> DataFrame:
+def parts(spark: SparkSession, directory: Folder, table: Table, those: Iterable[Part]) -> DataFrame:
     """The rows of a table that is made of parts."""
     frames = []
     by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
@@ -134,9 +141,14 @@ def parts(spark: SparkSession, directory: Path, table: Table, those: Iterable[Pa
         if part.version is not None:
             frames.append(table.conform(delta.part(spark, directory, part)))
         else:
-            by_partitions.setdefault(part.partitions, []).append(str(directory / part.path))
+            by_partitions.setdefault(part.partitions, []).append(part.path)
     for partitions, places in by_partitions.items():
-        frames.append(_only(spark.read.schema(table.spark).parquet(*places), partitions))
+        if isinstance(directory, ObjectPath):
+            frame = object_reader.parts(spark, directory, places, table.arrow)
+        else:
+            found = [str(directory / one) for one in places]
+            frame = spark.read.schema(table.spark).parquet(*found)
+        frames.append(_only(frame, partitions))
     if not frames:
         return empty(spark, table.spark)
     return reduce(DataFrame.unionByName, frames)

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from kohort.spark.schemas import STATUS_HISTORY
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.episodes import Row, Worst, followed
-from kohort.spark.tables.manifest import PAST, Part, Writer
+from kohort.spark.tables.manifest import Part, Writer
 
 MOST_PARTS = 10
 """So many small files of rows that are over become one."""
@@ -41,9 +41,9 @@ def went_on(
     return (*kept, *_write(writer, still, is_open=True))
 
 
-def _episodes(directory: Path, parts: Sequence[Part]) -> pa.Table:
+def _episodes(directory: Folder, parts: Sequence[Part]) -> pa.Table:
     schema = STATUS_HISTORY.arrow
-    tables = [ds.dataset(directory / one.path, schema, format="parquet") for one in parts]
+    tables = [parquet.folder_dataset(directory / one.path, schema) for one in parts]
     return pa.concat_tables([schema.empty_table(), *(one.to_table() for one in tables)])
 
 
@@ -58,5 +58,6 @@ def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False)
     path = writer.directory / name
     path.mkdir(parents=True)
     order = [(one, "ascending") for one in ("group_id", "rules", "valid_from")]
-    pq.write_table(table.sort_by(order), path / "part-0.parquet", compression="zstd")
+    options = {"compression": "zstd", "write_page_checksum": True}
+    parquet.write(table.sort_by(order), path / "part-0.parquet", **options)
     return (Part(path=name, rows=table.num_rows, is_open=is_open),)

@@ -1,17 +1,17 @@
 """What a run has to tell when it has ended."""
 
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from kohort.spark.sources.standing import Note
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables.server_logs import ServerLog
 
 
 class Summary(NamedTuple):
     """What a run did."""
 
-    directory: Path
+    directory: Folder
     rows: dict[str, int]
     """Table of silver -> rows that were added."""
     gold: dict[str, int]

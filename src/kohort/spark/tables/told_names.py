@@ -3,19 +3,19 @@
 import base64
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from kohort.spark.gold.history import MEMBER, TARGET
 from kohort.spark.gold.measure import Frames
 from kohort.spark.gold.names import sole_topics, told_names
 from kohort.spark.gold.newest import RECORDS
 from kohort.spark.schemas import DECODED, KINDS
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import PROGRESS, ROWS
+from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import PROGRESS, ROWS, Increment, Manifest, Part, Writer
+from kohort.spark.tables.manifest import Increment, Manifest, Part, Writer
 from kohort.spark.tables.reach import Standing, are_few, fresh_increments
 
 Pairs = frozenset[tuple[str, str]]
@@ -42,7 +42,7 @@ def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing)
     fresh = fresh_increments(writer, manifest) if before is not None else [*manifest.increments]
     found = {*_of_commits(directory, fresh)}
     if before is not None:
-        found |= {*_pairs(pq.read_table(directory / before.names.path / _FILE))}
+        found |= {*_pairs(parquet.read(directory / before.names.path / _FILE))}
     found |= {*_of_ends(directory, list(manifest.end_offsets))}
     if any(one.counts.get(KINDS[TARGET]) for one in fresh):
         spark = frames[DECODED.name].sparkSession
@@ -61,7 +61,7 @@ def keep(writer: Writer, pairs: Pairs) -> Part:
     path.mkdir(parents=True)
     ids, topics = zip(*sorted(pairs), strict=True) if pairs else ((), ())
     rows = {"topic_id": pa.array(ids, pa.string()), "topic": pa.array(topics, pa.string())}
-    pq.write_table(pa.table(rows), path / _FILE, write_page_checksum=True)
+    parquet.write(pa.table(rows), path / _FILE, write_page_checksum=True)
     return Part(path=name, rows=len(pairs))
 
 
@@ -74,18 +74,18 @@ def _pairs(rows: pa.Table) -> Iterator[tuple[str, str]]:
     )
 
 
-def _of_commits(directory: Path, increments: list[Increment]) -> Iterator[tuple[str, str]]:
+def _of_commits(directory: Folder, increments: list[Increment]) -> Iterator[tuple[str, str]]:
     folders = [directory / ROWS / one.name / f"kind={_COMMIT}" for one in increments]
     files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
-    rows = ds.dataset(files, DECODED.arrow, format="parquet")
+    rows = parquet.dataset(files, DECODED.arrow)
     for batch in rows.to_batches(columns=["topic_id", "topic"]) if files else ():
         for topic_id, topic in _pairs(_distinct(pa.Table.from_batches([batch]))):
             yield base64.urlsafe_b64encode(topic_id).decode().rstrip("="), topic  # type: ignore[arg-type]
 
 
-def _of_ends(directory: Path, parts: list[Part]) -> Iterator[tuple[str, str]]:
+def _of_ends(directory: Folder, parts: list[Part]) -> Iterator[tuple[str, str]]:
     for part in parts:
-        rows = pq.read_table(directory / part.path, columns=["topic_id", "topic"])
+        rows = parquet.read(directory / part.path, columns=["topic_id", "topic"])
         yield from _pairs(_distinct(rows))
 
 

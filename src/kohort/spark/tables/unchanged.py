@@ -6,22 +6,14 @@ own files look, and only where all of that is the same as now, nothing is done. 
 
 import time
 from datetime import UTC, datetime
-from hashlib import blake2b
-from pathlib import Path
 
 from kohort.spark.sources.fingerprint import fingerprint
+from kohort.spark.stores.places import Folder, place_of
+from kohort.spark.stores.store import store_of
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import (
-    DAY_MS,
-    Asked,
-    Basis,
-    Manifest,
-    Writer,
-    load_or_none,
-    local,
-)
+from kohort.spark.tables.manifest import DAY_MS, Asked, Basis, Manifest, Writer, load_or_none
 from kohort.spark.tables.summary import Summary
 
 _LOG = "log:"
@@ -53,13 +45,13 @@ def asked(
     )
 
 
-def summary_or_none(out: str | Path, told: Asked) -> Summary | None:
+def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
     """What a run has to tell that would change nothing; None where it has to run.
 
     Raises KohortError as the run would: the log cannot be read, somebody else writes the tables.
     """
     began = time.monotonic()
-    directory = local(out)
+    directory = place_of(out)
     before = load_or_none(directory)
     if before is None or not _is_same(directory, before, told):
         return None
@@ -97,23 +89,12 @@ def remember(writer: Writer, told: Asked, log: str | None) -> None:
         writer.publish(writer.manifest, Basis(log=log, asked=told, code=maker, files=files))
 
 
-def files_of(directory: Path, manifest: Manifest) -> str | None:
+def files_of(directory: Folder, manifest: Manifest) -> str | None:
     """How the files look that count; None where one is missing."""
-    digest = blake2b(digest_size=16)
-    try:
-        for path in sorted(manifest.paths()):
-            for file in sorted((directory / path).rglob("*"), key=str):
-                stat = file.stat()
-                name = file.relative_to(directory)
-                digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-            if not (directory / path).is_dir():
-                return None
-    except OSError:
-        return None
-    return digest.hexdigest()
+    return store_of(directory).looks(manifest.paths())
 
 
-def _is_same(directory: Path, before: Manifest, told: Asked) -> bool:
+def _is_same(directory: Folder, before: Manifest, told: Asked) -> bool:
     basis = before.basis
     return (
         basis is not None

@@ -10,21 +10,15 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import Context
 from kohort.spark.schemas import Table
+from kohort.spark.stores.layout import END, MANIFEST, ROWS, SERVER_LOGS
+from kohort.spark.stores.places import Folder
+from kohort.spark.stores.store import is_written
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import there
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
-from kohort.spark.tables.manifest import (
-    END,
-    LOCK,
-    MANIFEST,
-    ROWS,
-    SERVER_LOGS,
-    Manifest,
-    Writer,
-    is_written,
-)
+from kohort.spark.tables.manifest import Manifest, Writer
 from kohort.spark.tables.rebuilding import NOT_OF_THE_LOG, as_of_of, forgotten, partitions_of
 from kohort.spark.tables.whole import Finding, damage, holes, strangers
 
@@ -37,7 +31,7 @@ _LONGEST = 300
 class Verified(NamedTuple):
     """What was looked at, and what is not as it should be."""
 
-    directory: Path
+    directory: Folder
     findings: tuple[Finding, ...]
     partitions: tuple[int, ...] | None
     """Partitions of the log that gold was computed anew of; None: it was not."""
@@ -49,7 +43,7 @@ def looked_through(tables: Tables) -> Iterator[Finding]:
     """What is wrong without a look at what gold should be."""
     manifest = tables.manifest
     yield from damage(tables.directory, manifest)
-    if not is_written(tables.directory / LOCK):
+    if not is_written(tables.directory):
         yield from strangers(tables.directory, manifest)
     yield from holes(manifest)
     if manifest.code is not None and manifest.code != code():
@@ -66,6 +60,8 @@ def why_not(tables: Tables, found: list[Finding]) -> str:
         return "there is damage"
     if tables.manifest.format == "delta":
         return "tables of Delta are not"
+    if not isinstance(tables.directory, Path):
+        return "tables in a bucket are not: `kohort pipeline rebuild` computes it anew in any case"
     return "gold was not computed yet"
 
 
@@ -76,6 +72,8 @@ class Recomputed:
         self, spark: SparkSession, writer: Writer, tables: Tables, doing: Callable[[str], None]
     ) -> None:
         self._spark, self._writer, self._tables, self._doing = spark, writer, tables, doing
+        assert isinstance(writer.directory, Path)
+        assert isinstance(tables.directory, Path)
         for name in (ROWS, END, SERVER_LOGS):
             (writer.directory / name).symlink_to(tables.directory / name)
 

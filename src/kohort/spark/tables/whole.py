@@ -12,19 +12,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from kohort.spark.tables.manifest import (
+from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.stores import objects, parquet
+from kohort.spark.stores.layout import (
     END,
+    FOLDERS,
     GOLD,
     HISTORIES,
+    PAST,
     PROGRESS,
     ROWS,
     SERVER_LOGS,
-    Increment,
-    Manifest,
-    Part,
 )
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.manifest import Increment, Manifest, Part
 
 _FOLDERS = (ROWS, END, HISTORIES, PROGRESS, SERVER_LOGS)
 _CRC_HEADER = struct.Struct(">4si")
@@ -44,23 +47,25 @@ class Finding(NamedTuple):
         return f"{self.file}: expected {self.expected}, found {self.found}"
 
 
-def counted_rows(directory: Path, increment: Increment) -> int | None:
+def counted_rows(directory: Folder, increment: Increment) -> int | None:
     """How many rows the footers of an increment tell of; None where one cannot be read."""
-    files = sorted((directory / ROWS / increment.name).glob("kind=*/*.parquet"))
     rows: list[int]
     try:
-        rows = [pq.read_metadata(one).num_rows for one in files]
+        files = (directory / ROWS / increment.name).rglob("*.parquet")
+        rows = [parquet.footer(one).num_rows for one in files]
     except (OSError, pa.ArrowInvalid):
         return None
     return sum(rows)
 
 
-def damage(directory: Path, manifest: Manifest) -> Iterator[Finding]:
+def damage(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     """What is wrong with the files that a manifest names."""
     for one in manifest.increments if manifest.format == "parquet" else ():
         yield from _of_increment(directory, one)
     gold = (part for table in manifest.gold.values() for part in table.parts)
-    for part in (*manifest.end_offsets, *manifest.server_log, *gold, *_states(manifest)):
+    past = (*manifest.past.parts(LAG_HISTORY.name), *manifest.past.status)
+    inputs = (*manifest.end_offsets, *manifest.server_log, *past)
+    for part in (*inputs, *gold, *_states(manifest)):
         if part.version is None:
             yield from _of_part(directory, part)
 
@@ -75,13 +80,13 @@ def _states(manifest: Manifest) -> Iterator[Part]:
         yield from progress.parts
 
 
-def _of_increment(directory: Path, increment: Increment) -> Iterator[Finding]:
+def _of_increment(directory: Folder, increment: Increment) -> Iterator[Finding]:
     folder = directory / ROWS / increment.name
     found: dict[str, int] = {}
     unread = False
-    for file in sorted(folder.rglob("*.parquet")):
+    for file in parquet.below(folder, "*.parquet"):
         rows = yield from _of_file(directory, file)
-        kind = file.parent.name.removeprefix("kind=")
+        kind = str(file).rpartition("/")[0].rpartition("/kind=")[2]
         found[kind] = found.get(kind, 0) + (rows or 0)
         unread |= rows is None
     for kind in sorted({*found, *increment.counts}) if not unread else ():
@@ -91,13 +96,13 @@ def _of_increment(directory: Path, increment: Increment) -> Iterator[Finding]:
             yield Finding(where, f"{expected:,} rows", f"{there:,}")
 
 
-def _of_part(directory: Path, part: Part) -> Iterator[Finding]:
+def _of_part(directory: Folder, part: Part) -> Iterator[Finding]:
     folder = directory / part.path
     if not folder.is_dir():
         yield Finding(part.path, f"{part.rows:,} rows", "no such directory")
         return
     counts: list[int | None] = []
-    for file in sorted(folder.rglob("*.parquet")):
+    for file in parquet.below(folder, "*.parquet"):
         rows = yield from _of_file(directory, file)
         counts.append(rows)
     if None in counts:
@@ -108,23 +113,26 @@ def _of_part(directory: Path, part: Part) -> Iterator[Finding]:
         yield Finding(part.path, f"{least}{part.rows:,} rows", f"{there:,}")
 
 
-def _of_file(directory: Path, file: Path) -> Generator[Finding, None, int | None]:
+def _of_file(directory: Folder, file: Folder) -> Generator[Finding, None, int | None]:
     """What is wrong with a file; returns its rows, None where it cannot be read."""
-    name = str(file.relative_to(directory))
+    name = str(file)[len(str(directory)) + 1 :]
     try:
-        beside = file.with_name(f".{file.name}.crc")
-        if beside.exists():
-            wrong = _first_wrong(file, beside.read_bytes())
-            if wrong is not None:
-                yield Finding(name, *wrong)
-                return None
-        with pq.ParquetFile(file, page_checksum_verification=True) as opened:
+        wrong = _beyond_its_sums(file) if isinstance(file, Path) else None
+        if wrong is not None:
+            yield Finding(name, *wrong)
+            return None
+        with parquet.opened(file, page_checksum_verification=True) as opened:
             for _ in opened.iter_batches():
                 pass
             return int(opened.metadata.num_rows)
     except (OSError, pa.ArrowException) as error:
         yield Finding(name, "a whole file of Parquet", _sentence(error))
         return None
+
+
+def _beyond_its_sums(file: Path) -> tuple[str, str] | None:
+    beside = file.with_name(f".{file.name}.crc")
+    return _first_wrong(file, beside.read_bytes()) if beside.exists() else None
 
 
 def _first_wrong(file: Path, sums: bytes) -> tuple[str, str] | None:
@@ -152,12 +160,16 @@ def _sentence(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") or type(error).__name__
 
 
-def strangers(directory: Path, manifest: Manifest) -> Iterator[Finding]:
+def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     """Files among the tables that no manifest knows."""
     known = {*manifest.paths(), *(one.path for one in manifest.retired)}
+    if isinstance(directory, ObjectPath):
+        yield from _strange_objects(directory, known)
+        return
     folders = list(_FOLDERS if manifest.format == "parquet" else _FOLDERS[1:])
     if manifest.format == "parquet":
         folders += [f"{GOLD}/{one.name}" for one in _inside(directory / GOLD)]
+    folders += [f"{PAST}/{one.name}" for one in _inside(directory / PAST)]
     for folder in folders:
         for path in _inside(directory / folder):
             name = str(path.relative_to(directory))
@@ -168,6 +180,17 @@ def strangers(directory: Path, manifest: Manifest) -> Iterator[Finding]:
                 if file.is_file() and not _is_ours(file):
                     there = str(file.relative_to(directory))
                     yield Finding(there, "nothing but files of Parquet", _kind(file))
+
+
+def _strange_objects(directory: ObjectPath, known: set[str]) -> Iterator[Finding]:
+    root = directory.root
+    named = {one.key for path in known for one in (directory / path).rglob("*")}
+    for folder in FOLDERS:
+        for there in objects.listed(root.bucket, root.key(folder) + "/"):
+            if there.key not in named:
+                name = there.key[len(root.key("")) :].lstrip("/")
+                found = f"an object of {there.size:,} bytes"
+                yield Finding(name, "nothing that the manifest does not know", found)
 
 
 def _is_ours(file: Path) -> bool:

@@ -1,0 +1,179 @@
+"""Tables in a directory: files are synced, the manifest is renamed into its place, a lock held."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+
+from kohort.spark.stores.failures import HeldError
+from kohort.spark.stores.layout import (
+    CHECKPOINTS,
+    END,
+    GOLD,
+    HISTORIES,
+    LOCK,
+    MANIFEST,
+    PAST,
+    PROGRESS,
+    ROWS,
+    SERVER_LOGS,
+)
+from kohort.spark.stores.object_path import Files
+from kohort.storage.files import DiskFiles, replace_whole
+
+_FILES = DiskFiles()
+
+
+class LocalStore:
+    """See `store.Store`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock: int | None = None
+
+    def hold(self) -> bool:
+        """A process that ends gives its lock back."""
+        self._lock = _lock(self._directory / LOCK)
+        return False
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def read(self) -> tuple[bytes, str | None]:
+        try:
+            return (self._directory / MANIFEST).read_bytes(), None
+        except FileNotFoundError:
+            return b"", None
+
+    def swap(self, data: bytes, tag: str | None) -> str | None:
+        """The lock keeps others from writing meanwhile."""
+        replace_whole(_FILES, str(self._directory), MANIFEST, data)
+        return tag
+
+    def settle(self, fresh: Iterable[str], paths: Iterable[str]) -> None:
+        """Spark does not sync what it writes, and a manifest must not name what a power cut
+        takes.
+        """
+        for path in fresh:
+            sync_all(self._directory / path)
+            _FILES.sync_directory(str((self._directory / path).parent))
+        for name in {path.partition("/")[0] for path in paths}:
+            _FILES.sync_directory(str(self._directory / name))
+
+    def settle_delta(self) -> None:
+        """The same for all of Delta's tables: what has come since the last manifest, of a writer
+        that crashed as well, since the next commit builds on its own.
+        """
+        manifest = self._directory / MANIFEST
+        since = _changed_ns(manifest) if manifest.exists() else 0
+        for name in (ROWS, GOLD):
+            sync_all(self._directory / name, since)
+
+    def files(self, paths: Iterable[str]) -> Files:
+        """A folder tells its files itself."""
+        del paths
+        return {}
+
+    def clean(self, named: Iterable[str], *, deltas: bool) -> None:
+        kept = set(named)
+        for path in _candidates(self._directory, deltas=deltas):
+            if str(path.relative_to(self._directory)) not in kept:
+                _remove(path)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            _remove(self._directory / path)
+
+    def looks(self, paths: Iterable[str]) -> str | None:
+        digest = blake2b(digest_size=16)
+        try:
+            for path in sorted(paths):
+                for file in sorted((self._directory / path).rglob("*"), key=str):
+                    stat = file.stat()
+                    name = file.relative_to(self._directory)
+                    digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+                if not (self._directory / path).is_dir():
+                    return None
+        except OSError:
+            return None
+        return digest.hexdigest()
+
+
+def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
+    """Every directory of rows, of those that count and of those that do not. What is in a Delta
+    table its own log knows.
+    """
+    ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
+    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS))
+    for parent in (*others, *ours, *_inside(directory / PAST)):
+        yield from _inside(parent)
+
+
+def _inside(directory: Path) -> Iterable[Path]:
+    return sorted(directory.iterdir()) if directory.is_dir() else ()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sync_all(path: Path, since_ns: int = 0) -> None:
+    """Sync the files and directories in and below one that have changed since then."""
+    for parent, _, names in os.walk(path):
+        for one in (Path(parent), *(Path(parent) / name for name in names)):
+            with contextlib.suppress(FileNotFoundError):  # a VACUUM may be taking it
+                if _changed_ns(one) >= since_ns:
+                    _sync(one)
+
+
+def _changed_ns(path: Path) -> int:
+    """When something was last written there, or renamed to there."""
+    return path.stat().st_ctime_ns
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_written(directory: Path) -> bool:
+    """Whether somebody holds the lock of a directory of tables, so that files come and go."""
+    try:
+        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock(path: Path) -> int:
+    """Hold a file, and write into it who does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise HeldError(holder or "another process") from None
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()} since {since}".encode(), 0)
+    return descriptor

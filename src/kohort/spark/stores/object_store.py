@@ -1,0 +1,81 @@
+"""Tables on an object store: a flip is one conditional put, and the manifest names every file."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from kohort.spark.stores import objects
+from kohort.spark.stores.failures import MissingError, StoreError
+from kohort.spark.stores.layout import FOLDERS, LEASE, MANIFEST
+from kohort.spark.stores.lease import Lease
+from kohort.spark.stores.object_path import Files, ObjectPath
+
+
+class ObjectStore:
+    """See `store.Store`."""
+
+    def __init__(self, directory: ObjectPath) -> None:
+        self._root = directory.root
+        self._directory = directory
+        self._lease: Lease | None = None
+
+    def hold(self) -> bool:
+        self._lease = Lease(self._directory / LEASE)
+        return self._lease.was_left
+
+    def release(self) -> None:
+        if self._lease is not None:
+            self._lease.close()
+            self._lease = None
+
+    def read(self) -> tuple[bytes, str | None]:
+        try:
+            there = objects.get(self._root.bucket, self._root.key(MANIFEST))
+        except MissingError:
+            return b"", None
+        return there.data, there.tag
+
+    def swap(self, data: bytes, tag: str | None) -> str | None:
+        if self._lease is not None:
+            self._lease.check()
+        return objects.swap(self._root.bucket, self._root.key(MANIFEST), data, tag)
+
+    def settle(self, fresh: Iterable[str], paths: Iterable[str]) -> None:
+        """A put that is answered is durable."""
+
+    def files(self, paths: Iterable[str]) -> Files:
+        found: Files = {}
+        for path in paths:
+            folder = self._directory / path
+            found[path] = {
+                str(one)[len(str(folder)) + 1 :]: one.size() for one in folder.rglob("*")
+            }
+        return found
+
+    def clean(self, named: Iterable[str], *, deltas: bool) -> None:
+        del deltas  # these are kept on disks only
+        wanted = self._keys(named)
+        there = {one for name in FOLDERS for one in self._listed(name)}
+        self._root.gone = frozenset(wanted - there)
+        objects.delete(self._root.bucket, there - wanted)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        objects.delete(self._root.bucket, self._keys(paths))
+
+    def looks(self, paths: Iterable[str]) -> str | None:
+        try:
+            there = {key: one for name in FOLDERS for key, one in self._listed(name).items()}
+        except StoreError:
+            return None
+        digest = blake2b(digest_size=16)
+        for key in sorted(self._keys(paths)):
+            if key not in there:
+                return None
+            digest.update(f"{key} {there[key].size} {there[key].tag}\n".encode())
+        return digest.hexdigest()
+
+    def _listed(self, folder: str) -> dict[str, objects.Listed]:
+        prefix = self._root.key(folder) + "/"
+        return {one.key: one for one in objects.listed(self._root.bucket, prefix)}
+
+    def _keys(self, paths: Iterable[str]) -> set[str]:
+        return {one.key for path in paths for one in (self._directory / path).rglob("*")}

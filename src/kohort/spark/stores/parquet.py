@@ -1,0 +1,114 @@
+"""Parquet files of tables, wherever they are kept: read and written without Spark."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kohort.spark.stores import objects
+from kohort.spark.stores.arrow_files import FOOTER_BYTES, ObjectFile, filesystem
+from kohort.spark.stores.object_path import ObjectPath
+from kohort.spark.stores.places import Folder, is_object
+
+_SCHEME = "s3://"
+
+
+def dataset(
+    files: Sequence[str | Folder], schema: pa.Schema | None = None, partitioning: Any = None
+) -> ds.Dataset:
+    """Files as one table; those of an object store are `s3://…`."""
+    names = [str(one) for one in files]
+    if not (names and is_object(names[0])):
+        return ds.dataset(names, schema, format="parquet", partitioning=partitioning)
+    keys = [one.removeprefix(_SCHEME) for one in names]
+    return ds.dataset(
+        keys, schema, format="parquet", partitioning=partitioning, filesystem=filesystem()
+    )
+
+
+def files_of(folder: Folder) -> list[Folder]:
+    """The Parquet files right in a folder."""
+    return inside(folder, "*.parquet")
+
+
+def inside(folder: Folder, pattern: str) -> list[Folder]:
+    """Files and folders right in a folder, by name."""
+    return sorted(folder.glob(pattern), key=str)
+
+
+def below(folder: Folder, pattern: str) -> list[Folder]:
+    """Files and folders at any depth of a folder, by name."""
+    return sorted(folder.rglob(pattern), key=str)
+
+
+def folder_dataset(folder: Folder, schema: pa.Schema | None = None) -> ds.Dataset:
+    """The files of a folder as one table."""
+    if isinstance(folder, Path):
+        return ds.dataset(folder, schema, format="parquet")
+    return dataset(files_of(folder), schema)
+
+
+def read(path: Folder, columns: list[str] | None = None) -> pa.Table:
+    """The rows of a file, or of all files of a folder."""
+    if isinstance(path, Path):
+        return pq.read_table(path, columns=columns)
+    there = [path] if path.name.endswith(".parquet") else files_of(path)
+    return pa.concat_tables(pq.read_table(_opened(one), columns=columns) for one in there)
+
+
+def footer(file: Folder) -> pq.FileMetaData:
+    """What the end of a file tells."""
+    return pq.read_metadata(file if isinstance(file, Path) else _opened(file, FOOTER_BYTES))
+
+
+def opened(file: Folder, **options: Any) -> pq.ParquetFile:
+    """A file, to be read by row groups."""
+    return pq.ParquetFile(file if isinstance(file, Path) else _opened(file), **options)
+
+
+def write(rows: pa.Table, file: Folder, **options: Any) -> None:
+    """A new file, as a whole."""
+    if isinstance(file, Path):
+        pq.write_table(rows, file, **options)
+        return
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, **options)
+    data = sink.getvalue().to_pybytes()
+    _put(file, data, len(data))
+
+
+class Growing:
+    """A new file that is written piece by piece, and is there once this is closed."""
+
+    def __init__(self, file: Folder, schema: pa.Schema, **options: Any) -> None:
+        self._file = file
+        self._aside = None if isinstance(file, Path) else tempfile.TemporaryFile()  # noqa: SIM115
+        self._writer = pq.ParquetWriter(self._aside or file, schema, **options)
+
+    def write(self, rows: pa.Table, row_group_size: int) -> None:
+        self._writer.write_table(rows, row_group_size=row_group_size)
+
+    def close(self) -> None:
+        self._writer.close()
+        if self._aside is not None:
+            assert isinstance(self._file, ObjectPath)
+            size = self._aside.tell()
+            self._aside.seek(0)
+            _put(self._file, self._aside, size)
+            self._aside.close()
+
+
+def _put(file: ObjectPath, data: bytes | IO[bytes], size: int) -> None:
+    objects.put(file.root.bucket, file.key, data)
+    folder, _, name = file.path.rpartition("/")
+    file.root.know({folder: {name: size}})
+
+
+def _opened(file: Folder, end_bytes: int | None = None) -> pa.NativeFile:
+    assert isinstance(file, ObjectPath)
+    more = () if end_bytes is None else (end_bytes,)
+    return pa.PythonFile(ObjectFile(file.root.bucket, file.key, *more), mode="r")

@@ -1,0 +1,63 @@
+"""What a writer of tables needs of the place where they are kept; two places have it."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from kohort.spark.stores import lease, local_store
+from kohort.spark.stores.layout import LEASE
+from kohort.spark.stores.local_store import LocalStore
+from kohort.spark.stores.object_path import Files, ObjectPath
+from kohort.spark.stores.object_store import ObjectStore
+from kohort.spark.stores.places import Folder
+
+Tag = str | None
+"""What tells one manifest from the next; None for that there is none."""
+
+
+class Store(Protocol):
+    """A place of tables. Everything raises OSError; paths are relative to it."""
+
+    def hold(self) -> bool:
+        """Be the one that writes, until `release`. Whether a writer before left without a word; on
+        a disk nobody can. Raises HeldError.
+        """
+
+    def release(self) -> None:
+        """Let others write."""
+
+    def read(self) -> tuple[bytes, Tag]:
+        """The manifest; empty where there is none."""
+
+    def swap(self, data: bytes, tag: Tag) -> Tag:
+        """Put a manifest in the place of the one with this tag, durably, in one step. Raises
+        ConflictError where another is there.
+        """
+
+    def settle(self, fresh: Iterable[str], paths: Iterable[str]) -> None:
+        """Make durable what is in these folders, of which `fresh` are new."""
+
+    def files(self, paths: Iterable[str]) -> Files:
+        """The files of folders, where a manifest has to name them."""
+
+    def clean(self, named: Iterable[str], *, deltas: bool) -> None:
+        """Remove every folder of rows but these."""
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove folders that nobody needs."""
+
+    def looks(self, paths: Iterable[str]) -> str | None:
+        """A digest of how the files of folders look; None where one of them is missing."""
+
+
+def is_written(directory: Folder) -> bool:
+    """Whether somebody writes tables there just now. Raises OSError."""
+    if isinstance(directory, ObjectPath):
+        return lease.is_held(directory / LEASE)
+    return local_store.is_written(directory)
+
+
+def store_of(directory: Folder) -> Store:
+    """The store that has a directory."""
+    if isinstance(directory, ObjectPath):
+        return ObjectStore(directory)
+    return LocalStore(directory)

@@ -1,0 +1,246 @@
+"""Tables in a bucket without Spark: who writes, who is told, what counts, and what is removed."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+from tests.spark.stores.bucket import NAME, keys
+from tests.tables.published import write
+
+from kohort.spark.stores import lease, objects, parquet
+from kohort.spark.stores.places import place_of
+from kohort.spark.tables.arrow_reader import GoneError, Tables
+from kohort.spark.tables.catalog import known_tables
+from kohort.spark.tables.manifest import BusyError, Gold, TablesError, Writer, load, load_or_none
+
+STATES = known_tables()["group_state"]
+PROGRAM = (
+    "import sys; from kohort.spark.tables.manifest import Writer\n"
+    "with Writer(sys.argv[1]): print('locked', flush=True); sys.stdin.read()"
+)
+
+
+def rows(*groups):
+    return [{"partition": 0, "group_id": group} for group in groups]
+
+
+def flip(writer, *groups):
+    part = write(writer, STATES, rows(*groups))
+    gold = {STATES.name: Gold(columns="", parts=(part,))}
+    writer.publish(writer.manifest.with_(gold=gold))
+    return part
+
+
+def groups(place):
+    return Tables(str(place)).table(STATES.name).column("group_id").to_pylist()
+
+
+def other_process(place):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def silent(monkeypatch):
+    """As if every writer had been silent for long."""
+    monkeypatch.setattr(lease, "LEASE_S", -1)
+
+
+def test_what_is_flipped_counts_and_nothing_else(place):
+    with Writer(place) as writer:
+        write(writer, STATES, rows("never"))
+        assert load_or_none(place) is None
+        flip(writer, "a", "b")
+        assert groups(place) == ["a", "b"]
+        write(writer, STATES, rows("not yet"))
+        assert groups(place) == ["a", "b"]
+
+
+def test_nothing_is_listed_to_read(server, place):
+    with Writer(place) as writer:
+        part = flip(writer, "a")
+    objects.put(NAME, f"{place.key}/{part.path}/stray.parquet", b"of a task that was given up")
+    del server.asked[:]
+    assert groups(place) == ["a"]
+    assert {method for method, _ in server.asked} == {"GET"}
+    assert not any(path.endswith(NAME) for _, path in server.asked)
+
+
+def test_one_writes_at_a_time_and_others_are_told_who(place):
+    with other_process(place) as other:
+        assert other.stdout.readline() == b"locked\n"
+        with pytest.raises(BusyError, match=rf"is being written by pid {other.pid} on \S+ since"):
+            Writer(place)
+        other.kill()
+        other.wait()
+        with Writer(place) as writer:  # a dead process of this machine is not waited for
+            with pytest.raises(BusyError, match=f"pid {os.getpid()} "):
+                Writer(place)
+            flip(writer, "a")
+    with Writer(place):
+        pass
+    with pytest.raises(TablesError, match="is not written any more"):
+        writer.publish(writer.manifest)
+
+
+def test_another_machine_is_waited_for(place, monkeypatch):
+    with other_process(place) as other:
+        other.stdout.readline()
+        other.kill()
+        other.wait()
+    monkeypatch.setattr(lease, "_machine", lambda: "another")
+    with pytest.raises(BusyError, match=rf"pid {other.pid} on \S+ since"):
+        Writer(place)
+    silent(monkeypatch)
+    with Writer(place) as writer:
+        flip(writer, "a")
+    assert groups(place) == ["a"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["tables there", "none yet"])
+def test_who_was_silent_and_wakes_up_flips_nothing(place, monkeypatch, known):
+    """Its files are gone: tables that named them would be lost."""
+    if known:
+        with Writer(place) as writer:
+            flip(writer, "before")
+    sleeper = Writer(place)
+    part = write(sleeper, STATES, rows("late"))
+    gold = {STATES.name: Gold(columns="", parts=(part,))}
+    silent(monkeypatch)
+
+    with Writer(place) as writer:
+        assert not any(one.startswith(part.path) for one in keys(place))
+        with pytest.raises(TablesError, match="was written by somebody else meanwhile"):
+            sleeper.publish(sleeper.manifest.with_(gold=gold))
+        flip(writer, "next")
+
+    sleeper._store._lease._tag = None  # what its thread would find
+    sleeper.close()
+    assert groups(place) == ["next"]
+
+
+def test_a_writer_learns_that_it_was_replaced(place, monkeypatch):
+    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    sleeper = Writer(place)
+    monkeypatch.setattr(sleeper._store._lease, "_holder", sleeper._store._lease._holder)
+    silent(monkeypatch)
+    with Writer(place):
+        sleeper._store._lease._thread.join(30)
+    with pytest.raises(TablesError, match="somebody else"):
+        flip(sleeper, "late")
+    sleeper.close()
+    assert load_or_none(place) is None
+
+
+def test_a_lease_is_renewed(place, monkeypatch):
+    monkeypatch.setattr(lease, "BEAT_S", 0.01)
+    with Writer(place) as writer:
+        held = writer._store._lease
+        while held._holder.beats < 3:
+            held._thread.join(0.01)
+        flip(writer, "a")
+    assert not lease._decoded_or_none((place / "writer.json").read_bytes()).held
+
+
+def test_leftovers_are_removed_and_strangers_stay(place):
+    with Writer(place) as writer:
+        flip(writer, "a")
+        write(writer, STATES, rows("crashed"))
+    before = keys(place)
+    stray = f"gold/{STATES.name}/000001-late-1/part.parquet"
+    for name in (stray, "report.html", "notes/mine.txt", "goldfish"):
+        objects.put(NAME, f"{place.key}/{name}", b"x")
+
+    with Writer(place_of(str(place))):
+        pass
+
+    there = keys(place)
+    assert there - before == {"report.html", "notes/mine.txt", "goldfish"}
+    assert len(before - there) == 1
+    assert groups(place) == ["a"]
+
+
+def test_what_is_replaced_stays_for_readers_for_a_while(place, monkeypatch):
+    with Writer(place) as writer:
+        old = flip(writer, "a")
+        reader = Tables(str(place))
+        flip(writer, "b")
+    with Writer(place_of(str(place))) as writer:
+        assert [one.path for one in writer.manifest.retired] == [old.path]
+        assert reader.table(STATES.name).column("group_id").to_pylist() == ["a"]
+        monkeypatch.setattr("kohort.spark.tables.manifest.GRACE_MS", -1)
+        writer.publish(writer.manifest)
+    assert not any(one.startswith(old.path) for one in keys(place))
+    with pytest.raises(GoneError):
+        reader.table(STATES.name)
+    assert (load(place).retired, groups(place)) == ((), ["b"])
+
+
+def test_a_file_that_somebody_has_removed_is_missed(place):
+    with Writer(place) as writer:
+        part = flip(writer, "a")
+    (file,) = (one for one in keys(place) if one.startswith(part.path))
+    objects.delete(NAME, [f"{place.key}/{file}"])
+    with pytest.raises(GoneError, match="no such object"):
+        groups(place)
+    with Writer(place_of(str(place))) as writer:
+        assert not (writer.directory / part.path).is_whole()
+        assert writer._store.looks([part.path]) is None
+
+
+def test_a_store_that_writes_whatever_the_condition_is_refused(server, place):
+    with (
+        server.failing(lambda *_: "blind"),
+        pytest.raises(TablesError, match="does not keep to conditional puts"),
+    ):
+        Writer(place)
+
+
+def test_a_store_that_turns_away_flips_nothing(server, place, quick):
+    with Writer(place) as writer:
+        flip(writer, "a")
+        with (
+            server.failing(lambda method, _: "away" if method == "PUT" else None),
+            suppress(OSError),
+        ):
+            flip(writer, "b")
+        part = write(writer, STATES, rows("c"))
+        gold = {STATES.name: Gold(columns="", parts=(part,))}
+        manifest = f"/{NAME}/{place.key}/manifest.json"
+        refused = lambda method, path: "away" if (method, path) == ("PUT", manifest) else None  # noqa: E731
+        with (
+            server.failing(refused),
+            pytest.raises(TablesError, match="cannot be written: the store answered 503"),
+        ):
+            writer.publish(writer.manifest.with_(gold=gold))
+        assert groups(place) == ["a"]
+        flip(writer, "d")
+    assert groups(place) == ["d"]
+
+
+def test_large_files_are_read_by_ranges(server, place, monkeypatch):
+    monkeypatch.setattr("kohort.spark.stores.arrow_files.SMALL_BYTES", 64)
+    many = [f"group-{number:06}" for number in range(20_000)]
+    with Writer(place) as writer:
+        flip(writer, *many)
+    assert groups(place) == many
+    file = next(place.rglob("*.parquet"))
+    assert parquet.footer(file).num_rows == len(many)
+    assert parquet.read(file, ["group_id"]).column(0).to_pylist() == many
+
+
+def test_a_killed_writer_leaves_what_was(place):
+    with Writer(place) as writer:
+        flip(writer, "a")
+    with other_process(place) as other:
+        other.stdout.readline()
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+    assert groups(place) == ["a"]
+    with Writer(place) as writer:
+        assert writer.manifest.fence
+        flip(writer, "b")
+    assert groups(place) == ["b"]
