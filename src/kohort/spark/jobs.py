@@ -88,8 +88,7 @@ def run(
         keep_days=keep_days,
         cluster=cluster,
     )
-    same = unchanged.summary_or_none(out, told)
-    if same is not None:
+    if (same := unchanged.summary_or_none(out, told)) is not None:
         return same
     with _opened(source, out, format, cluster) as (log, writer):
         seen = unchanged.seen(told)
@@ -97,8 +96,7 @@ def run(
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
         with _session(given, writer, progress, quick=_is_quick(writer, plan)) as active:
-            if to_time is None:  # with `to_time`, a plan ends before the log does
-                plan = _without_older_copies(active, writer, log, plan)
+            plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time)._replace(ends=ends)
             options = Options(
                 as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days
@@ -286,7 +284,9 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
 
 
 def _without_older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -> Plan:
-    """The plan without cuts where the log merely ends earlier than it was read to."""
+    """The plan without cuts where the log merely ends earlier than it was read to. Not for one that
+    was told where to end: it ends before the log does.
+    """
     return older_copy.spared(plan, writer, older_copy.older_copies(spark, writer, log, plan))
 
 
