@@ -69,8 +69,9 @@ import kohort.spark
 lag = kohort.spark.read("out", "lag")  # a DataFrame of Spark
 ```
 
-Times are timestamps in UTC. `partition` and `offset` are a position in `__consumer_offsets`; a
-topic's own partition is `topic_partition`.
+When they are read, the last column of each is `cluster`: the name of the cluster, or its id; null
+where neither is known. Times are timestamps in UTC. `partition` and `offset` are a position in
+`__consumer_offsets`; a topic's own partition is `topic_partition`.
 
 """
 LAYERS = {

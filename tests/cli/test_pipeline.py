@@ -255,7 +255,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
             "2026-11-21T08:00+01:00",
         ),
         *("--to", "1795248000000", "--master", "local[1]", "-X", "a.b=c=d", "--retention", "7d"),
-        *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta"),
+        *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta", "--cluster", "west"),
     )
 
     assert (ran.code, ran.err) == (0, "")
@@ -264,6 +264,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
     assert asked == {
         "source": "log:/d",
         "out": Path(out),
+        "cluster": "west",
         "master": "local[1]",
         "from_time": AT,
         "to_time": datetime(2026, 11, 21, 8, tzinfo=UTC),

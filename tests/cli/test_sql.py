@@ -70,3 +70,13 @@ def test_what_cannot_be_answered_is_one_line(ask, query, words):
     (line,) = ran.complaints
     assert words in line
     assert ask(query, "--format", "json").json["error"]
+
+
+def test_several_directories_are_asked_as_one(kohort, tmp_path):
+    for name in ("east", "west"):
+        publish(tmp_path / name, {"lag": [{"group_id": "g"}]}, cluster=name)
+    directories = [f"--out={tmp_path / name}" for name in ("east", "west")]
+
+    ran = kohort("pipeline", "sql", "select cluster, group_id from lag order by all", *directories)
+
+    assert ran.rows == [["CLUSTER", "GROUP_ID"], ["east", "g"], ["west", "g"]]

@@ -60,7 +60,9 @@ def contents(read: Callable[[str], pa.Table]) -> dict[str, list[str]]:
 
 
 def by_spark(spark: SparkSession, out: Path, name: str) -> pa.Table:
-    return kohort.spark.read(out, name, spark=spark).toArrow().cast(known_tables()[name].arrow)
+    table = known_tables()[name]
+    found = kohort.spark.read(out, name, spark=spark).select(table.names)
+    return found.toArrow().cast(table.arrow)
 
 
 main()

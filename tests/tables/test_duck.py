@@ -20,6 +20,7 @@ from kohort.spark.tables import increments
 from kohort.spark.tables.arrow_reader import GoneError
 from kohort.spark.tables.manifest import Gold, Part, Writer
 from kohort.tables.duck import Session
+from kohort.tables.moment import Snapshots
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [{"group_id": one, "at": AT, "lag_records": lag} for one, lag in [("a", 5), ("b", None)]]
@@ -150,7 +151,7 @@ def test_without_duckdb_it_says_what_to_install(out, monkeypatch):
 
 def test_a_query_that_meets_a_flip_is_asked_anew_or_says_so(out, monkeypatch):
     old = kohort.tables.snapshot(out)
-    session = Session(old)
+    session = Session(Snapshots([old]))
     grow_old(monkeypatch)
     publish(out, {"lag": LAGS[:1]})
 
@@ -178,3 +179,20 @@ def test_delta_tables_are_asked_likewise(tmp_path):
 def rows_of_lag(directory):
     found = kohort.tables.sql(directory, "select group_id from lag order by all")
     return found.column(0).to_pylist()
+
+
+def test_clusters_are_asked_as_one(tmp_path):
+    hostile = "o'\"; drop table lag"
+    directories = [
+        publish(tmp_path / str(number), {"lag": LAGS[: number + 1]}, cluster=one)
+        for number, one in enumerate(("west", hostile))
+    ]
+
+    query = "select cluster, count(*) as n from lag group by cluster order by n"
+    assert kohort.tables.sql(directories, query).to_pylist() == [
+        {"cluster": "west", "n": 1},
+        {"cluster": hostile, "n": 2},
+    ]
+    late = publish(tmp_path / "late", {}, cluster="late")
+    with pytest.raises(KohortError, match="has no table lag yet"):
+        kohort.tables.sql([*directories, late], query)

@@ -15,6 +15,7 @@ import kohort.tables
 from kohort.errors import KohortError
 from kohort.spark.schemas import GOLD
 from kohort.spark.schemas.progress import LAG, OFFSETS
+from kohort.spark.sources.standing import Identity
 from kohort.spark.tables.arrow_reader import GoneError
 from kohort.spark.tables.manifest import Gold, Writer
 
@@ -40,7 +41,7 @@ def test_a_table_is_read_as_arrow_with_the_columns_and_rows_that_are_asked_for(o
     some = kohort.tables.read(str(out), "lag", columns=["lag_records", "group_id"], group="b")
     more = kohort.tables.read(out, "lag", group=["a", "b"], where=pc.field("lag_records") > 5)
 
-    assert whole.schema.equals(LAG.arrow)
+    assert whole.schema.equals(LAG.arrow.append(pa.field("cluster", pa.string())))
     assert [row["lag_records"] for row in whole.to_pylist()] == [5, 7, None]
     assert some.to_pylist() == [
         {"lag_records": 7, "group_id": "b"},
@@ -184,3 +185,52 @@ def test_a_read_that_meets_a_flip_reads_anew(out, monkeypatch):
 
 def test_what_is_read_is_arrow(out):
     assert isinstance(kohort.tables.read(out, "lag"), pa.Table)
+
+
+@pytest.fixture
+def two(tmp_path):
+    """The tables of two clusters, one by a name and one by its id."""
+    west = publish(tmp_path / "west", {"lag": LAGS}, cluster="west", identity=Identity("id-w", "t"))
+    rows = [{"group_id": "b", "lag_records": 9}, {"group_id": "only-here", "lag_records": 1}]
+    return west, publish(tmp_path / "east", {"lag": rows}, identity=Identity("id-e", "t"))
+
+
+def test_the_last_column_says_of_which_cluster_a_row_is(out, two):
+    west, east = two
+    assert set(kohort.tables.read(out, "lag")["cluster"].to_pylist()) == {None}
+    assert set(kohort.tables.read(east, "lag")["cluster"].to_pylist()) == {"id-e"}
+    assert kohort.tables.snapshot(west).cluster == "west"
+    alone = kohort.tables.read(west, "lag", columns=["cluster"], where=pc.field("lag_records") > 5)
+    assert alone.to_pylist() == [{"cluster": "west"}]
+    empty = kohort.tables.read(west, "quarantine")
+    assert (empty.num_rows, empty.schema.names[-1]) == (0, "cluster")
+
+
+def test_several_directories_are_one_table(two):
+    columns = ["cluster", "group_id", "lag_records"]
+    found = kohort.tables.read(two, "lag", columns=columns, group="b").to_pylist()
+
+    assert found == [
+        {"cluster": "west", "group_id": "b", "lag_records": 7},
+        {"cluster": "west", "group_id": "b", "lag_records": None},
+        {"cluster": "id-e", "group_id": "b", "lag_records": 9},
+    ]
+    assert "lag" in kohort.tables.names(two)
+    of_two = kohort.tables.scan(two, "lag", group=["only-here", "a"]).read_all()
+    assert of_two["lag_records"].to_pylist() == [5, 1]
+    with pytest.raises(KohortError, match="no group is called 'onlyhere'"):
+        kohort.tables.read(two, "lag", group="onlyhere")
+
+
+def test_rows_of_several_directories_can_be_told_apart(out, two, tmp_path):
+    west, _ = two
+    with pytest.raises(KohortError, match=f"{out} does not know of which cluster it is"):
+        kohort.tables.read([west, out], "lag")
+    with pytest.raises(KohortError, match="are both of cluster west"):
+        kohort.tables.read([west, west], "lag")
+    with pytest.raises(KohortError, match="no directory of tables is given"):
+        kohort.tables.read([], "lag")
+    late = publish(tmp_path / "late", {}, cluster="late")
+    with pytest.raises(KohortError, match="late has no table lag yet"):
+        kohort.tables.read([west, late], "lag")
+    assert "lag" not in kohort.tables.names([west, late])

@@ -83,13 +83,13 @@ def run(
     `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`).
 
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
-    planned: what the log says later is read by the next run. `keep_days` drops history
-    that is older, but not what tells the state of groups. `server_logs` are log files of Kafka
-    brokers, or patterns: what they say of members that are gone is kept, and decides why.
-    `retention_ms` and `session_timeout_ms` are the cluster's (see `Settings`), where the source
-    cannot ask, and `cluster` is its name. `alone` says that the process ends with this run: a JVM
-    that is started for few rows is made for few rows. Raises KohortError: the source cannot be
-    read, the tables are those of another log or cluster, somebody else is writing them.
+    planned: what the log says later is read by the next run. `keep_days` drops history that is
+    older, but not what tells the state of groups. `server_logs` are log files of Kafka brokers, or
+    patterns: what they say of members that are gone is kept, and decides why. `retention_ms` and
+    `session_timeout_ms` are the cluster's (see `Settings`), where the source cannot ask, and
+    `cluster` is its name. `alone` says that the process ends with this run: its JVM may be made for
+    few rows. Raises KohortError: the source cannot be read, the tables are of another log or
+    cluster, somebody else is writing them.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -113,14 +113,12 @@ def run(
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
         with _session(given, writer, progress, quick=_is_quick(writer, plan)) as active:
-            if to_time is None:  # with `to_time`, a plan ends before the log does
-                older = older_copy.older_copies(active, writer, log, plan)
-                plan = older_copy.spared(plan, writer, older)
-            batch = _batch(active, writer, log, plan, from_time)._replace(
-                ends=ends, server_log=logged.parts
+            plan = plan if to_time else _without_older_copies(active, writer, log, plan)
+            batch = _batch(active, writer, log, plan, from_time)
+            batch = batch._replace(ends=ends, server_log=logged.parts)
+            options = Options(
+                as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days
             )
-            settings_told = Settings(retention_ms, session_timeout_ms)
-            options = Options(as_of or to_time, settings_told, keep_days)
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
@@ -364,6 +362,13 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
             if one not in known
         }
         writer.manifest = writer.manifest.with_(begins=writer.manifest.begins | fresh)
+
+
+def _without_older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -> Plan:
+    """The plan without cuts where the log merely ends earlier than it was read to. Not for one that
+    was told where to end: it ends before the log does.
+    """
+    return older_copy.spared(plan, writer, older_copy.older_copies(spark, writer, log, plan))
 
 
 def _without_rows(plan: Plan) -> Plan:

@@ -66,7 +66,7 @@ def test_the_source_gives_the_rows_and_columns_of_a_table(spark, out):
     schema = opened(spark, out).schema("at timestamp, lag_records bigint").load()
     silver = opened(spark, out).option("table", "offset_commit").load()
 
-    assert lag.schema == LAG.spark
+    assert lag.schema == LAG.spark.add("cluster", "string")
     assert [one["at"] for one in by_lag(lag.collect())] == [
         one.replace(tzinfo=None) for one in [row["at"] for row in LAGS]
     ]
@@ -190,3 +190,24 @@ def test_files_are_shared_out(out, monkeypatch):
 )
 def test_what_arrow_does_not_answer_alike_is_left_to_spark(asked):
     assert condition_or_none(asked, LAG.arrow) is None
+
+
+def test_clusters_are_one_table_of_spark(spark, out, tmp_path):
+    lags = [{"partition": 0, "group_id": "far", "lag_records": 1}]
+    with Writer(out) as writer:
+        writer.publish(writer.manifest.with_(cluster="near"))
+    far = publish(tmp_path / "far", {"lag": lags, "deletable_groups": []}, cluster="far")
+
+    names = kohort.spark.views(spark, [out, far], "c_")
+    counted = spark.sql("select cluster, count(*) from c_lag group by cluster order by 1")
+    assert [tuple(row) for row in counted.collect()] == [("far", 1), ("near", len(LAGS))]
+    for name in names:
+        spark.catalog.dropTempView(name)
+    both = kohort.spark.read([out, far], "lag", spark)
+    assert both.where("cluster = 'far'").select("group_id").collect() == [("far",)]
+    lag = opened(spark, out).load()
+    assert lag.columns == [*LAG.names, "cluster"]
+    assert lag.where("cluster = 'near' and lag_records > 3").count() == 2
+    assert opened(spark, out, columns="cluster").load().distinct().collect() == [("near",)]
+    with pytest.raises(KohortError, match="are both of cluster near"):
+        kohort.spark.read([out, out], "lag", spark)
