@@ -142,7 +142,7 @@ class Cluster:
                 failures.append(error)
         if len(failures) == 1:
             raise failures[0]
-        raise ConnectionFailedError("; ".join(one.message for one in failures), sent=False)
+        raise ConnectionFailedError("; ".join(failure.message for failure in failures), sent=False)
 
     async def reach(self, deadline: float) -> None:
         """Wait until any broker answers: all may be starting. Raises what `any_connection` does."""
@@ -176,7 +176,7 @@ class Cluster:
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         if named is not None:
-            by_id = [MetadataRequestTopic(topic_id=one, name=None) for one in ids]
+            by_id = [MetadataRequestTopic(topic_id=id_, name=None) for id_ in ids]
             named, need = named + by_id, BY_ID if by_id else need
         attempt = 0
         while True:
@@ -194,7 +194,7 @@ class Cluster:
                 if attempt > 2 or not await self.pause(attempt, deadline):
                     raise
                 continue
-            self._known = tuple(Address(one.host, one.port) for one in answer.brokers)
+            self._known = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
             return answer
 
     async def nodes(self, deadline: float) -> dict[int, Node]:
@@ -228,7 +228,7 @@ class Cluster:
                 one.key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
                 for one in answer.coordinators
             }
-            return {one: found.get(one, unanswered(thing, one)) for one in keys}
+            return {key: found.get(key, unanswered(thing, key)) for key in keys}
         answers = await asyncio.gather(
             *(
                 connection.ask(
@@ -249,7 +249,8 @@ class Cluster:
 def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
     """The brokers in a metadata answer, by id."""
     return {
-        one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in metadata.brokers
+        broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+        for broker in metadata.brokers
     }
 
 

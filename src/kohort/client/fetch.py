@@ -56,7 +56,7 @@ class TopicReader:
     ) -> "TopicReader":
         """Stand at the beginning of each partition, or at its end. Raises ApiError."""
         found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
-        places = [TopicPartition(topic, one.partition) for one in found.partitions]
+        places = [TopicPartition(topic, partition.partition) for partition in found.partitions]
         when = "earliest" if from_beginning else "latest"
         return cls(cluster, topic, await _offsets(cluster, places, when, deadline))
 
@@ -121,7 +121,7 @@ class TopicReader:
             if answer.error_code:
                 return dict.fromkeys(keys, api_error(answer.error_code))
             outcomes: dict[TopicPartition, PartitionData | ApiError] = {}
-            for one in (one for topic in answer.responses for one in topic.partitions):
+            for one in (partition for topic in answer.responses for partition in topic.partitions):
                 place = TopicPartition(self.topic, one.partition_index)
                 outcomes[place] = api_error(one.error_code) if one.error_code else one
                 if not one.error_code:
@@ -154,15 +154,15 @@ class TopicReader:
                     continue
                 check(data, position, header)
                 if not header.is_control:
-                    for one in records(data, position):
-                        if one.offset >= self.places[place]:
+                    for record in records(data, position):
+                        if record.offset >= self.places[place]:
                             yield Fetched(
                                 place,
-                                one.offset,
-                                one.timestamp,
-                                one.key,
-                                one.value,
-                                tuple(one.headers),
+                                record.offset,
+                                record.timestamp,
+                                record.key,
+                                record.value,
+                                tuple(record.headers),
                             )
                 self.places[place] = header.last_offset + 1
         except WireError as error:

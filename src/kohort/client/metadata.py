@@ -111,7 +111,7 @@ class Metadata:
         if missing:
             answer = await self.cluster.metadata((), deadline, ids=missing)
             self._learn(answer)
-            told = {TopicId(one.topic_id): one.error_code for one in answer.topics}
+            told = {TopicId(topic.topic_id): topic.error_code for topic in answer.topics}
             for topic_id in missing:
                 if topic_id not in self._names:
                     code = told.get(topic_id, 0) or ErrorCode.UNKNOWN_TOPIC_ID
@@ -149,9 +149,9 @@ class Metadata:
         same = before is not None and before.id == topic.topic_id
         partitions: dict[PartitionIndex, KnownPartition] = {}
         whole = True
-        for one in sorted(topic.partitions, key=lambda one: one.partition_index):
-            index = PartitionIndex(one.partition_index)
-            known = KnownPartition(self._nodes.get(one.leader_id), one.leader_epoch)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+            index = PartitionIndex(partition.partition_index)
+            known = KnownPartition(self._nodes.get(partition.leader_id), partition.leader_epoch)
             former = before.partitions.get(index) if before is not None and same else None
             if former is not None and former.leader_epoch > known.leader_epoch >= 0:
                 known = former  # a broker that lags behind

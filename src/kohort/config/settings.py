@@ -56,7 +56,7 @@ class Setting:
                 return self._chosen(text)
             case Kind.LIST:
                 entries = dict.fromkeys(one.strip() for one in text.split(",") if one.strip())
-                return tuple(self._chosen(one) for one in entries)
+                return tuple(self._chosen(entry) for entry in entries)
             case Kind.BOOLEAN:
                 if text.lower() not in ("true", "false"):
                     raise self.refusal(text)

@@ -128,7 +128,7 @@ class Broker:
             brokers = self._advertised()
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(brokers, self._clock())
-            self._doors = [Door(Node(self.cluster, one.id)) for one in brokers]
+            self._doors = [Door(Node(self.cluster, broker.id)) for broker in brokers]
         except BaseException:
             await self.stop()
             raise

@@ -390,7 +390,7 @@ def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
         raise copy.content
     try:
         content = msgspec.json.decode(copy.content, type=_Content)
-        topics = {one.name: _topic(one) for one in content.topics}
+        topics = {topic.name: _topic(topic) for topic in content.topics}
         deleting = [_topic(one) for one in content.deleting]
     except ValueError as error:
         raise Broken(f"{copy.name} cannot be read: {error}") from error

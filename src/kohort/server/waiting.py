@@ -128,7 +128,7 @@ class Waiting:
         parked.done = True
         del self._by_token[parked.token]
         if len(self._deadlines) > 2 * len(self._by_token) + _STALE_MAX:
-            self._deadlines = [one for one in self._deadlines if not one[2].done]
+            self._deadlines = [deadline for deadline in self._deadlines if not deadline[2].done]
             heapify(self._deadlines)
         for key in parked.keys:
             watching = self._watching[key]

@@ -74,9 +74,9 @@ class Teller:
             words.append(f"subscribe={','.join(beat.subscribed_topic_names) or '-'}")
         if beat.topic_partitions is not None and beat.member_epoch:
             parts = [
-                f"{self._names.get(one.topic_id, one.topic_id.hex()[:6])}:"
-                f"{','.join(map(str, one.partitions))}"
-                for one in beat.topic_partitions
+                f"{self._names.get(topic.topic_id, topic.topic_id.hex()[:6])}:"
+                f"{','.join(map(str, topic.partitions))}"
+                for topic in beat.topic_partitions
             ]
             words.append(f"owns={'+'.join(parts) or '-'}")
         return " ".join(words)
@@ -89,7 +89,7 @@ class Teller:
 
 def _commit(commit: OffsetCommitRequest) -> str:
     places = "+".join(
-        f"{topic.name}:{','.join(str(one.partition_index) for one in topic.partitions)}"
+        f"{topic.name}:{','.join(str(partition.partition_index) for partition in topic.partitions)}"
         for topic in commit.topics
     )
     member = commit.member_id or "-"

@@ -59,7 +59,7 @@ class Setup(Actor):
         ]
         while True:
             answer = await self.ask(CreateTopicsRequest(topics=wanted), 7)
-            if answer is not None and all(one.error_code in (0, 36) for one in answer.topics):
+            if answer is not None and all(topic.error_code in (0, 36) for topic in answer.topics):
                 break
             await self.pause(100)
         self.caller.hang_up()

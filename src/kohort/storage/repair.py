@@ -59,11 +59,11 @@ def repair_directory(
     if checkpoints.RECOVERY_POINTS not in found.aside:
         return
     points = {}
-    for one in partitions:
-        folder = f"{path}/{one.name}"
+    for partition in partitions:
+        folder = f"{path}/{partition.name}"
         if segment_bases(files.names(folder)):
             _sync_last(files, folder)
-            points[one.name] = survey(files, folder, one.expected_start).end
+            points[partition.name] = survey(files, folder, partition.expected_start).end
     _note_points(files, path, points)
 
 

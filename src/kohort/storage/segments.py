@@ -387,7 +387,7 @@ class SegmentLog:
 
     @property
     def highest_producer_id(self) -> int:
-        return max((one.highest_producer_id for one in self._segments), default=-1)
+        return max((segment.highest_producer_id for segment in self._segments), default=-1)
 
     @property
     def size_bytes(self) -> int:

@@ -103,7 +103,7 @@ class Asker:
                 for one in batch:
                     one.offset += first[place]
                     written[id(one)] = from_wire(topic, place.partition, one)
-        return [written[id(one)] for one in entries]
+        return [written[id(entry)] for entry in entries]
 
     async def ends(self, places: Iterable[TopicPartition], when: str) -> dict[TopicPartition, int]:
         """The offsets behind the last record, or of the first one: "latest" or "earliest"."""
@@ -172,7 +172,7 @@ class Asker:
 
     async def _partitions(self, topic: str) -> list[TopicPartition]:
         found = await topics.describe_topics(self._cluster, [topic], deadline=_deadline())
-        return [TopicPartition(topic, one.partition) for one in found[topic].partitions]
+        return [TopicPartition(topic, partition.partition) for partition in found[topic].partitions]
 
     async def group_names(self) -> list[str]:
         found = await groups.list_groups(
@@ -263,7 +263,9 @@ class Asker:
         if described is None:
             return 0
         leaving = {
-            one.member_id: one for one in described.members if client_id in (None, one.client_id)
+            member.member_id: member
+            for member in described.members
+            if client_id in (None, member.client_id)
         }
 
         async def locate(ids: Sequence[str], deadline: float) -> dict[str, Node | ApiError]:
@@ -271,7 +273,7 @@ class Asker:
             return dict.fromkeys(ids, found[group])
 
         async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, int | ApiError]:
-            members = [leaving[one] for one in ids]
+            members = [leaving[id_] for id_ in ids]
             if described.type is GroupType.CLASSIC:
                 return await self._leave_classic(node, group, members, deadline)
             return await self._leave(node, group, members, deadline)
@@ -290,29 +292,29 @@ class Asker:
         self, node: Node, group: str, members: Sequence[MemberDescription], deadline: float
     ) -> dict[str, int | ApiError]:
         wanted = [
-            MemberIdentity(member_id=one.member_id, group_instance_id=one.instance_id)
-            for one in members
+            MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)
+            for member in members
         ]
         request = LeaveGroupRequest(group_id=group, members=wanted)
         answer: LeaveGroupResponse = await self._cluster.ask(node, request, deadline=deadline)
-        codes = dict.fromkeys((one.member_id for one in members), answer.error_code)
+        codes = dict.fromkeys((member.member_id for member in members), answer.error_code)
         if not answer.error_code:
-            codes.update((one.member_id, one.error_code) for one in answer.members)
+            codes.update((member.member_id, member.error_code) for member in answer.members)
         return {one: api_error(code) if code else 1 for one, code in codes.items()}
 
     async def _leave(
         self, node: Node, group: str, members: Sequence[MemberDescription], deadline: float
     ) -> dict[str, int | ApiError]:
         outcome: dict[str, int | ApiError] = {}
-        for one in members:
+        for member in members:
             leave = ConsumerGroupHeartbeatRequest(
-                group_id=group, member_id=one.member_id, member_epoch=_LEAVES
+                group_id=group, member_id=member.member_id, member_epoch=_LEAVES
             )
             answer: ConsumerGroupHeartbeatResponse = await self._cluster.ask(
                 node, leave, deadline=deadline
             )
             code = answer.error_code
-            outcome[one.member_id] = api_error(code, answer.error_message) if code else 1
+            outcome[member.member_id] = api_error(code, answer.error_message) if code else 1
         return outcome
 
 
@@ -344,13 +346,15 @@ def _batches(records: Sequence[WireRecord]) -> Iterator[list[WireRecord]]:
     """Records in batches that any topic takes by default, each counted from offset 0."""
     batch: list[WireRecord] = []
     size = 0
-    for one in records:
-        own = _RECORD_BYTES + len(one.key or b"") + len(one.value or b"")
-        own += sum(2 * _RECORD_BYTES + len(name) + len(value or b"") for name, value in one.headers)
+    for record in records:
+        own = _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
+        own += sum(
+            2 * _RECORD_BYTES + len(name) + len(value or b"") for name, value in record.headers
+        )
         if batch and size + own > BATCH_BYTES:
             yield batch
             batch, size = [], 0
-        one.offset = len(batch)
-        batch.append(one)
+        record.offset = len(batch)
+        batch.append(record)
         size += own
     yield batch

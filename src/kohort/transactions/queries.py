@@ -21,7 +21,9 @@ _NAMES = (*(one.value for one in TransactionState), *PASSING_STATES)
 
 def describe(state: State, call: Call[DescribeTransactionsRequest], _now: Millis) -> Effects:
     """Each id by itself; one that does not exist gets an error."""
-    states = [_described(state, one) for one in call.request.transactional_ids]
+    states = [
+        _described(state, transactional_id) for transactional_id in call.request.transactional_ids
+    ]
     return answered(call, DescribeTransactionsResponse(transaction_states=states))
 
 

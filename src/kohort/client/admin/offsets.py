@@ -49,7 +49,9 @@ async def list_group_offsets(
 ) -> Outcomes[str, GroupOffsets]:
     """See `AdminClient.list_group_offsets`."""
     wanted: dict[str, Partitions] = {
-        group_id: None if partitions is None else [TopicPartition(*one) for one in partitions]
+        group_id: None
+        if partitions is None
+        else [TopicPartition(*partition) for partition in partitions]
         for group_id, partitions in groups.items()
     }
 
@@ -99,10 +101,10 @@ async def _batch(
     )
     answer: OffsetFetchResponse = await connection.ask(request, deadline=deadline, at_most=BY_NAME)
     return {
-        one.group_id: api_error(one.error_code)
-        if one.error_code
-        else _offsets(one.topics, groups.get(one.group_id))
-        for one in answer.groups
+        group.group_id: api_error(group.error_code)
+        if group.error_code
+        else _offsets(group.topics, groups.get(group.group_id))
+        for group in answer.groups
     }
 
 
@@ -157,9 +159,9 @@ def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
         one: unanswered("partition", one) for one in wanted or ()
     }
     answered = {
-        TopicPartition(topic.name, one.partition_index): _committed(one)
+        TopicPartition(topic.name, partition.partition_index): _committed(partition)
         for topic in topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
     offsets.update(sorted(answered.items(), key=lambda entry: entry[0]))
     return offsets

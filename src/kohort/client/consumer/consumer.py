@@ -247,7 +247,7 @@ class Consumer:
         self._chosen = True
         self._begin()
         await self._reading.back()
-        wanted = frozenset(TopicPartition(*one) for one in partitions)
+        wanted = frozenset(TopicPartition(*partition) for partition in partitions)
         gone = self._ownership.owned - wanted
         if gone:
             await self._ownership.revoked(gone, lambda: True)
@@ -354,12 +354,12 @@ class Consumer:
     def pause(self, *partitions: Partition) -> None:
         """Hand out nothing of these. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.pause([TopicPartition(*one) for one in partitions])
+        self._ownership.pause([TopicPartition(*partition) for partition in partitions])
 
     def resume(self, *partitions: Partition) -> None:
         """Hand these out again. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.resume([TopicPartition(*one) for one in partitions])
+        self._ownership.resume([TopicPartition(*partition) for partition in partitions])
 
     def paused(self) -> frozenset[TopicPartition]:
         """What was paused and is still assigned."""
@@ -413,7 +413,7 @@ class Consumer:
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
         self._check_loop()
-        places = [TopicPartition(*one) for one in partitions]
+        places = [TopicPartition(*partition) for partition in partitions]
         return await self._group_offsets().fetch(places, self._deadline())
 
     def group_metadata(self) -> GroupMetadata:
@@ -430,8 +430,8 @@ class Consumer:
     async def _let_go(self) -> None:
         """End all tasks and connections."""
         tasks = [one for one in (self._ticking, self._watching) if one is not None]
-        for one in tasks:
-            one.cancel()
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._ownership.trouble is not None:  # nobody asks for records any more
             logger.error("while closing", exc_info=self._ownership.trouble)
@@ -443,7 +443,7 @@ class Consumer:
         """Topics that were subscribed to, and of which this member has nothing yet."""
         read = {one.topic for one in self._ownership.owned}
         wanted = self._group.wanted
-        return [] if wanted is None else [one for one in wanted.names if one not in read]
+        return [] if wanted is None else [name for name in wanted.names if name not in read]
 
     def _identity(self) -> Identity | None:
         return self._group.identity()

@@ -144,7 +144,7 @@ class Ownership:
         self._fetcher.pause(places)  # until the listener knows of them
         self.owned |= frozenset(places)
         await self._tell(self.listener.on_assigned, partitions)
-        self._fetcher.resume([one for one in places if one in self.owned - self.paused])
+        self._fetcher.resume([place for place in places if place in self.owned - self.paused])
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
@@ -299,7 +299,7 @@ class Ownership:
         self._committed.pop(partition, None)
 
     def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
-        gone = (one for one in partitions if self._handing.works_on([one]))
+        gone = (partition for partition in partitions if self._handing.works_on([partition]))
         self.lost_in_work = self.lost_in_work.union(gone)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:

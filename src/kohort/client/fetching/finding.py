@@ -196,9 +196,9 @@ class Finding:
                 track.checked_epoch = track.leader_epoch
             return
         told = {
-            TopicPartition(topic.topic, one.partition): one
+            TopicPartition(topic.topic, partition.partition): partition
             for topic in answer.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
         for track in tracks:
             place, epoch = asked[track.partition]

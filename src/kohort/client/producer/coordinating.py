@@ -172,9 +172,9 @@ class Coordinating:
             node, request, deadline=deadline, at_most=ADD_MAX
         )
         told = {
-            (topic.name, one.partition_index): one.partition_error_code
+            (topic.name, result.partition_index): result.partition_error_code
             for topic in answer.results_by_topic_v3_and_below
-            for one in topic.results_by_partition
+            for result in topic.results_by_partition
         }
         codes = sorted({told.get(place, -1) for place in wanted} - {0})
         # The error of one is the reason why the others were not attempted.
@@ -226,9 +226,9 @@ class Coordinating:
             node, request, deadline=deadline, at_most=32767 if is_v2 else OFFSETS_V1
         )
         told = {
-            (topic.name, one.partition_index): one.error_code
+            (topic.name, partition.partition_index): partition.error_code
             for topic in answer.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
         for place in offsets:
             if place not in told:

@@ -262,7 +262,7 @@ class Producer:
         DeliveryError; raises ApiError where the cluster refuses it.
         """
         found = await self._find(topic, None)
-        return sorted(int(one) for one in found.partitions)
+        return sorted(int(partition) for partition in found.partitions)
 
     # Transactions
 

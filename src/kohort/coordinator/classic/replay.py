@@ -25,7 +25,7 @@ def replay(state: State, key: GroupMetadataKey, value: GroupMetadataValue | None
         state.groups.remove(group_id)
         state.groups.add(_restored(group_id, value))
     elif value.members and _is_awaited(group, GroupState.COMPLETING_REBALANCE, value.generation):
-        assignments = {MemberId(one.member_id): one.assignment for one in value.members}
+        assignments = {MemberId(member.member_id): member.assignment for member in value.members}
         group.become_stable(Millis(value.current_state_timestamp), assignments)
     elif not group.members and _is_awaited(
         group, GroupState.PREPARING_REBALANCE, value.generation - 1

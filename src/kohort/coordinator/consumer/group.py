@@ -406,7 +406,7 @@ def protocols_of(classic: ClassicMemberMetadata) -> dict[str, bytes]:
     """What a member offers in the classic protocol: the bytes of each assignor, the first that it
     would like first.
     """
-    return {one.name: one.metadata for one in classic.supported_protocols}
+    return {protocol.name: protocol.metadata for protocol in classic.supported_protocols}
 
 
 def unknown_member(group_id: GroupId, member_id: str) -> ApiError:
@@ -431,8 +431,8 @@ def _had_since(
         found = known.by_name.get(topic.name)
         if found is None:
             return False
-        for one in topic.partitions:
-            since = member.since(found.id, one.partition_index)
+        for partition in topic.partitions:
+            since = member.since(found.id, partition.partition_index)
             if since is None or since > epoch:
                 return False
     return True

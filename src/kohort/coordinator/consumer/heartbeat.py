@@ -176,8 +176,8 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     if request.topic_partitions is None:
         return None
     owned: dict[TopicId, set[int]] = {}
-    for one in request.topic_partitions:
-        owned.setdefault(TopicId(one.topic_id), set()).update(one.partitions)
+    for topic in request.topic_partitions:
+        owned.setdefault(TopicId(topic.topic_id), set()).update(topic.partitions)
     return owned
 
 

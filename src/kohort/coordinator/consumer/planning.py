@@ -300,7 +300,9 @@ def _existing(previous: Assignment, topics: Topics) -> Assignment:
     if not gone:
         return previous
     return {
-        topic: tuple(one for one in indexes if topic not in gone or one < by_id[topic].partitions)
+        topic: tuple(
+            index for index in indexes if topic not in gone or index < by_id[topic].partitions
+        )
         for topic, indexes in previous.items()
     }
 

@@ -37,7 +37,7 @@ def without(
     if not _leaves_classic_only(group, leaving):
         return None
     gone = {member.id for member in leaving}
-    staying = [one for one in group.members.values() if one.id not in gone]
+    staying = [member for member in group.members.values() if member.id not in gone]
     made = _classic_group_or_none(state, group, staying, now)
     return None if made is None else _step_or_none(state, group, made, {}, now, at_rest=False)
 
@@ -63,9 +63,9 @@ def by_join(
         and group.group_epoch == group.target_epoch
         and not group.metadata_stale
         and all(
-            one.epoch == group.target_epoch and one.state is MemberState.STABLE
-            for one in members.values()
-            if one is not joining
+            member.epoch == group.target_epoch and member.state is MemberState.STABLE
+            for member in members.values()
+            if member is not joining
         )
     )
     places = {} if before is None else {joining.id: before.id}

@@ -101,9 +101,9 @@ def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -
             OffsetCommitRequestTopic(
                 name=topic.name,
                 partitions=[
-                    one
-                    for one in topic.partitions
-                    if not too_long(one.committed_metadata or "", longest)
+                    partition
+                    for partition in topic.partitions
+                    if not too_long(partition.committed_metadata or "", longest)
                 ],
             )
             for topic in request.topics

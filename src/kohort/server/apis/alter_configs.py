@@ -104,8 +104,10 @@ def alter_configs(node: Node, call: Call[replacing.AlterConfigsRequest], _now: M
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=[
-                AlterableConfig(name=one.name, config_operation=_Operation.SET, value=one.value)
-                for one in resource.configs
+                AlterableConfig(
+                    name=config.name, config_operation=_Operation.SET, value=config.value
+                )
+                for config in resource.configs
             ],
         )
         for resource in resources
@@ -127,16 +129,16 @@ def alter_configs(node: Node, call: Call[replacing.AlterConfigsRequest], _now: M
 
 
 def _changes(resources: Sequence[AlterConfigsResource], *, replaces: bool) -> list[_Change]:
-    counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     return [
         _Change(
-            one.resource_type,
-            one.resource_name,
-            one.configs,
+            resource.resource_type,
+            resource.resource_name,
+            resource.configs,
             replaces,
-            counts[one.resource_type, one.resource_name],
+            counts[resource.resource_type, resource.resource_name],
         )
-        for one in resources
+        for resource in resources
     ]
 
 
@@ -187,8 +189,8 @@ def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -
     message = AlterGroupSettings(
         GroupId(change.name),
         [
-            (one.name, None if one.config_operation == _Operation.DELETE else one.value)
-            for one in change.configs
+            (config.name, None if config.config_operation == _Operation.DELETE else config.value)
+            for config in change.configs
         ],
         replaces=change.replaces,
         validate_only=call.request.validate_only,

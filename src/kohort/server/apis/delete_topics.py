@@ -43,7 +43,7 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
     named = [one for one in wanted if one.name is not None or one.topic_id != NO_TOPIC_ID]
 
     def answer(judged: dict[NameOrId, Topic | ApiError]) -> DeleteTopicsResponse:
-        responses = [_deleted(*one) for one in judged.items()]
+        responses = [_deleted(*item) for item in judged.items()]
         responses += [_deleted((None, NO_TOPIC_ID), _NEITHER)] * (len(wanted) - len(named))
         return DeleteTopicsResponse(responses=responses)
 

@@ -115,7 +115,7 @@ class _Reading:
         self.unread: list[Partition] | None = []  # these first; None once it is the time to answer
         self.watched: list[tuple[str, int]] = []
         self.wanted: list[tuple[TopicKey, list[FetchPartition]]] = (
-            [((one.topic, TopicId(one.topic_id)), one.partitions) for one in request.topics]
+            [((topic.topic, TopicId(topic.topic_id)), topic.partitions) for topic in request.topics]
             if session is None
             else list(session.wanted())
         )

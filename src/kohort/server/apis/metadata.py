@@ -56,13 +56,16 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
             for topic_id, name in distinct
         ]
     if request.include_topic_authorized_operations:
-        for one in answers:
-            if one.name is not None and one.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                one.topic_authorized_operations = operations(may, client, TOPIC, one.name)
+        for answer in answers:
+            if (
+                answer.name is not None
+                and answer.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            ):
+                answer.topic_authorized_operations = operations(may, client, TOPIC, answer.name)
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port)
-            for one in cluster.placement.brokers
+            MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port)
+            for broker in cluster.placement.brokers
         ],
         cluster_id=cluster.catalog.cluster_id,
         controller_id=cluster.placement.controller_id,

@@ -186,18 +186,20 @@ def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
     may, client = node.cluster.may, call.client
     by_driver: dict[TransactionDriver, list[str]] = {}
     refused: list[Any] = []
-    for one in call.request.transactional_ids:
+    for transactional_id in call.request.transactional_ids:
         try:
-            check(may, client, DESCRIBE, TRANSACTIONAL_ID, one)
-            by_driver.setdefault(node.transactor_of(one), []).append(one)
+            check(may, client, DESCRIBE, TRANSACTIONAL_ID, transactional_id)
+            by_driver.setdefault(node.transactor_of(transactional_id), []).append(transactional_id)
         except ApiError as error:
-            alone = DescribeTransactionsRequest(transactional_ids=[one])
+            alone = DescribeTransactionsRequest(transactional_ids=[transactional_id])
             refused += alone.refused(error).transaction_states
 
     def merge(parts: list[DescribeTransactionsResponse]) -> DescribeTransactionsResponse:
         states = refused + [state for part in parts for state in part.transaction_states]
         for state in states:
-            state.topics = [one for one in state.topics if may(client, DESCRIBE, TOPIC, one.topic)]
+            state.topics = [
+                topic for topic in state.topics if may(client, DESCRIBE, TOPIC, topic.topic)
+            ]
         order = {one: place for place, one in enumerate(call.request.transactional_ids)}
         states.sort(key=lambda state: order[state.transactional_id])
         return DescribeTransactionsResponse(transaction_states=states)

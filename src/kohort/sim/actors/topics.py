@@ -48,17 +48,17 @@ async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
     if answer is None:
         return None
     found = {
-        one.name: TopicKnown(
-            one.name,
-            one.topic_id,
+        topic.name: TopicKnown(
+            topic.name,
+            topic.topic_id,
             tuple(
                 part.leader_id
-                for part in sorted(one.partitions, key=lambda part: part.partition_index)
+                for part in sorted(topic.partitions, key=lambda part: part.partition_index)
             ),
-            one.name in OURS,
+            topic.name in OURS,
         )
-        for one in answer.topics
-        if not one.error_code
+        for topic in answer.topics
+        if not topic.error_code
     }
     actor.tell(TopicsSeen({one.topic_id: name for name, one in found.items()}, sent))
     return found

@@ -102,13 +102,13 @@ class Worker(TransactionalProducer):
                 (group,) = answer.groups
                 self.coordinator_moved(self.group, group.error_code)
                 places = [] if group.error_code else group.topics[0].partitions
-                if places and not any(one.error_code for one in places):
-                    for one in places:
-                        self.offsets[one.partition_index] = max(one.committed_offset, 0)
-                        self.behind[one.partition_index] = one.metadata or ""
+                if places and not any(place.error_code for place in places):
+                    for place in places:
+                        self.offsets[place.partition_index] = max(place.committed_offset, 0)
+                        self.behind[place.partition_index] = place.metadata or ""
                         self.tell(
                             OffsetOfTransaction(
-                                self.group, one.partition_index, one.metadata or "", at_rest
+                                self.group, place.partition_index, place.metadata or "", at_rest
                             )
                         )
                     return True

@@ -57,4 +57,4 @@ class Bounds(Checker):
         if cluster is None:
             return 0
         held = sum(map(len, cluster.durability._held.values()))  # noqa: SLF001
-        return held + sum(len(one._parked) for one in cluster.drivers.values())  # noqa: SLF001
+        return held + sum(len(driver._parked) for driver in cluster.drivers.values())  # noqa: SLF001

@@ -26,8 +26,8 @@ def wrong(members: Iterable[Member], basis: Basis, record_limit: int) -> str:
 def _problems(members: Iterable[Member], basis: Basis, record_limit: int) -> Iterator[str]:
     named: set[MemberId] = set()
     owners: dict[TopicId, dict[int, MemberId]] = {}
-    for one in members:
-        member_id = MemberId(one.member_id)
+    for member in members:
+        member_id = MemberId(member.member_id)
         if member_id not in basis.reads:
             yield f"member {member_id} is not in the group of epoch {basis.epoch}"
             continue
@@ -35,8 +35,8 @@ def _problems(members: Iterable[Member], basis: Basis, record_limit: int) -> Ite
             yield f"member {member_id} is named twice"
             continue
         named.add(member_id)
-        yield from _problems_of(one, member_id, basis, record_limit)
-        for part in one.partitions:
+        yield from _problems_of(member, member_id, basis, record_limit)
+        for part in member.partitions:
             topic_id = TopicId(part.topic_id)
             count = basis.partitions.get(topic_id)
             if count is None:
