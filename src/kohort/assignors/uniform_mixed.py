@@ -109,14 +109,14 @@ class Leveller:
         self.members = members
         self.topics: dict[TopicId, Reading] = {}
         self.of: dict[MemberId, int] = {}
-        for index, one in enumerate(subscriptions):
-            for topic in one.topics:
+        for index, subscription in enumerate(subscriptions):
+            for topic in subscription.topics:
                 reading = self.topics.get(topic)
                 if reading is None:
                     reading = self.topics[topic] = Reading(topic, partitions[topic])
                 reading.readers.append(index)
-                reading.subscribers += len(one.members)
-            self.of.update(dict.fromkeys(one.members, index))
+                reading.subscribers += len(subscription.members)
+            self.of.update(dict.fromkeys(subscription.members, index))
         self.claims = Claims({topic: reading.count for topic, reading in self.topics.items()})
         self.loads: dict[MemberId, int] = dict.fromkeys(members, 0)
         self.keep([frozenset(subscription.topics) for subscription in subscriptions])

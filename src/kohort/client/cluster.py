@@ -225,8 +225,10 @@ class Cluster:
             request = FindCoordinatorRequest(coordinator_keys=list(keys), key_type=key_type)
             answer: FindCoordinatorResponse = await connection.ask(request, deadline=deadline)
             found: dict[str, Node | ApiError] = {
-                one.key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
-                for one in answer.coordinators
+                found.key: _node(
+                    found.error_code, found.error_message, found.node_id, found.host, found.port
+                )
+                for found in answer.coordinators
             }
             return {key: found.get(key, unanswered(thing, key)) for key in keys}
         answers = await asyncio.gather(
@@ -241,8 +243,10 @@ class Cluster:
             )
         )
         return {
-            key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
-            for key, one in zip(keys, answers, strict=True)
+            key: _node(
+                answer.error_code, answer.error_message, answer.node_id, answer.host, answer.port
+            )
+            for key, answer in zip(keys, answers, strict=True)
         }
 
 

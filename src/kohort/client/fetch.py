@@ -121,10 +121,14 @@ class TopicReader:
             if answer.error_code:
                 return dict.fromkeys(keys, api_error(answer.error_code))
             outcomes: dict[TopicPartition, PartitionData | ApiError] = {}
-            for one in (partition for topic in answer.responses for partition in topic.partitions):
-                place = TopicPartition(self.topic, one.partition_index)
-                outcomes[place] = api_error(one.error_code) if one.error_code else one
-                if not one.error_code:
+            for partition in (
+                partition for topic in answer.responses for partition in topic.partitions
+            ):
+                place = TopicPartition(self.topic, partition.partition_index)
+                outcomes[place] = (
+                    api_error(partition.error_code) if partition.error_code else partition
+                )
+                if not partition.error_code:
                     self._nodes[place] = node
             return outcomes
 
@@ -180,4 +184,4 @@ async def _offsets(
     found = await list_offsets(
         cluster, dict.fromkeys(places, when), read_committed=False, deadline=deadline
     )
-    return {place: one.offset or 0 for place, one in found.all().items()}
+    return {place: offset.offset or 0 for place, offset in found.all().items()}

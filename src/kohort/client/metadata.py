@@ -106,7 +106,7 @@ class Metadata:
         Raises what `Cluster.metadata` raises.
         """
         wanted = list(dict.fromkeys(ids))
-        missing = [one for one in wanted if one not in self._names]
+        missing = [topic_id for topic_id in wanted if topic_id not in self._names]
         refused: dict[TopicId, ApiError] = {}
         if missing:
             answer = await self.cluster.metadata((), deadline, ids=missing)
@@ -116,7 +116,10 @@ class Metadata:
                 if topic_id not in self._names:
                     code = told.get(topic_id, 0) or ErrorCode.UNKNOWN_TOPIC_ID
                     refused[topic_id] = api_error(code, f"no topic has id {uuid_text(topic_id)}")
-        return {one: refused.get(one) or self._topics[self._names[one]] for one in wanted}
+        return {
+            topic_id: refused.get(topic_id) or self._topics[self._names[topic_id]]
+            for topic_id in wanted
+        }
 
     async def all_topics(self, deadline: float) -> dict[str, KnownTopic]:
         """Every topic of the cluster, asked anew. Raises what `Cluster.metadata` raises."""

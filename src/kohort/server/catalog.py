@@ -213,7 +213,7 @@ class Draft:
     def deleted(self, *topics: Topic) -> None:
         """Forget topics whose logs are gone."""
         gone = {topic.topic_id for topic in topics}
-        self.deleting = [one for one in self.deleting if one.topic_id not in gone]
+        self.deleting = [topic for topic in self.deleting if topic.topic_id not in gone]
         self.changed = True
 
     def reserve_producer_ids(self) -> None:
@@ -391,7 +391,7 @@ def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
     try:
         content = msgspec.json.decode(copy.content, type=_Content)
         topics = {topic.name: _topic(topic) for topic in content.topics}
-        deleting = [_topic(one) for one in content.deleting]
+        deleting = [_topic(topic) for topic in content.deleting]
     except ValueError as error:
         raise Broken(f"{copy.name} cannot be read: {error}") from error
     if content.version not in (_WITHOUT_CHECKSUM, _VERSION):

@@ -54,9 +54,9 @@ class Placement:
             return topic.leader(index, self.node_ids)
         planned = topic.replicas(index, self.node_ids)
         first = self._moved.get((topic.name, index), planned[0])
-        for one in (first, *planned):
-            if self.serves(one):
-                return one
+        for broker in (first, *planned):
+            if self.serves(broker):
+                return broker
         if self._irreplaceable.issuperset(planned):
             return NOBODY
         return min(
@@ -95,7 +95,7 @@ class Placement:
         """A node serves again what it served before."""
         self._irreplaceable.discard(node_id)
         present = {broker.id for broker in self.brokers} | {node_id}
-        self.brokers = tuple(one for key, one in self._by_id.items() if key in present)
+        self.brokers = tuple(broker for key, broker in self._by_id.items() if key in present)
         self._as_planned = len(self.brokers) == len(self.node_ids) and not self._moved
 
     def shard_of(self, group_id: GroupId) -> PartitionIndex:

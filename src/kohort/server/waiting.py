@@ -110,7 +110,9 @@ class Waiting:
 
     def clock_jumped(self, by_ms: int) -> None:
         """The wall clock has jumped: every fetch still waits for as long as it asked."""
-        self._deadlines = [(Millis(at + by_ms), number, one) for at, number, one in self._deadlines]
+        self._deadlines = [
+            (Millis(at + by_ms), number, waiter) for at, number, waiter in self._deadlines
+        ]
 
     def wake_at(self) -> Millis | None:
         """When the next fetch's time is over, or None when none waits."""

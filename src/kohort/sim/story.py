@@ -83,7 +83,7 @@ class Teller:
 
     def transcript(self, broken: str) -> list[str]:
         """The commands of the group that an alarm names, or of none."""
-        groups = [one for one in self._told if one and one in broken]
+        groups = [group for group in self._told if group and group in broken]
         return list(_lines(self._told[groups[0]])) if groups else []
 
 
@@ -121,7 +121,7 @@ def shortest_story(found: Outcome, minutes: float) -> str:
             outcome, without = tried, without | {name}
     teller = Teller()
     simulate(found.seed, minutes, without=without, witness=teller)
-    left = ", ".join(one for one in [*FAULTS, *KINDS] if one not in without)
+    left = ", ".join(name for name in [*FAULTS, *KINDS] if name not in without)
     lines: list[Any] = [
         f"# Seed {found.seed}, {minutes:g} minutes: {outcome.broken}",
         f"# What it needs, at most: {left}.",

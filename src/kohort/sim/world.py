@@ -97,12 +97,14 @@ class World:
                 "max.partitions": "60",
             }
         )
-        self.checkers = [one(self.alarm) for one in CHECKERS]
+        self.checkers = [checker(self.alarm) for checker in CHECKERS]
         for one in self.checkers:
             if isinstance(one, Fencing):
                 one.session_us = _shortest_session_us(draw)
         durable = Durable(self.alarm, lambda: self.disk, self._name_of)
-        self.network.watchers += [one for one in self.checkers if isinstance(one, Fencing)]
+        self.network.watchers += [
+            checker for checker in self.checkers if isinstance(checker, Fencing)
+        ]
         self.network.watchers.append(durable)
         self.network.leaving.append(durable.leaves)
         self._ears: dict[type[Any], list[Callable[[Any], None]]] = {}

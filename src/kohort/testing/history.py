@@ -170,4 +170,4 @@ def _classic(data: bytes) -> Assignment:
         assigned = consumer_protocol.decode_assignment(data).assigned_partitions
     except WireError:
         return {}
-    return dict(sorted((one.topic, tuple(sorted(one.partitions))) for one in assigned))
+    return dict(sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in assigned))

@@ -90,7 +90,7 @@ def _words(enum: type[Word], thing: str, given: Iterable[str] | None) -> list[st
     if given is None:
         return []
     names = [given] if isinstance(given, str) else list(given)
-    valid = {one.value.lower(): one.value for one in enum}
+    valid = {value.value.lower(): value.value for value in enum}
     if not names:
         raise ValueError(f"no {thing} is given to filter by, expected None for all or {thing}s")
     for name in names:

@@ -73,8 +73,8 @@ async def list_group_offsets(
 def _is_unstable(offsets: GroupOffsets) -> bool:
     """Whether an open transaction still hides an offset (only with require_stable)."""
     return any(
-        isinstance(one, ApiError) and one.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
-        for one in offsets.values()
+        isinstance(offset, ApiError) and offset.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+        for offset in offsets.values()
     )
 
 
@@ -137,9 +137,9 @@ async def _one_by_one(
         if answer.error_code:
             return api_error(answer.error_code)
         offsets = _offsets(answer.topics, partitions)
-        for one in offsets.values():
-            if isinstance(one, ApiError) and one.code in _OF_THE_GROUP:
-                return one
+        for offset in offsets.values():
+            if isinstance(offset, ApiError) and offset.code in _OF_THE_GROUP:
+                return offset
         return offsets
 
     answers = await asyncio.gather(*(fetch(*entry) for entry in groups.items()))
@@ -156,7 +156,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
     """The offsets in topics of either shape: first, and all, those that were asked for."""
     offsets: dict[TopicPartition, CommittedOffset | ApiError | None] = {
-        one: unanswered("partition", one) for one in wanted or ()
+        partition: unanswered("partition", partition) for partition in wanted or ()
     }
     answered = {
         TopicPartition(topic.name, partition.partition_index): _committed(partition)

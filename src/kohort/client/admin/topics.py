@@ -69,7 +69,7 @@ async def create_topics(
         node: Node, names: Sequence[str], deadline: float
     ) -> dict[str, CreatedTopic | ApiError]:
         wanted = [by_name[name] for name in names]
-        defaults = any(-1 in (one.partitions, one.replication_factor) for one in wanted)
+        defaults = any(-1 in (topic.partitions, topic.replication_factor) for topic in wanted)
         answer: CreateTopicsResponse = await cluster.ask(
             node,
             CreateTopicsRequest(
@@ -334,7 +334,11 @@ def leaders(cluster: Cluster) -> Locate[TopicPartition]:
 def _leader(
     key: TopicPartition, topic: MetadataResponseTopic | None, nodes: Mapping[int, Node]
 ) -> Node | ApiError:
-    partitions = {} if topic is None else {one.partition_index: one for one in topic.partitions}
+    partitions = (
+        {}
+        if topic is None
+        else {partition.partition_index: partition for partition in topic.partitions}
+    )
     if topic is not None and topic.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         return api_error(topic.error_code)
     partition = partitions.get(key.partition)

@@ -93,8 +93,8 @@ class Computing:
         if not self._assignors:
             return None
         found = []
-        for name, one in self._assignors.items():
-            metadata: object = one.metadata()
+        for name, assignor in self._assignors.items():
+            metadata: object = assignor.metadata()
             if not isinstance(metadata, bytes):
                 raise TypeError(f"the metadata of assignor {name} are {metadata!r}, expected bytes")
             if len(metadata) > MOST_METADATA:
@@ -102,8 +102,8 @@ class Computing:
                     f"the metadata of assignor {name} have {len(metadata)} bytes, expected "
                     f"{MOST_METADATA} at most"
                 )
-            version = one.maximum_version
-            offer = Offer(name, one.minimum_version, version, self.reason, version, metadata)
+            version = assignor.maximum_version
+            offer = Offer(name, assignor.minimum_version, version, self.reason, version, metadata)
             found.append(offer)
         return tuple(found)
 
@@ -123,10 +123,10 @@ class Computing:
         A broker that does not name it is taken to mean the one that was asked last.
         """
         named = self._assignors.get(assignment.assignor)
-        one = self._last if named is None and not assignment.assignor else named
-        if one is not None:
+        assignor = self._last if named is None and not assignment.assignor else named
+        if assignor is not None:
             try:
-                one.on_assignment(assignment)
+                assignor.on_assignment(assignment)
             except Exception:
                 logger.exception("group %s: on_assignment", self._group_id)
 

@@ -345,10 +345,10 @@ class Consumer:
         """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
         the end of a partition that has none. Raises ValueError and ApiError.
         """
-        self._ownership.check([TopicPartition(*one) for one in times])
+        self._ownership.check([TopicPartition(*partition) for partition in times])
         found = await self.offsets_for_times(times)
-        for place, one in found.items():
-            self.seek(place, "latest" if one.offset is None else one.offset)
+        for place, offset in found.items():
+            self.seek(place, "latest" if offset.offset is None else offset.offset)
         return found
 
     def pause(self, *partitions: Partition) -> None:
@@ -429,7 +429,7 @@ class Consumer:
 
     async def _let_go(self) -> None:
         """End all tasks and connections."""
-        tasks = [one for one in (self._ticking, self._watching) if one is not None]
+        tasks = [task for task in (self._ticking, self._watching) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -441,7 +441,7 @@ class Consumer:
 
     def _unread(self) -> list[str]:
         """Topics that were subscribed to, and of which this member has nothing yet."""
-        read = {one.topic for one in self._ownership.owned}
+        read = {partition.topic for partition in self._ownership.owned}
         wanted = self._group.wanted
         return [] if wanted is None else [name for name in wanted.names if name not in read]
 
@@ -462,16 +462,16 @@ class Consumer:
         ownership = self._ownership
         given = ownership.processed(ownership.owned, handed=True) if offsets is None else offsets
         whole = {
-            TopicPartition(*partition): one
-            if isinstance(one, CommittedOffset)
-            else CommittedOffset(one)
-            for partition, one in given.items()
+            TopicPartition(*partition): offset
+            if isinstance(offset, CommittedOffset)
+            else CommittedOffset(offset)
+            for partition, offset in given.items()
         }
-        for partition, one in whole.items():
-            _check_offset(partition, one.offset)
+        for partition, committed in whole.items():
+            _check_offset(partition, committed.offset)
         void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
-        whole = {one: offset for one, offset in whole.items() if one not in void}
-        ids = {one: self._fetcher.topic_id(one) for one in whole}
+        whole = {partition: offset for partition, offset in whole.items() if partition not in void}
+        ids = {partition: self._fetcher.topic_id(partition) for partition in whole}
         refusal: ApiError | None = None
         if void:
             text = "their records in work are of a topic that was deleted and made anew"
@@ -522,9 +522,9 @@ class Consumer:
 
     def _wish(self, topics: Iterable[str], pattern: str | None) -> None:
         given = list(topics)
-        for one in given:
-            if not isinstance(one, str):
-                raise TypeError(f"topics has {one!r}, expected a text for each")
+        for partition in given:
+            if not isinstance(partition, str):
+                raise TypeError(f"topics has {partition!r}, expected a text for each")
         names = tuple(sorted(set(given)))
         if self.settings.group_id is None:
             raise ValueError("to subscribe needs a group_id; `assign` does without")

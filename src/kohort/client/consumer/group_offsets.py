@@ -156,7 +156,7 @@ class GroupOffsets:
 
         async with self._turn:
             left.update(offsets())
-            ids.update((one, topic_id(one)) for one in left)
+            ids.update((partition, topic_id(partition)) for partition in left)
             if left:
                 await self._coordinator.settle(attempt, deadline)
         if missing:

@@ -235,7 +235,9 @@ class Ownership:
         try:
             await self._offsets.commit(what_is_new, deadline, self._fetcher.topic_id)
         except KohortError as error:
-            shown = ", ".join(f"{partition} at {one.offset}" for partition, one in news.items())
+            shown = ", ".join(
+                f"{partition} at {position.offset}" for partition, position in news.items()
+            )
             logger.warning("not committed: %s: %s", shown or "what was processed", error)
         else:
             self.note(news)
@@ -283,11 +285,11 @@ class Ownership:
                     self.fail(error)
                 await asyncio.sleep(_LOOK_AGAIN_S)
             else:
-                for partition, one in committed.items():
-                    if one is not None:
-                        epoch = -1 if one.leader_epoch is None else one.leader_epoch
-                        places[partition] = Place(one.offset, epoch)
-                        self._committed[partition] = one.offset
+                for partition, offset in committed.items():
+                    if offset is not None:
+                        epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
+                        places[partition] = Place(offset.offset, epoch)
+                        self._committed[partition] = offset.offset
                 break
         return places, ids
 

@@ -50,7 +50,7 @@ def subscriptions(
 
 def topics_of(wanted: Mapping[MemberId, ConsumerProtocolSubscription]) -> tuple[str, ...]:
     """The names that anybody wants, ascending: the leader must know their partitions."""
-    return tuple(sorted({name for one in wanted.values() for name in one.topics}))
+    return tuple(sorted({name for subscription in wanted.values() for name in subscription.topics}))
 
 
 def assign(
@@ -68,11 +68,11 @@ def assign(
     plan = protocol.assign(
         {
             member: Subscription(
-                topics=tuple(ids[name] for name in sorted(set(one.topics)) if name in ids),
+                topics=tuple(ids[name] for name in sorted(set(partitions.topics)) if name in ids),
                 previous=_previous(member, owners, ids),
                 alike=len({frozenset(each.topics) for each in wanted.values()}) == 1,
             )
-            for member, one in wanted.items()
+            for member, partitions in wanted.items()
         },
         {ids[name]: partitions[name] for name in names},
     )

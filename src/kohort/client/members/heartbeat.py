@@ -144,6 +144,6 @@ def _on_the_wire(offers: tuple[Offer, ...] | None) -> list[ClientAssignor] | Non
 
 def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[TopicPartitions]:
     topics: dict[TopicId, list[int]] = {}
-    for one in in_order(partitions):
-        topics.setdefault(one.topic_id, []).append(one.partition)
+    for partition in in_order(partitions):
+        topics.setdefault(partition.topic_id, []).append(partition.partition)
     return [TopicPartitions(topic_id=topic, partitions=ones) for topic, ones in topics.items()]

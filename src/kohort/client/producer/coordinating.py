@@ -178,7 +178,7 @@ class Coordinating:
         }
         codes = sorted({told.get(place, -1) for place in wanted} - {0})
         # The error of one is the reason why the others were not attempted.
-        for code in [one for one in codes if one != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes:
+        for code in [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes:
             _raise_for(code)
         self.transactions.added(wanted)
 
@@ -199,13 +199,15 @@ class Coordinating:
     ) -> None:
         who = self._who()
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for place, one in offsets.items():
+        for place, offset in offsets.items():
             topics.setdefault(place.topic, []).append(
                 TxnOffsetCommitRequestPartition(
                     partition_index=place.partition,
-                    committed_offset=one.offset,
-                    committed_leader_epoch=-1 if one.leader_epoch is None else one.leader_epoch,
-                    committed_metadata=one.metadata,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=-1
+                    if offset.leader_epoch is None
+                    else offset.leader_epoch,
+                    committed_metadata=offset.metadata,
                 )
             )
         request = TxnOffsetCommitRequest(

@@ -83,7 +83,7 @@ def start(state: State, now: Millis) -> Iterator[Effects]:
 def _leaves_classic_only(group: ConsumerGroup, leaving: Iterable[Member]) -> bool:
     """Whether nobody but these members uses the consumer protocol."""
     others = len(group.members) - group.classic_members
-    return others == sum(1 for one in leaving if one.classic is None)
+    return others == sum(1 for member in leaving if member.classic is None)
 
 
 def _classic_group_or_none(
@@ -97,16 +97,16 @@ def _classic_group_or_none(
     classic = ClassicGroup(group.id, now)
     classic.protocol_type = CONSUMER_PROTOCOL
     classic.generation = group.group_epoch
-    for one in staying:
-        assert one.classic is not None
+    for member in staying:
+        assert member.classic is not None
         classic.add(
             ClassicMember(
-                one.id,
-                one.instance_id,
-                Client(one.client_id, one.client_host),
-                rebalance_timeout_ms=one.rebalance_timeout_ms,
-                session_timeout_ms=one.classic.session_timeout_ms,
-                protocols=protocols_of(one.classic),
+                member.id,
+                member.instance_id,
+                Client(member.client_id, member.client_host),
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.classic.session_timeout_ms,
+                protocols=protocols_of(member.classic),
             )
         )
     if not classic.agrees:

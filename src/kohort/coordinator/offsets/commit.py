@@ -42,7 +42,7 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
         topic_id = NO_TOPIC_ID if known is None else known.id
         table = tables.get(name)
         if table is not None and table.topic_id not in (topic_id, NO_TOPIC_ID):
-            records += [tombstone(group_id, name, one) for one in table.partitions()]
+            records += [tombstone(group_id, name, partition) for partition in table.partitions()]
         partitions = []
         for one in topic.partitions:
             partition = one.partition_index

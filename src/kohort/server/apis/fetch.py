@@ -259,6 +259,6 @@ def _aborted(partition: Partition, start: int, records: bytes) -> list[AbortedTr
         return []  # as nearly always: the batches need not be looked at
     last = deque(walk(records), maxlen=1)[0][1]
     return [
-        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first)
-        for one in partition.aborted(Offset(start), Offset(last.last_offset + 1))
+        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first)
+        for aborted in partition.aborted(Offset(start), Offset(last.last_offset + 1))
     ]

@@ -107,9 +107,9 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
 def _by_topic(asked: Sequence[ListOffsetsTopic]) -> dict[str, list[ListOffsetsPartition]]:
     """The partitions asked for, by topic: several entries of one topic count as one."""
     found: dict[str, list[ListOffsetsPartition]] = {}
-    for one in asked:
-        if one.partitions:
-            found.setdefault(one.name, []).extend(one.partitions)
+    for partition in asked:
+        if partition.partitions:
+            found.setdefault(partition.name, []).extend(partition.partitions)
     return found
 
 

@@ -48,7 +48,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
         ]
     else:
         # A topic that is named twice is told once, as upstream does.
-        distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
+        distinct = dict.fromkeys((TopicId(topic.topic_id), topic.name) for topic in wanted)
         answers = [
             _topic_by_id(node, client, topic_id)
             if topic_id != NO_TOPIC_ID or name is None

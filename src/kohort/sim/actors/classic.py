@@ -129,7 +129,7 @@ class ClassicConsumer(Actor):
                     self.owned[self.known[topic.topic], index] = now
 
     def _part(self, at: int, members: list[str]) -> bytes:
-        mine = [one for one in range(self.partitions) if one % len(members) == at]
+        mine = [index for index in range(self.partitions) if index % len(members) == at]
         parts = [TopicPartition(topic=TOPIC, partitions=mine)] if mine else []
         return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts))
 

@@ -81,7 +81,7 @@ class RawConsumer(Actor):
 
     async def heartbeat(self) -> None:
         now = self.stage.loop.now
-        for place in [one for one in self.owned if one not in self.assigned]:
+        for place in [place for place in self.owned if place not in self.assigned]:
             if now >= self.let_go_at:
                 del self.owned[place]
         owned = dict(self.owned)
@@ -151,4 +151,6 @@ def _grouped(owned: dict[Place, int]) -> list[TopicPartitions]:
     topics: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(owned):
         topics.setdefault(topic_id, []).append(index)
-    return [TopicPartitions(topic_id=one, partitions=places) for one, places in topics.items()]
+    return [
+        TopicPartitions(topic_id=topic_id, partitions=places) for topic_id, places in topics.items()
+    ]

@@ -33,7 +33,7 @@ class Browsing:
         random = self._actor.random
         if not self._known or random.random() < 0.1:
             self._known = await topics_of(self._actor) or {}
-        ours = [one for one in self._known.values() if one.ours and one.leaders]
+        ours = [topic for topic in self._known.values() if topic.ours and topic.leaders]
         if not ours:
             return None
         topic = random.choice(ours)
@@ -60,5 +60,5 @@ async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
         for topic in answer.topics
         if not topic.error_code
     }
-    actor.tell(TopicsSeen({one.topic_id: name for name, one in found.items()}, sent))
+    actor.tell(TopicsSeen({topic.topic_id: name for name, topic in found.items()}, sent))
     return found

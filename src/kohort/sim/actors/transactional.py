@@ -97,7 +97,7 @@ class TransactionalProducer(Actor):
                 for topic in answer.results_by_topic_v3_and_below
                 for result in topic.results_by_partition
             ]
-            return next((one for one in codes if one), 0)
+            return next((code for code in codes if code), 0)
 
         answer = await self._insist(lambda: self._ask_own(request, 3), code, "adding partitions")
         return None if answer is None else code(answer)

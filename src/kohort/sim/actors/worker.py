@@ -126,7 +126,11 @@ class Worker(TransactionalProducer):
         self.begun += 1
         transaction = f"{self.name}:{self.begun}"
         steps: list[Step] = [self._write] * random.choice([0, 1, 1, 2, 3])
-        taken = {one: self.offsets[one] + 1 for one in self.offsets if random.random() < 0.6}
+        taken = {
+            partition: self.offsets[partition] + 1
+            for partition in self.offsets
+            if random.random() < 0.6
+        }
         if taken and (not steps or random.random() < 0.7):
             steps.insert(random.randrange(len(steps) + 1), self._take_on)
         whole = bool(steps)
@@ -145,7 +149,7 @@ class Worker(TransactionalProducer):
         """Some records; whether they are written."""
         random = self.random
         topic = self.known[TOPIC]
-        ours = [one for one in self.known.values() if one.ours and one.leaders]
+        ours = [topic for topic in self.known.values() if topic.ours and topic.leaders]
         if self.version == SECOND:
             topic = random.choice(ours)
         index = random.randrange(len(topic.leaders))
@@ -157,8 +161,8 @@ class Worker(TransactionalProducer):
             if await self.add_partitions(*dict.fromkeys(places)) != 0:
                 return False
         values = [
-            b"%s:%d:%d;" % (transaction.encode(), random.randrange(1 << 30), one)
-            for one in range(random.choice([1, 1, 3]))
+            b"%s:%d:%d;" % (transaction.encode(), random.randrange(1 << 30), number)
+            for number in range(random.choice([1, 1, 3]))
         ]
         return await self.produce(transaction, topic, index, values) == 0
 

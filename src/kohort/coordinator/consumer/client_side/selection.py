@@ -76,7 +76,7 @@ def check_range(others: Iterable[Member], member: Member) -> None:
     offer = offered_by(member).get(choice.name)
     if choice.version is None or offer is None:
         return
-    low, high = _range([offered_by(one) for one in others], choice.name)
+    low, high = _range([offered_by(other) for other in others], choice.name)
     if max(low, offer.minimum) > min(high, offer.maximum):
         raise ApiError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -87,4 +87,4 @@ def check_range(others: Iterable[Member], member: Member) -> None:
 
 def _range(offers: Iterable[dict[str, ClientAssignor]], name: str) -> tuple[int, int]:
     own = [offer[name] for offer in offers]
-    return max(one.minimum for one in own), min(one.maximum for one in own)
+    return max(offer.minimum for offer in own), min(offer.maximum for offer in own)
