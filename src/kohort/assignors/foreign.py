@@ -25,9 +25,13 @@ def assign_by(
     """
     copies = {
         member: Subscription(
-            one.topics, dict(one.previous), one.instance_id, one.rack, alike=one.alike
+            subscription.topics,
+            dict(subscription.previous),
+            subscription.instance_id,
+            subscription.rack,
+            alike=subscription.alike,
         )
-        for member, one in members.items()
+        for member, subscription in members.items()
     }
     return checked(assign(copies, dict(partitions)), members, partitions)
 
@@ -43,8 +47,8 @@ def checked(
             raise AssignorError(f"its plan has {_short(member)}, expected members of the group")
     owners: dict[tuple[TopicId, int], MemberId] = {}
     return {
-        member: _assignment(member, plan.get(member, {}), one, partitions, owners)
-        for member, one in members.items()
+        member: _assignment(member, plan.get(member, {}), indexes, partitions, owners)
+        for member, indexes in members.items()
     }
 
 

@@ -75,7 +75,7 @@ def ordered(members: Mapping[MemberId, Subscription]) -> list[MemberId]:
 
 def merge(subscriptions: list[Subscribers], in_order: list[MemberId]) -> list[MemberId]:
     """The members of these subscriptions, in the order of the whole group."""
-    subscribers = {member for one in subscriptions for member in one.members}
+    subscribers = {member for subscription in subscriptions for member in subscription.members}
     if len(subscribers) == len(in_order):
         return in_order
     return [member for member in in_order if member in subscribers]

@@ -99,4 +99,4 @@ def by_subscription(
                 distinct[topics] = subscribers
             alike[id(topics)] = subscribers
         subscribers.members.append(member)
-    return list({id(one): one for one in distinct.values()}.values())
+    return list({id(subscription): subscription for subscription in distinct.values()}.values())

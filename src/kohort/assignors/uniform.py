@@ -127,6 +127,6 @@ def deal(plan: Plan, wanting: list[tuple[MemberId, int]], free: list[Chunk]) -> 
             missing -= len(part)
             start += len(part)
         plan[member] = mine
-    left = len(chunk) - start + sum(len(one) for _, one in chunks)
+    left = len(chunk) - start + sum(len(part) for _, part in chunks)
     if left:
         raise AssignorError(f"{left} partitions are left over")

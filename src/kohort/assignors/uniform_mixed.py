@@ -109,17 +109,17 @@ class Leveller:
         self.members = members
         self.topics: dict[TopicId, Reading] = {}
         self.of: dict[MemberId, int] = {}
-        for index, one in enumerate(subscriptions):
-            for topic in one.topics:
+        for index, subscription in enumerate(subscriptions):
+            for topic in subscription.topics:
                 reading = self.topics.get(topic)
                 if reading is None:
                     reading = self.topics[topic] = Reading(topic, partitions[topic])
                 reading.readers.append(index)
-                reading.subscribers += len(one.members)
-            self.of.update(dict.fromkeys(one.members, index))
+                reading.subscribers += len(subscription.members)
+            self.of.update(dict.fromkeys(subscription.members, index))
         self.claims = Claims({topic: reading.count for topic, reading in self.topics.items()})
         self.loads: dict[MemberId, int] = dict.fromkeys(members, 0)
-        self.keep([frozenset(one.topics) for one in subscriptions])
+        self.keep([frozenset(subscription.topics) for subscription in subscriptions])
         self.equals = [Equals() for _ in subscriptions]
         for member, load in self.loads.items():
             self.equals[self.of[member]].add(member, load)
@@ -140,7 +140,11 @@ class Leveller:
         # The topics with the most work for each reader first: they leave the least choice.
         order = sorted(
             self.topics.values(),
-            key=lambda one: (-one.count / one.subscribers, one.subscribers, topic_order(one.id)),
+            key=lambda topic: (
+                -topic.count / topic.subscribers,
+                topic.subscribers,
+                topic_order(topic.id),
+            ),
         )
         # Those of one rank with the same readers are poured as one, so that members get runs.
         alike: dict[tuple[int, tuple[int, ...]], list[Free]] = {}
@@ -208,8 +212,8 @@ class Leveller:
     def relieve(self, reading: Reading) -> bool:
         """Move single partitions from the most to the least loaded until they are level."""
         readers = [self.equals[index] for index in reading.readers]
-        least = min(min(one.by_load) for one in readers)
-        if max(max(one.by_load) for one in readers) - least < 2:
+        least = min(min(reader.by_load) for reader in readers)
+        if max(max(reader.by_load) for reader in readers) - least < 2:
             return False
         loads = self.loads
         owners = reading.owners

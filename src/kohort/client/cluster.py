@@ -142,7 +142,7 @@ class Cluster:
                 failures.append(error)
         if len(failures) == 1:
             raise failures[0]
-        raise ConnectionFailedError("; ".join(one.message for one in failures), sent=False)
+        raise ConnectionFailedError("; ".join(failure.message for failure in failures), sent=False)
 
     async def reach(self, deadline: float) -> None:
         """Wait until any broker answers: all may be starting. Raises what `any_connection` does."""
@@ -176,7 +176,7 @@ class Cluster:
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         if named is not None:
-            by_id = [MetadataRequestTopic(topic_id=one, name=None) for one in ids]
+            by_id = [MetadataRequestTopic(topic_id=id_, name=None) for id_ in ids]
             named, need = named + by_id, BY_ID if by_id else need
         attempt = 0
         while True:
@@ -194,7 +194,7 @@ class Cluster:
                 if attempt > 2 or not await self.pause(attempt, deadline):
                     raise
                 continue
-            self._known = tuple(Address(one.host, one.port) for one in answer.brokers)
+            self._known = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
             return answer
 
     async def nodes(self, deadline: float) -> dict[int, Node]:
@@ -225,10 +225,12 @@ class Cluster:
             request = FindCoordinatorRequest(coordinator_keys=list(keys), key_type=key_type)
             answer: FindCoordinatorResponse = await connection.ask(request, deadline=deadline)
             found: dict[str, Node | ApiError] = {
-                one.key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
-                for one in answer.coordinators
+                found.key: _node(
+                    found.error_code, found.error_message, found.node_id, found.host, found.port
+                )
+                for found in answer.coordinators
             }
-            return {one: found.get(one, unanswered(thing, one)) for one in keys}
+            return {key: found.get(key, unanswered(thing, key)) for key in keys}
         answers = await asyncio.gather(
             *(
                 connection.ask(
@@ -241,15 +243,18 @@ class Cluster:
             )
         )
         return {
-            key: _node(one.error_code, one.error_message, one.node_id, one.host, one.port)
-            for key, one in zip(keys, answers, strict=True)
+            key: _node(
+                answer.error_code, answer.error_message, answer.node_id, answer.host, answer.port
+            )
+            for key, answer in zip(keys, answers, strict=True)
         }
 
 
 def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
     """The brokers in a metadata answer, by id."""
     return {
-        one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in metadata.brokers
+        broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+        for broker in metadata.brokers
     }
 
 

@@ -244,7 +244,7 @@ class Connection(asyncio.Protocol):
         answer = await self._api_versions(version, deadline)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
             highest = max(
-                (one.max_version for one in answer.api_keys if one.api_key == _API_VERSIONS),
+                (api.max_version for api in answer.api_keys if api.api_key == _API_VERSIONS),
                 default=0,
             )
             answer = await self._api_versions(min(version, highest), deadline)
@@ -253,9 +253,11 @@ class Connection(asyncio.Protocol):
                 f"{self.address} refused ApiVersions: error {answer.error_code}", sent=False
             )
         self.offered = {
-            one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys
+            api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys
         }
-        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
+        self.features = {
+            feature.name: feature.max_version_level for feature in answer.finalized_features
+        }
 
     async def _api_versions(self, version: int, deadline: float) -> ApiVersionsResponse:
         def read(frame: bytes) -> ApiVersionsResponse:

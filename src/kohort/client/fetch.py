@@ -56,7 +56,7 @@ class TopicReader:
     ) -> "TopicReader":
         """Stand at the beginning of each partition, or at its end. Raises ApiError."""
         found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
-        places = [TopicPartition(topic, one.partition) for one in found.partitions]
+        places = [TopicPartition(topic, partition.partition) for partition in found.partitions]
         when = "earliest" if from_beginning else "latest"
         return cls(cluster, topic, await _offsets(cluster, places, when, deadline))
 
@@ -121,10 +121,14 @@ class TopicReader:
             if answer.error_code:
                 return dict.fromkeys(keys, api_error(answer.error_code))
             outcomes: dict[TopicPartition, PartitionData | ApiError] = {}
-            for one in (one for topic in answer.responses for one in topic.partitions):
-                place = TopicPartition(self.topic, one.partition_index)
-                outcomes[place] = api_error(one.error_code) if one.error_code else one
-                if not one.error_code:
+            for partition in (
+                partition for topic in answer.responses for partition in topic.partitions
+            ):
+                place = TopicPartition(self.topic, partition.partition_index)
+                outcomes[place] = (
+                    api_error(partition.error_code) if partition.error_code else partition
+                )
+                if not partition.error_code:
                     self._nodes[place] = node
             return outcomes
 
@@ -154,15 +158,15 @@ class TopicReader:
                     continue
                 check(data, position, header)
                 if not header.is_control:
-                    for one in records(data, position):
-                        if one.offset >= self.places[place]:
+                    for record in records(data, position):
+                        if record.offset >= self.places[place]:
                             yield Fetched(
                                 place,
-                                one.offset,
-                                one.timestamp,
-                                one.key,
-                                one.value,
-                                tuple(one.headers),
+                                record.offset,
+                                record.timestamp,
+                                record.key,
+                                record.value,
+                                tuple(record.headers),
                             )
                 self.places[place] = header.last_offset + 1
         except WireError as error:
@@ -180,4 +184,4 @@ async def _offsets(
     found = await list_offsets(
         cluster, dict.fromkeys(places, when), read_committed=False, deadline=deadline
     )
-    return {place: one.offset or 0 for place, one in found.all().items()}
+    return {place: offset.offset or 0 for place, offset in found.all().items()}

@@ -106,17 +106,20 @@ class Metadata:
         Raises what `Cluster.metadata` raises.
         """
         wanted = list(dict.fromkeys(ids))
-        missing = [one for one in wanted if one not in self._names]
+        missing = [topic_id for topic_id in wanted if topic_id not in self._names]
         refused: dict[TopicId, ApiError] = {}
         if missing:
             answer = await self.cluster.metadata((), deadline, ids=missing)
             self._learn(answer)
-            told = {TopicId(one.topic_id): one.error_code for one in answer.topics}
+            told = {TopicId(topic.topic_id): topic.error_code for topic in answer.topics}
             for topic_id in missing:
                 if topic_id not in self._names:
                     code = told.get(topic_id, 0) or ErrorCode.UNKNOWN_TOPIC_ID
                     refused[topic_id] = api_error(code, f"no topic has id {uuid_text(topic_id)}")
-        return {one: refused.get(one) or self._topics[self._names[one]] for one in wanted}
+        return {
+            topic_id: refused.get(topic_id) or self._topics[self._names[topic_id]]
+            for topic_id in wanted
+        }
 
     async def all_topics(self, deadline: float) -> dict[str, KnownTopic]:
         """Every topic of the cluster, asked anew. Raises what `Cluster.metadata` raises."""
@@ -149,9 +152,9 @@ class Metadata:
         same = before is not None and before.id == topic.topic_id
         partitions: dict[PartitionIndex, KnownPartition] = {}
         whole = True
-        for one in sorted(topic.partitions, key=lambda one: one.partition_index):
-            index = PartitionIndex(one.partition_index)
-            known = KnownPartition(self._nodes.get(one.leader_id), one.leader_epoch)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+            index = PartitionIndex(partition.partition_index)
+            known = KnownPartition(self._nodes.get(partition.leader_id), partition.leader_epoch)
             former = before.partitions.get(index) if before is not None and same else None
             if former is not None and former.leader_epoch > known.leader_epoch >= 0:
                 known = former  # a broker that lags behind

@@ -92,11 +92,13 @@ async def append(
             node, request, deadline=deadline, at_most=BY_NAME
         )
         return {
-            TopicPartition(topic.name, one.index): api_error(one.error_code, one.error_message)
-            if one.error_code
-            else one.base_offset
+            TopicPartition(topic.name, result.index): api_error(
+                result.error_code, result.error_message
+            )
+            if result.error_code
+            else result.base_offset
             for topic in answer.responses
-            for one in topic.partition_responses
+            for result in topic.partition_responses
         }
 
     return Outcomes(

@@ -40,7 +40,7 @@ def read_properties(given: Mapping[str, Any]) -> Properties:
 def _servers(name: str, value: Any) -> str | list[str]:
     if isinstance(value, str):
         return value
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return list(value)
     raise ValueError(f"{name} is {value!r}, expected host:port, or several with commas")
 

@@ -108,7 +108,7 @@ def settings_of(
     Raises ValueError for a name that is unknown or given twice, and for a value out of bounds.
     Defaults are checked, too: what a class says of itself holds.
     """
-    known: dict[str, Field[Any]] = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
+    known: dict[str, Field[Any]] = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     found = dict(keywords)
     shown = {name: name for name in keywords}
     for dotted, value in given.items():
@@ -121,11 +121,11 @@ def settings_of(
         if name not in known:
             raise ValueError(f"unknown setting {shown[name]!r}{_guess(name, known)}")
     values = {}
-    for name, one in known.items():
-        value = found.get(name, one.default)
+    for name, known_field in known.items():
+        value = found.get(name, known_field.default)
         if value is MISSING:
             raise ValueError(f"{name} is missing")
-        check: Check | None = one.metadata.get("check")
+        check: Check | None = known_field.metadata.get("check")
         values[name] = value if check is None else check(shown.get(name, name), value)
     return cls(**values)
 
@@ -154,10 +154,10 @@ def addresses_of(servers: str | Iterable[str]) -> list[Address]:
     if not isinstance(some, Iterable) or isinstance(some, bytes):
         raise TypeError(f"bootstrap_servers is {servers!r}, expected a text or a list of texts")
     given = list(some)
-    for one in given:
-        if not isinstance(one, str):
-            raise TypeError(f"bootstrap_servers has {one!r}, expected texts")
-    return [Address.of(one.strip()) for one in given if one.strip()]
+    for text in given:
+        if not isinstance(text, str):
+            raise TypeError(f"bootstrap_servers has {text!r}, expected texts")
+    return [Address.of(text.strip()) for text in given if text.strip()]
 
 
 def _guess(name: str, known: Iterable[str]) -> str:

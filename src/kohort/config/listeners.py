@@ -28,7 +28,7 @@ def listening_address(config: BrokerConfig) -> tuple[str, int]:
     """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
     or when it needs more than plain text.
     """
-    protocols = dict(one.split(":", 1) for one in config.listener_security_protocol_map)
+    protocols = dict(entry.split(":", 1) for entry in config.listener_security_protocol_map)
     for listener in config.listeners:
         name, found, address = listener.partition("://")
         if name in config.controller_listener_names:

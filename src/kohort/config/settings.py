@@ -55,8 +55,8 @@ class Setting:
             case Kind.STRING:
                 return self._chosen(text)
             case Kind.LIST:
-                entries = dict.fromkeys(one.strip() for one in text.split(",") if one.strip())
-                return tuple(self._chosen(one) for one in entries)
+                entries = dict.fromkeys(entry.strip() for entry in text.split(",") if entry.strip())
+                return tuple(self._chosen(entry) for entry in entries)
             case Kind.BOOLEAN:
                 if text.lower() not in ("true", "false"):
                     raise self.refusal(text)

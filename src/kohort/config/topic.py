@@ -50,7 +50,9 @@ def _row(
     most: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> TopicSetting:
-    behind = tuple(one if isinstance(one, Synonym) else Synonym(one) for one in synonyms)
+    behind = tuple(
+        synonym if isinstance(synonym, Synonym) else Synonym(synonym) for synonym in synonyms
+    )
     doc = BROKER_SETTINGS[behind[0].name].doc if behind else "Shown, and without effect."
     return TopicSetting(Setting(name, kind, default, doc, least, most, choices), behind)
 

@@ -102,9 +102,9 @@ def _left(
         return Reply(call.token, LeaveGroupResponse(error_code=codes[0]))
     members = [
         MemberResponse(
-            member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=code
+            member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=code
         )
-        for one, code in zip(leaving, codes, strict=True)
+        for member, code in zip(leaving, codes, strict=True)
     ]
     return Reply(call.token, LeaveGroupResponse(members=members))
 

@@ -111,7 +111,7 @@ def replay(state: State, key: GroupSettingsKey, value: GroupSettingsValue | None
     if value is None:
         state.group_settings.pop(group_id, None)
     else:
-        state.group_settings[group_id] = {one.name: one.value for one in value.settings}
+        state.group_settings[group_id] = {setting.name: setting.value for setting in value.settings}
     group = state.groups.consumer(group_id)
     if group is not None:
         group.settings = state.settings_of(group_id)

@@ -54,12 +54,12 @@ def describe_groups(
     described = []
     for group_id in call.request.groups:
         try:
-            one = _known(state, group_id).described_classic()
+            group = _known(state, group_id).described_classic()
         except ApiError as error:
-            one = classic.DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+            group = classic.DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
             if call.version >= _TELLS_ERRORS:
-                one.error_code, one.error_message = error.code, error.message
-        described.append(one)
+                group.error_code, group.error_message = error.code, error.message
+        described.append(group)
     return answered(call, classic.DescribeGroupsResponse(groups=described))
 
 
@@ -74,15 +74,15 @@ def describe_consumer_groups(
             described.append(consumer.DescribedGroup(group_id="", error_code=error))
             continue
         try:
-            one = _known(state, group_id).described_consumer(state.topics)
+            group = _known(state, group_id).described_consumer(state.topics)
         except ApiError as error:
-            one = consumer.DescribedGroup(
+            group = consumer.DescribedGroup(
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
         computation = state.computations.get(GroupId(group_id))
-        if one.client_side is not None and computation is not None:
-            one.client_side.computing_member = computation.member_id
-        described.append(one)
+        if group.client_side is not None and computation is not None:
+            group.client_side.computing_member = computation.member_id
+        described.append(group)
     return answered(call, consumer.ConsumerGroupDescribeResponse(groups=described))
 
 

@@ -47,12 +47,12 @@ class Because(NamedTuple):
 def headers_of(causes: Iterable[Because]) -> Headers:
     """The headers of a record: for each cause its name, then its member and its reason, if any."""
     headers: Headers = []
-    for one in list(dict.fromkeys(causes))[:MOST]:
-        headers.append((CAUSE, one.cause.encode()))
-        if one.member_id is not None:
-            headers.append((MEMBER, one.member_id.encode("utf-8", "replace")))
-        if one.reason:
-            reason = one.reason[:LONGEST_REASON]
+    for cause in list(dict.fromkeys(causes))[:MOST]:
+        headers.append((CAUSE, cause.cause.encode()))
+        if cause.member_id is not None:
+            headers.append((MEMBER, cause.member_id.encode("utf-8", "replace")))
+        if cause.reason:
+            reason = cause.reason[:LONGEST_REASON]
             headers.append((REASON, reason.encode("utf-8", "replace")))
     return headers
 

@@ -60,13 +60,13 @@ class Unknown(msgspec.Struct):
     type: int
 
 
-def encode(one: Record) -> tuple[bytes, bytes | None]:
+def encode(record: Record) -> tuple[bytes, bytes | None]:
     """The key and the value as they stand in the log. Raises WireError where no log has room."""
-    key = TransactionLogKey(transactional_id=one.transactional_id)
+    key = TransactionLogKey(transactional_id=record.transactional_id)
     encoded = _INT16.pack(_TYPE) + codec.encode(key, 0)
-    if one.value is None:
+    if record.value is None:
         return encoded, None
-    return encoded, _INT16.pack(_WRITTEN) + codec.encode(one.value, _WRITTEN)
+    return encoded, _INT16.pack(_WRITTEN) + codec.encode(record.value, _WRITTEN)
 
 
 def decode(key: bytes, value: bytes | None) -> Record | Unknown:

@@ -374,7 +374,7 @@ class PartitionDriver(Generic[M]):
     def _refused(self, call: Call[Any], effects: Effects, error: ApiError) -> Effects:
         """The refusal of a call, and of those that its step would have answered."""
         others = self._refusals(
-            (one for one in effects.replies if one.token is not call.token), error
+            (reply for reply in effects.replies if reply.token is not call.token), error
         )
         return Effects([], [Reply(call.token, call.request.refused(error)), *others])
 

@@ -155,7 +155,7 @@ class Turn:
 
     def batches(self, now: Millis) -> list[tuple[bytes, int]]:
         """Each batch to append, in order, and how many offsets it takes."""
-        return [one.packed(now) for one in self._batches]
+        return [batch.packed(now) for batch in self._batches]
 
     def _begin(self, producer: Producer | None) -> _Batch:
         self._open = _Batch(producer, None)

@@ -132,7 +132,9 @@ def operations(may: May, client: Client, kind: Kind, name: str) -> int:
     """What a client may do, as a bit field."""
     if may is everyone_may:  # a list of many topics asks this for each of them
         return _ALL_OPERATIONS[kind]
-    return sum(1 << one for one in _OPERATIONS[kind] if may(client, one, kind, name))
+    return sum(
+        1 << operation for operation in _OPERATIONS[kind] if may(client, operation, kind, name)
+    )
 
 
 def cluster_operations(may: May, client: Client) -> int:

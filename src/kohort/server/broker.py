@@ -128,7 +128,7 @@ class Broker:
             brokers = self._advertised()
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(brokers, self._clock())
-            self._doors = [Door(Node(self.cluster, one.id)) for one in brokers]
+            self._doors = [Door(Node(self.cluster, broker.id)) for broker in brokers]
         except BaseException:
             await self.stop()
             raise
@@ -235,9 +235,9 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
-        for one, timer in self._foreign.items():
+        for running, timer in self._foreign.items():
             timer.cancel()
-            one.end()
+            running.end()
         self._foreign.clear()
         for server in self._servers:
             server.close()
@@ -362,28 +362,28 @@ class Broker:
             self.schedule_turn()
 
     def _sync(self, cluster: Cluster) -> None:
-        for one in cluster.begin_sync():
-            self._sync_threads.submit(self._sync_one, one)
+        for durable in cluster.begin_sync():
+            self._sync_threads.submit(self._sync_one, durable)
 
-    def _sync_one(self, one: Durable) -> None:
+    def _sync_one(self, durable: Durable) -> None:
         """Sync one log, on one of the threads that only wait for the disk."""
         begun = perf_counter_ns()
         try:
-            outcome: Offset | Broken = one.log.sync()
+            outcome: Offset | Broken = durable.log.sync()
         except Broken as error:
             outcome = error
         except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
             outcome = Broken(described(error))
-        self._synced.append((one, outcome, perf_counter_ns() - begun))
+        self._synced.append((durable, outcome, perf_counter_ns() - begun))
         self._call_from_thread(self._after_sync)
 
     def _after_sync(self) -> None:
         cluster = self.cluster
         if cluster is not None and self._synced:
             while self._synced:
-                one, outcome, taken_ns = self._synced.popleft()
+                durable, outcome, taken_ns = self._synced.popleft()
                 cluster.meters.syncs.add(taken_ns)
-                cluster.end_sync(one, outcome)
+                cluster.end_sync(durable, outcome)
             self._turn()
 
     def _begin_work(self, cluster: Cluster) -> None:
@@ -427,35 +427,35 @@ class Broker:
             self._loop.call_soon(self._after_errand, cluster, outing)
             return
 
-        def done(one: Foreign) -> None:
-            self._call_from_thread(self._after_foreign, cluster, one)
+        def done(running: Foreign) -> None:
+            self._call_from_thread(self._after_foreign, cluster, running)
 
-        one = Foreign(outing, done)
+        running = Foreign(outing, done)
         limit = foreign.LIMIT_SECONDS
-        timer = self._loop.call_later(limit, self._foreign_is_late, cluster, one, limit)
-        self._foreign[one] = timer
-        one.start()
+        timer = self._loop.call_later(limit, self._foreign_is_late, cluster, running, limit)
+        self._foreign[running] = timer
+        running.start()
 
-    def _foreign_is_late(self, cluster: Cluster, one: Foreign, limit_seconds: float) -> None:
-        one.end()
-        self._strays.add(one)
+    def _foreign_is_late(self, cluster: Cluster, running: Foreign, limit_seconds: float) -> None:
+        running.end()
+        self._strays.add(running)
         assert self._loop is not None
-        self._loop.call_later(foreign.END_SECONDS, self._tell_of_stray, one)
-        one.outing.give_up(limit_seconds)
-        self._after_foreign(cluster, one)
+        self._loop.call_later(foreign.END_SECONDS, self._tell_of_stray, running)
+        running.outing.give_up(limit_seconds)
+        self._after_foreign(cluster, running)
 
-    def _tell_of_stray(self, one: Foreign) -> None:
-        if one.alive:
+    def _tell_of_stray(self, running: Foreign) -> None:
+        if running.alive:
             self.surroundings.observe.warning(
-                f"assignor {one.outing.errand.foreign} was given up and has not ended: its thread"
-                " runs on, and may cost a core until the broker ends"
+                f"assignor {running.outing.errand.foreign} was given up and has not ended: its"
+                " thread runs on, and may cost a core until the broker ends"
             )
 
-    def _after_foreign(self, cluster: Cluster, one: Foreign) -> None:
-        timer = self._foreign.pop(one, None)
+    def _after_foreign(self, cluster: Cluster, running: Foreign) -> None:
+        timer = self._foreign.pop(running, None)
         if timer is not None:
             timer.cancel()
-            self._after_errand(cluster, one.outing)
+            self._after_errand(cluster, running.outing)
 
     def _run_errand(self, cluster: Cluster, outing: Outing, spent_seconds: float) -> None:
         """Do a part of an errand; the rest waits behind the others."""

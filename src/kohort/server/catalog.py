@@ -213,7 +213,7 @@ class Draft:
     def deleted(self, *topics: Topic) -> None:
         """Forget topics whose logs are gone."""
         gone = {topic.topic_id for topic in topics}
-        self.deleting = [one for one in self.deleting if one.topic_id not in gone]
+        self.deleting = [topic for topic in self.deleting if topic.topic_id not in gone]
         self.changed = True
 
     def reserve_producer_ids(self) -> None:
@@ -390,8 +390,8 @@ def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
         raise copy.content
     try:
         content = msgspec.json.decode(copy.content, type=_Content)
-        topics = {one.name: _topic(one) for one in content.topics}
-        deleting = [_topic(one) for one in content.deleting]
+        topics = {topic.name: _topic(topic) for topic in content.topics}
+        deleting = [_topic(topic) for topic in content.deleting]
     except ValueError as error:
         raise Broken(f"{copy.name} cannot be read: {error}") from error
     if content.version not in (_WITHOUT_CHECKSUM, _VERSION):

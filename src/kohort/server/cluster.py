@@ -200,9 +200,9 @@ class Cluster:
             self._submitted[driver] = None
 
     def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
-        for one in (*self.dynamic.left_aside, *self.dynamic.unread):
-            if one not in told:
-                self.observe.warning(str(one))
+        for setting in (*self.dynamic.left_aside, *self.dynamic.unread):
+            if setting not in told:
+                self.observe.warning(str(setting))
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         """Settings of the broker have been changed: they count from now on."""
@@ -276,9 +276,12 @@ class Cluster:
         that get none rest. Fetches that wait at a former leader are told to look elsewhere. The
         leader epoch of what gets another leader, or none, grows.
         """
-        led = {one: self.placement.leader(one.topic, one.index) for one in self.table.open.values()}
-        hosted = [(driver, one.partition) for driver, one in self._hosted.items()]
-        before = [self.placement.leader(one.topic, one.index) for _, one in hosted]
+        led = {
+            partition: self.placement.leader(partition.topic, partition.index)
+            for partition in self.table.open.values()
+        }
+        hosted = [(driver, hosted.partition) for driver, hosted in self._hosted.items()]
+        before = [self.placement.leader(place.topic, place.index) for _, place in hosted]
         watched = [
             (key, topic, self.placement.leader(topic, key[1]))
             for key in self.waiting.places()
@@ -401,7 +404,7 @@ class Cluster:
 
     def _kept(self) -> Iterator[KeptLog]:
         """The logs that housekeeping may touch: not those that are being loaded or are lost."""
-        idle = {one.partition for one in self._hosted.values() if not one.driver.active}
+        idle = {hosted.partition for hosted in self._hosted.values() if not hosted.driver.active}
         for partition in self.table.open.values():
             if not partition.failed and partition not in idle:
                 yield KeptLog(str(partition), partition.log, partition.config)
@@ -459,14 +462,14 @@ class Cluster:
                 self._wake_by(wake)
 
     def _after_turn(self, driver: AnyDriver) -> None:
-        one = self._hosted[driver]
+        hosted = self._hosted[driver]
         if driver.waits_for_sync:
-            one.await_sync()
-            self.durability.wrote(one)
+            hosted.await_sync()
+            self.durability.wrote(hosted)
         else:
-            one.durable(driver.log.end)
-        if self.waiting and one.partition.high_watermark == driver.log.end:
-            self._readable(one.partition)
+            hosted.durable(driver.log.end)
+        if self.waiting and hosted.partition.high_watermark == driver.log.end:
+            self._readable(hosted.partition)
         if driver.is_being_read and driver not in self._loading:
             self._loading.append(driver)
         while driver.errands:
@@ -488,12 +491,12 @@ class Cluster:
         """
         return self.durability.begin()
 
-    def end_sync(self, one: Durable, outcome: Offset | Broken) -> None:
+    def end_sync(self, durable: Durable, outcome: Offset | Broken) -> None:
         """One log is durable up to an end, or its sync has failed: release what waited for it."""
         if isinstance(outcome, Broken):
-            self._tell_of_loss(one.partition, outcome)
-        self.durability.end(one, outcome)
-        self._readable(one.partition)
+            self._tell_of_loss(durable.partition, outcome)
+        self.durability.end(durable, outcome)
+        self._readable(durable.partition)
 
     def begin_work(self) -> Work | None:
         """Long work for the disk, for another thread to `run`; None when there is none, or a piece

@@ -114,9 +114,9 @@ class Work:
         try:
             self._logs.sync_names()
         except StorageError as error:
-            return [self._closed(one, error) for one in opened]
+            return [self._closed(durable, error) for durable in opened]
         except Exception as error:  # noqa: BLE001  (it must not leave logs open)
-            return [self._closed(one, StorageError(described(error))) for one in opened]
+            return [self._closed(durable, StorageError(described(error))) for durable in opened]
         return opened
 
     @staticmethod

@@ -190,13 +190,13 @@ def _emptied(message: Any) -> str:
         value = getattr(message, field.name)
         many = isinstance(value, list)
         kept = []
-        for one in value if many else (value,):
+        for item in value if many else (value,):
             why = ""
-            if isinstance(one, str):
-                why = _too_long(field.name, one)
-            elif isinstance(one, msgspec.Struct):
-                refusal = _emptied(one) or refusal
-            kept.append("" if why else one)
+            if isinstance(item, str):
+                why = _too_long(field.name, item)
+            elif isinstance(item, msgspec.Struct):
+                refusal = _emptied(item) or refusal
+            kept.append("" if why else item)
             refusal = why or refusal
         setattr(message, field.name, kept if many else kept[0])
     return refusal

@@ -66,29 +66,29 @@ class Durability:
         """Whether a sync is under way, or must be begun."""
         return bool(self._dirty or self._in_sync)
 
-    def wrote(self, one: Durable) -> None:
+    def wrote(self, durable: Durable) -> None:
         """Its log holds more than is durable."""
         if self._synced:
-            self._dirty[one] = None
+            self._dirty[durable] = None
         else:
-            self._reached(one, one.log.end)
+            self._reached(durable, durable.log.end)
 
     def answer(self, token: Token, response: Any, behind: Iterable[Durable]) -> None:
         """Answer when what the logs of these hold now is durable."""
         held = _Held(token, response)
-        for one in behind:
-            if one in self._dirty or one in self._in_sync:
+        for durable in behind:
+            if durable in self._dirty or durable in self._in_sync:
                 held.missing += 1
-                self._held.setdefault(one, deque()).append((one.log.end, held))
+                self._held.setdefault(durable, deque()).append((durable.log.end, held))
         if not held.missing:
             token.answer(response)
 
-    def forget(self, one: Durable, leave: Callable[[], None]) -> None:
+    def forget(self, durable: Durable, leave: Callable[[], None]) -> None:
         """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
-        self._dirty.pop(one, None)
-        self._release(one, None)
-        if one in self._in_sync:
-            self._leaving[one] = leave
+        self._dirty.pop(durable, None)
+        self._release(durable, None)
+        if durable in self._in_sync:
+            self._leaving[durable] = leave
         else:
             leave()
 
@@ -98,34 +98,34 @@ class Durability:
         """
         if not self._dirty:
             return []
-        ready = [one for one in self._dirty if one not in self._in_sync]
-        for one in ready:
-            del self._dirty[one]
-            self._in_sync[one] = None
+        ready = [durable for durable in self._dirty if durable not in self._in_sync]
+        for durable in ready:
+            del self._dirty[durable]
+            self._in_sync[durable] = None
         return ready
 
-    def end(self, one: Durable, outcome: Offset | Broken) -> None:
+    def end(self, durable: Durable, outcome: Offset | Broken) -> None:
         """A log that `begin` has handed out is durable up to an end, or its sync has failed."""
-        del self._in_sync[one]
-        leave = self._leaving.pop(one, None)
+        del self._in_sync[durable]
+        leave = self._leaving.pop(durable, None)
         if leave is not None:
             leave()
         elif isinstance(outcome, Broken):
-            self._dirty.pop(one, None)
-            one.lost(outcome)
-            for _, held in self._held.pop(one, ()):
+            self._dirty.pop(durable, None)
+            durable.lost(outcome)
+            for _, held in self._held.pop(durable, ()):
                 held.token.fail(outcome)
         else:
-            self._reached(one, outcome)
-        one.after_sync()
+            self._reached(durable, outcome)
+        durable.after_sync()
 
-    def _reached(self, one: Durable, end: Offset) -> None:
-        one.durable(end)
-        self._release(one, end)
+    def _reached(self, durable: Durable, end: Offset) -> None:
+        durable.durable(end)
+        self._release(durable, end)
 
-    def _release(self, one: Durable, end: Offset | None) -> None:
+    def _release(self, durable: Durable, end: Offset | None) -> None:
         """Answer what has waited for a log up to `end`, or all of it when that is None."""
-        waiting = self._held.get(one)
+        waiting = self._held.get(durable)
         if waiting is None:
             return
         while waiting and (end is None or waiting[0][0] <= end):
@@ -134,4 +134,4 @@ class Durability:
             if not held.missing:
                 held.token.answer(held.response)
         if not waiting:
-            self._held.pop(one, None)
+            self._held.pop(durable, None)

@@ -97,9 +97,9 @@ class FetchSession:
             return
         self.partitions[key] = watched
         for data in partitions:
-            one = watched.pop(data.partition_index, None) if data.records else None
-            if one is not None:
-                watched[data.partition_index] = one
+            watch = watched.pop(data.partition_index, None) if data.records else None
+            if watch is not None:
+                watched[data.partition_index] = watch
 
     def _has_changed(self, watched: _Watched | None, data: PartitionData) -> bool:
         if watched is None:

@@ -60,17 +60,17 @@ class Strays:
     def __init__(self) -> None:
         self._those: list[Foreign] = []
 
-    def add(self, one: Foreign) -> None:
-        self._those.append(one)
+    def add(self, foreign: Foreign) -> None:
+        self._those.append(foreign)
 
     def check(self, errand: Errand) -> None:
         """Raises KohortError while an errand may not begin: it has a thread that has not ended, or
         other errands have, with the same code of others.
         """
-        self._those = [one for one in self._those if one.alive]
-        others = [one.outing.errand for one in self._those]
-        of_code = [one for one in others if one.foreign == errand.foreign]
-        if any(one.key == errand.key for one in of_code) or len(of_code) >= STRAYS_MAX:
+        self._those = [foreign for foreign in self._those if foreign.alive]
+        others = [foreign.outing.errand for foreign in self._those]
+        of_code = [other for other in others if other.foreign == errand.foreign]
+        if any(other.key == errand.key for other in of_code) or len(of_code) >= STRAYS_MAX:
             raise KohortError(
                 f"threads of {errand.foreign} that were given up and have not ended:"
                 f" {len(of_code)}; it is not called again before they have"

@@ -45,13 +45,13 @@ class Housekeeping:
             self._retain_at = Millis(now + self.config.log_initial_task_delay_ms)
         if now >= self._retain_at:
             self._retain_at = Millis(now + self.config.log_retention_check_interval_ms)
-            for one in kept():
-                self._retain(one, now)
+            for log in kept():
+                self._retain(log, now)
         if self._cleaning is None and not self._to_clean and now >= self._clean_at:
             self._clean_at = Millis(now + self.config.log_cleaner_backoff_ms)
             if self.config.log_cleaner_enable:
                 self._to_clean = [
-                    one for one in kept() if one.config.compacted and one.log not in self._damaged
+                    log for log in kept() if log.config.compacted and log.log not in self._damaged
                 ]
         self._clean_some(now)
         return self.busy
@@ -63,7 +63,7 @@ class Housekeeping:
 
     def forget(self, log: Log) -> None:
         """Let go of a log that is about to be closed for good."""
-        self._to_clean = [one for one in self._to_clean if one.log is not log]
+        self._to_clean = [waiting for waiting in self._to_clean if waiting.log is not log]
         if self._cleaning is not None and self._cleaning[0].log is log:
             _, steps = self._cleaning
             self._cleaning = None
@@ -75,41 +75,41 @@ class Housekeeping:
         """Whether a log is being cleaned, or is about to be looked at."""
         return self._cleaning is not None or bool(self._to_clean)
 
-    def _retain(self, one: KeptLog, now: Millis) -> None:
-        if not one.config.deleted:
+    def _retain(self, kept: KeptLog, now: Millis) -> None:
+        if not kept.config.deleted:
             return
         try:
-            one.log.apply_retention(now, one.config.retention_ms, one.config.retention_bytes)
+            kept.log.apply_retention(now, kept.config.retention_ms, kept.config.retention_bytes)
         except KohortError as error:
-            self._observe.warning(f"retention of {one.name}: {error}")
+            self._observe.warning(f"retention of {kept.name}: {error}")
 
     def _clean_some(self, now: Millis) -> None:
         """Go on with the log that is being cleaned, or begin with the next that needs it."""
         while self._cleaning is None:
             if not self._to_clean:
                 return
-            one = self._to_clean.pop(0)
+            kept = self._to_clean.pop(0)
             rules = CleaningRules(
-                now, one.config.delete_retention_ms, self.config.producer_id_expiration_ms
+                now, kept.config.delete_retention_ms, self.config.producer_id_expiration_ms
             )
             try:
-                begun = self._logs.clean(one.log, one.config, rules)
+                begun = self._logs.clean(kept.log, kept.config, rules)
             except KohortError as error:
-                self._tell(one, error)
+                self._tell(kept, error)
             else:
-                self._cleaning = None if begun is None else (one, begun)
-        one, steps = self._cleaning
+                self._cleaning = None if begun is None else (kept, begun)
+        kept, steps = self._cleaning
         try:
             if next(steps, None) is None:
                 self._cleaning = None
         except KohortError as error:
             self._cleaning = None
-            self._tell(one, error)
+            self._tell(kept, error)
 
-    def _tell(self, one: KeptLog, error: KohortError) -> None:
+    def _tell(self, kept: KeptLog, error: KohortError) -> None:
         if isinstance(error, Broken):
-            self._damaged.add(one.log)
-            text = f"{one.name} is damaged and not cleaned any more: {error}"
+            self._damaged.add(kept.log)
+            text = f"{kept.name} is damaged and not cleaned any more: {error}"
         else:
-            text = f"cleaning of {one.name}: {error}"
+            text = f"cleaning of {kept.name}: {error}"
         self._observe.warning(text)

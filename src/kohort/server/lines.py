@@ -18,5 +18,5 @@ class OneLine(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
         told, found, rest = record.message.partition(_TRACEBACK)
         lines = f"{found}{rest}".strip("\n").split("\n") if found else []
-        record.message = f"\n{_INDENT}".join(one.translate(CONTROLS) for one in [told, *lines])
+        record.message = f"\n{_INDENT}".join(line.translate(CONTROLS) for line in [told, *lines])
         return super().formatMessage(record)

@@ -54,13 +54,13 @@ class Loads:
         self.longest_ns = 0
         self._begun: dict[Any, int] = {}
 
-    def begin(self, one: Any) -> None:
+    def begin(self, measured: Any) -> None:
         """A slice of it is about to be loaded."""
-        self._begun.setdefault(one, perf_counter_ns())
+        self._begun.setdefault(measured, perf_counter_ns())
 
-    def end(self, one: Any, *, loaded: bool) -> None:
+    def end(self, measured: Any, *, loaded: bool) -> None:
         """There is no more of it to load."""
-        taken = perf_counter_ns() - self._begun.pop(one)
+        taken = perf_counter_ns() - self._begun.pop(measured)
         if loaded:
             self.count += 1
             self.total_ns += taken
@@ -139,5 +139,5 @@ def _count(message: Any, meter: RequestMeter) -> None:
         if field.name in _ERRORS and value:
             meter.failed(value)
         elif field.array and not isinstance(field.of, Primitive):
-            for one in value or ():
-                _count(one, meter)
+            for item in value or ():
+                _count(item, meter)

@@ -130,7 +130,7 @@ def _times(name: str, text: str, figures: Callable[[Reading], dict[str, float]])
         return _one(lambda reading: figures(reading)[figure])
 
     told = {"max": "the longest of the last minute or two"}
-    told |= {one: f"{part * 100:g} % are shorter" for one, part in PERCENTILES.items()}
+    told |= {name: f"{part * 100:g} % are shorter" for name, part in PERCENTILES.items()}
     return [
         _coordinator(f"{name}-{figure}", GAUGE, f"{text}: {how}", of(figure))
         for figure, how in told.items()
@@ -231,7 +231,9 @@ METRICS: tuple[Metric, ...] = (
         "num-partitions",
         GAUGE,
         "shards (partitions of `__consumer_offsets`) by what they can do",
-        lambda reading: [((one.value,), reading.conditions(one)) for one in Condition],
+        lambda reading: [
+            ((condition.value,), reading.conditions(condition)) for condition in Condition
+        ],
         "state",
     ),
     _coordinator(

@@ -113,7 +113,7 @@ class PartitionTable:
         return self._work is not None or bool(self._changes or self._to_open)
 
     def _synced(self) -> dict[Place, Offset]:
-        return {place: one.log.synced for place, one in self.open.items()}
+        return {place: partition.log.synced for place, partition in self.open.items()}
 
     def begin(self) -> Work | None:
         """The next piece; None when there is nothing to do, or a piece is out already."""
@@ -225,7 +225,7 @@ class PartitionTable:
             elif topic is not partition.topic:
                 partition.reconfigure(topic, self._config)
         for known in (self.damaged, self._refused):
-            for place in [one for one in known if one[0] not in self._catalog.by_name]:
+            for place in [place for place in known if place[0] not in self._catalog.by_name]:
                 del known[place]
 
     def _leaving(self, topic: Topic) -> list[PartitionIndex]:

@@ -100,7 +100,7 @@ class PartitionTransactions:
     def stable(self, high_watermark: Offset) -> Offset:
         """Everything before is decided, durably: the last stable offset."""
         if self._ended:
-            self._ended = [one for one in self._ended if one[1] >= high_watermark]
+            self._ended = [ended for ended in self._ended if ended[1] >= high_watermark]
         firsts = [first for first, _ in self._ended]
         if self._open:
             firsts.append(next(iter(self._open.values())))
@@ -109,16 +109,16 @@ class PartitionTransactions:
     def aborted(self, start: Offset, end: Offset) -> list[Aborted]:
         """The aborted transactions that may have records at `start` or behind it, before `end`."""
         found = []
-        at = bisect_left(self._aborted, start, key=lambda one: one.last)
-        for one in self._aborted[at:]:
-            if one.first < end:
-                found.append(one)
-            if one.stable >= end:
+        at = bisect_left(self._aborted, start, key=lambda aborted: aborted.last)
+        for transaction in self._aborted[at:]:
+            if transaction.first < end:
+                found.append(transaction)
+            if transaction.stable >= end:
                 break  # those that were aborted later begin behind it
         return found
 
     def forget_before(self, start: Offset) -> None:
         """The log begins here now: nobody reads what was aborted before."""
-        at = bisect_left(self._aborted, start, key=lambda one: one.last)
+        at = bisect_left(self._aborted, start, key=lambda aborted: aborted.last)
         if at:
             del self._aborted[:at]

@@ -242,7 +242,10 @@ class Partition:
         open transaction. Raises ApiError where the log cannot be read.
         """
         begun = self._known_transactions().producers
-        return [(one, begun.get(one.producer_id)) for one in self._known_producers(now).active()]
+        return [
+            (producer, begun.get(producer.producer_id))
+            for producer in self._known_producers(now).active()
+        ]
 
     def _write(self, batch: bytes, count: int) -> Offset:
         """Append a batch; the offset of its first record. Raises ApiError."""

@@ -31,8 +31,10 @@ class Placement:
     def __init__(self, catalog: Catalog, brokers: Sequence[Endpoint] = ()) -> None:
         self._catalog = catalog
         self.brokers: tuple[Endpoint, ...] = tuple(brokers)  # those that serve
-        self.node_ids: tuple[int, ...] = tuple(one.id for one in self.brokers)  # all that are known
-        self._by_id = {one.id: one for one in self.brokers}
+        self.node_ids: tuple[int, ...] = tuple(
+            broker.id for broker in self.brokers
+        )  # all that are known
+        self._by_id = {broker.id: broker for broker in self.brokers}
         self._moved: dict[tuple[str, int], int] = {}  # partitions that were given to a node
         self._irreplaceable: set[int] = set()  # those that are away, and nobody stands in for them
         self._as_planned = True  # nobody is away and nothing was moved
@@ -52,12 +54,14 @@ class Placement:
             return topic.leader(index, self.node_ids)
         planned = topic.replicas(index, self.node_ids)
         first = self._moved.get((topic.name, index), planned[0])
-        for one in (first, *planned):
-            if self.serves(one):
-                return one
+        for broker in (first, *planned):
+            if self.serves(broker):
+                return broker
         if self._irreplaceable.issuperset(planned):
             return NOBODY
-        return min((one.id for one in self.brokers), key=lambda one: (one < first, one))
+        return min(
+            (broker.id for broker in self.brokers), key=lambda broker: (broker < first, broker)
+        )
 
     def replicas(self, topic: Topic, index: int) -> list[int]:
         """The ids of the nodes of a partition, also of those that are away. A leader that is none
@@ -71,7 +75,7 @@ class Placement:
 
     def serves(self, node_id: int) -> bool:
         """Whether a node is there."""
-        return any(one.id == node_id for one in self.brokers)
+        return any(broker.id == node_id for broker in self.brokers)
 
     def move(self, topic: Topic, index: int, node_id: int) -> None:
         """Let another node lead a partition, for as long as the cluster lives."""
@@ -84,14 +88,14 @@ class Placement:
         """
         if not replaced:
             self._irreplaceable.add(node_id)
-        self.brokers = tuple(one for one in self.brokers if one.id != node_id)
+        self.brokers = tuple(broker for broker in self.brokers if broker.id != node_id)
         self._as_planned = False
 
     def join(self, node_id: int) -> None:
         """A node serves again what it served before."""
         self._irreplaceable.discard(node_id)
-        present = {one.id for one in self.brokers} | {node_id}
-        self.brokers = tuple(one for key, one in self._by_id.items() if key in present)
+        present = {broker.id for broker in self.brokers} | {node_id}
+        self.brokers = tuple(broker for key, broker in self._by_id.items() if key in present)
         self._as_planned = len(self.brokers) == len(self.node_ids) and not self._moved
 
     def shard_of(self, group_id: GroupId) -> PartitionIndex:

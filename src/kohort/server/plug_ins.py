@@ -17,7 +17,7 @@ def foreign_assignors(names: Iterable[str]) -> Mapping[str, Assign]:
     wanted = [name for name in names if name not in ASSIGNORS]
     if not wanted:
         return {}
-    installed = {one.name: one for one in entry_points(group=GROUP)}
+    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     found = {}
     for name in wanted:
         if name not in installed:

@@ -138,12 +138,12 @@ class Producers:
         return [
             Active(
                 producer_id,
-                one.epoch,
-                one.batches[-1].last_sequence if one.batches else -1,
-                one.timestamp,
-                one.coordinator_epoch,
+                producer.epoch,
+                producer.batches[-1].last_sequence if producer.batches else -1,
+                producer.timestamp,
+                producer.coordinator_epoch,
             )
-            for producer_id, one in self._producers.items()
+            for producer_id, producer in self._producers.items()
         ]
 
     def written(
@@ -176,12 +176,14 @@ class Producers:
         """
         over = [
             producer_id
-            for producer_id, one in self._producers.items()
-            if one.used_at < before and producer_id not in keep
+            for producer_id, producer in self._producers.items()
+            if producer.used_at < before and producer_id not in keep
         ]
         for producer_id in over:
             del self._producers[producer_id]
-        self._refused = {key: one for key, one in self._refused.items() if one.at >= before}
+        self._refused = {
+            key: refused for key, refused in self._refused.items() if refused.at >= before
+        }
 
     @staticmethod
     def _must_be(header: BatchHeader, expected: int) -> None:

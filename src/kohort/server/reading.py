@@ -57,5 +57,5 @@ class Readings:
 
 
 def _go_on(waiting: list[Callable[[], None]]) -> None:
-    for one in waiting:
-        one()
+    for read in waiting:
+        read()

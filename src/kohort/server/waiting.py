@@ -110,7 +110,9 @@ class Waiting:
 
     def clock_jumped(self, by_ms: int) -> None:
         """The wall clock has jumped: every fetch still waits for as long as it asked."""
-        self._deadlines = [(Millis(at + by_ms), number, one) for at, number, one in self._deadlines]
+        self._deadlines = [
+            (Millis(at + by_ms), number, waiter) for at, number, waiter in self._deadlines
+        ]
 
     def wake_at(self) -> Millis | None:
         """When the next fetch's time is over, or None when none waits."""
@@ -128,7 +130,7 @@ class Waiting:
         parked.done = True
         del self._by_token[parked.token]
         if len(self._deadlines) > 2 * len(self._by_token) + _STALE_MAX:
-            self._deadlines = [one for one in self._deadlines if not one[2].done]
+            self._deadlines = [deadline for deadline in self._deadlines if not deadline[2].done]
             heapify(self._deadlines)
         for key in parked.keys:
             watching = self._watching[key]

@@ -122,17 +122,17 @@ class Caller:
 
     def connected(self, node: int) -> Connected | None:
         """The connection to a node, made anew where there is none; None: nobody accepts it."""
-        one = self._connected.get(node)
-        if one is not None and one.line is not None and not one.line.broken:
-            return one
-        if one is not None:
-            one.hang_up()
-        one = Connected(self._alarm, self._failed, self.name)
-        one.line = self._network.connect(self._loop, (HOST, PORT + node), one)
-        if one.line is None:
+        connected = self._connected.get(node)
+        if connected is not None and connected.line is not None and not connected.line.broken:
+            return connected
+        if connected is not None:
+            connected.hang_up()
+        connected = Connected(self._alarm, self._failed, self.name)
+        connected.line = self._network.connect(self._loop, (HOST, PORT + node), connected)
+        if connected.line is None:
             return None
-        self._connected[node] = one
-        return one
+        self._connected[node] = connected
+        return connected
 
     async def ask(
         self, request: Any, version: int, *, node: int = 0, patience_ms: int = 5000
@@ -145,8 +145,8 @@ class Caller:
     ) -> "asyncio.Future[Any]":
         """As `ask`, for a client that sends more before it waits."""
         answer = self._loop.create_future()
-        one = self.connected(node)
-        if one is None or one.line is None:
+        connected = self.connected(node)
+        if connected is None or connected.line is None:
             answer.set_result(None)
             return answer
         api = APIS[request.api_key]
@@ -165,20 +165,22 @@ class Caller:
             answer,
             flexible=flexible and api.key != API_VERSIONS,
         )
-        one.waiting.append(asked)
-        one.line.send(encode_request(header, codec.encode(request, version), flexible=flexible))
-        timer = self._loop.call_later(patience_ms / 1000, self._give_up, one, asked)
+        connected.waiting.append(asked)
+        connected.line.send(
+            encode_request(header, codec.encode(request, version), flexible=flexible)
+        )
+        timer = self._loop.call_later(patience_ms / 1000, self._give_up, connected, asked)
         answer.add_done_callback(lambda _: timer.cancel())
         return answer
 
     @staticmethod
-    def _give_up(one: Connected, asked: Asked) -> None:
+    def _give_up(connected: Connected, asked: Asked) -> None:
         """Clients hang up on a broker that does not answer."""
         if not asked.answer.done():
-            one.hang_up()
+            connected.hang_up()
 
     def hang_up(self) -> None:
         """Close every connection."""
-        for one in self._connected.values():
-            one.hang_up()
+        for connected in self._connected.values():
+            connected.hang_up()
         self._connected.clear()

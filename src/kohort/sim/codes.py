@@ -27,7 +27,7 @@ def says(message: Any, code: ErrorCode) -> bool:
     if coded and message.error_code == code:
         return True
     return any(
-        says(one, code)
+        says(part, code)
         for name, array in inner
-        for one in ((getattr(message, name) or ()) if array else (getattr(message, name),))
+        for part in ((getattr(message, name) or ()) if array else (getattr(message, name),))
     )

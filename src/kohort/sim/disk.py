@@ -321,8 +321,8 @@ class MemoryFiles:
 
         def folder(node: Directory) -> Directory:
             inside = {
-                name: file(one) if isinstance(one, Content) else folder(one)
-                for name, one in names_of(node).items()
+                name: file(child) if isinstance(child, Content) else folder(child)
+                for name, child in names_of(node).items()
             }
             return Directory(inside, dict(inside))
 

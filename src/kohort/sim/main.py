@@ -191,7 +191,7 @@ class Campaign:
             if not waiting:
                 break
             ended, waiting = wait(waiting, PROGRESS_SECONDS, FIRST_COMPLETED)
-            found = self._take(sorted((one.result() for one in ended), key=_seed_of))
+            found = self._take(sorted((future.result() for future in ended), key=_seed_of))
         return found
 
     def _take(self, outcomes: list[Outcome]) -> Outcome | None:

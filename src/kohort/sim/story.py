@@ -74,22 +74,22 @@ class Teller:
             words.append(f"subscribe={','.join(beat.subscribed_topic_names) or '-'}")
         if beat.topic_partitions is not None and beat.member_epoch:
             parts = [
-                f"{self._names.get(one.topic_id, one.topic_id.hex()[:6])}:"
-                f"{','.join(map(str, one.partitions))}"
-                for one in beat.topic_partitions
+                f"{self._names.get(topic.topic_id, topic.topic_id.hex()[:6])}:"
+                f"{','.join(map(str, topic.partitions))}"
+                for topic in beat.topic_partitions
             ]
             words.append(f"owns={'+'.join(parts) or '-'}")
         return " ".join(words)
 
     def transcript(self, broken: str) -> list[str]:
         """The commands of the group that an alarm names, or of none."""
-        groups = [one for one in self._told if one and one in broken]
+        groups = [group for group in self._told if group and group in broken]
         return list(_lines(self._told[groups[0]])) if groups else []
 
 
 def _commit(commit: OffsetCommitRequest) -> str:
     places = "+".join(
-        f"{topic.name}:{','.join(str(one.partition_index) for one in topic.partitions)}"
+        f"{topic.name}:{','.join(str(partition.partition_index) for partition in topic.partitions)}"
         for topic in commit.topics
     )
     member = commit.member_id or "-"
@@ -121,7 +121,7 @@ def shortest_story(found: Outcome, minutes: float) -> str:
             outcome, without = tried, without | {name}
     teller = Teller()
     simulate(found.seed, minutes, without=without, witness=teller)
-    left = ", ".join(one for one in [*FAULTS, *KINDS] if one not in without)
+    left = ", ".join(name for name in [*FAULTS, *KINDS] if name not in without)
     lines: list[Any] = [
         f"# Seed {found.seed}, {minutes:g} minutes: {outcome.broken}",
         f"# What it needs, at most: {left}.",

@@ -59,7 +59,7 @@ class Setup(Actor):
         ]
         while True:
             answer = await self.ask(CreateTopicsRequest(topics=wanted), 7)
-            if answer is not None and all(one.error_code in (0, 36) for one in answer.topics):
+            if answer is not None and all(topic.error_code in (0, 36) for topic in answer.topics):
                 break
             await self.pause(100)
         self.caller.hang_up()
@@ -97,12 +97,14 @@ class World:
                 "max.partitions": "60",
             }
         )
-        self.checkers = [one(self.alarm) for one in CHECKERS]
+        self.checkers = [checker(self.alarm) for checker in CHECKERS]
         for one in self.checkers:
             if isinstance(one, Fencing):
                 one.session_us = _shortest_session_us(draw)
         durable = Durable(self.alarm, lambda: self.disk, self._name_of)
-        self.network.watchers += [one for one in self.checkers if isinstance(one, Fencing)]
+        self.network.watchers += [
+            checker for checker in self.checkers if isinstance(checker, Fencing)
+        ]
         self.network.watchers.append(durable)
         self.network.leaving.append(durable.leaves)
         self._ears: dict[type[Any], list[Callable[[Any], None]]] = {}

@@ -156,7 +156,9 @@ class LogDirectory:
         and a topic that is made anew under such a name must begin at 0.
         """
         try:
-            self._forget({one for one in (*self._starts, *self._points) if one[0] not in topics})
+            self._forget(
+                {place for place in (*self._starts, *self._points) if place[0] not in topics}
+            )
         except StorageError as error:
             self.notices.append(str(error))
 

@@ -36,12 +36,12 @@ class LeaderEpochs:
     def begin(self, epoch: int, end: Offset) -> None:
         """A new leader's, whose first record will be the next one of the log."""
         # An epoch without records begins nowhere.
-        self._entries = [one for one in self._entries if one[1] < end]
+        self._entries = [entry for entry in self._entries if entry[1] < end]
         self._entries.append((epoch, end))
 
     def at(self, offset: Offset) -> int:
         """Of the record at an offset; -1 before all that are known."""
-        place = bisect_right(self._entries, offset, key=lambda one: one[1])
+        place = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[place - 1][0] if place else UNKNOWN_EPOCH
 
     def end_of(self, epoch: int, start: Offset, end: Offset) -> tuple[int, Offset] | None:
@@ -51,7 +51,7 @@ class LeaderEpochs:
         """
         if epoch == self.latest:
             return epoch, end
-        place = bisect_right(self._entries, epoch, key=lambda one: one[0])
+        place = bisect_right(self._entries, epoch, key=lambda entry: entry[0])
         if place == len(self._entries):
             return None
         behind = max(self._entries[place][1], start)

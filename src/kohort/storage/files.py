@@ -174,7 +174,7 @@ class DiskFiles:
 
     def make_directory(self, path: str) -> list[str]:
         wanted = Path(path)
-        made = [str(one) for one in (wanted, *wanted.parents) if not one.exists()]
+        made = [str(folder) for folder in (wanted, *wanted.parents) if not folder.exists()]
         wanted.mkdir(parents=True, exist_ok=True)
         return made[::-1]
 

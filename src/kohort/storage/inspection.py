@@ -324,21 +324,21 @@ class _Walk:
 
     def _cut(self) -> None:
         """What nobody was promised goes from its first bad byte to the end of the file."""
-        for number, one in enumerate(self.damages):
-            if self._promise.covers(one.first):
+        for number, damage in enumerate(self.damages):
+            if self._promise.covers(damage.first):
                 continue
             more = self.damages[number:]
-            after = [header for at, header, _ in self.good if at > one.position]
-            self.good = [each for each in self.good if each[0] < one.position]
+            after = [header for at, header, _ in self.good if at > damage.position]
+            self.good = [each for each in self.good if each[0] < damage.position]
             self.damages[number:] = [
-                one._replace(
-                    size_bytes=len(self._data) - one.position,
+                damage._replace(
+                    size_bytes=len(self._data) - damage.position,
                     behind=max(self.end, more[-1].behind),
                     batches=len(after) + sum(each.batches for each in more),
-                    reason=f"torn: {one.reason}",
+                    reason=f"torn: {damage.reason}",
                 )
             ]
-            self.end = one.first
+            self.end = damage.first
             self.torn = True
             return
 

@@ -23,7 +23,7 @@ def repair(files: Files, path: str, found: Inspected) -> None:
     """Give up what is damaged of one partition. May raise OSError: then it can be done again."""
     if found.missing:
         place = checkpoints.split_name(found.name)
-        points = {one: at for one, at in noted_points(files, path).items() if one != place}
+        points = {name: at for name, at in noted_points(files, path).items() if name != place}
         checkpoints.write_recovery_points(files, path, points)
         return
     folder = f"{path}/{found.name}"
@@ -31,7 +31,9 @@ def repair(files: Files, path: str, found: Inspected) -> None:
         set_aside(files, folder, name)
     if found.wrong_start:
         starts = checkpoints.start_offsets(files, path)
-        kept = {one: at for one, at in starts.items() if one != checkpoints.split_name(found.name)}
+        kept = {
+            name: at for name, at in starts.items() if name != checkpoints.split_name(found.name)
+        }
         checkpoints.write_start_offsets(files, path, kept)
     for base, stretches in found.kept.items():
         _keep(files, folder, base, stretches)
@@ -59,11 +61,11 @@ def repair_directory(
     if checkpoints.RECOVERY_POINTS not in found.aside:
         return
     points = {}
-    for one in partitions:
-        folder = f"{path}/{one.name}"
+    for partition in partitions:
+        folder = f"{path}/{partition.name}"
         if segment_bases(files.names(folder)):
             _sync_last(files, folder)
-            points[one.name] = survey(files, folder, one.expected_start).end
+            points[partition.name] = survey(files, folder, partition.expected_start).end
     _note_points(files, path, points)
 
 

@@ -383,11 +383,11 @@ class SegmentLog:
     def max_timestamp(self) -> int:
         for segment in self._segments:
             segment.use()
-        return max((one.max_timestamp for one in self._segments), default=NO_TIMESTAMP)
+        return max((segment.max_timestamp for segment in self._segments), default=NO_TIMESTAMP)
 
     @property
     def highest_producer_id(self) -> int:
-        return max((one.highest_producer_id for one in self._segments), default=-1)
+        return max((segment.highest_producer_id for segment in self._segments), default=-1)
 
     @property
     def size_bytes(self) -> int:
@@ -439,9 +439,9 @@ class SegmentLog:
             while at < len(data):
                 length = _LENGTH.unpack_from(data, at + 8)[0] + PREFIX_SIZE
                 last = at
-                one = data[at : at + length] if length < len(data) else data
+                batch = data[at : at + length] if length < len(data) else data
                 at += length
-                yield one
+                yield batch
             start = Offset(batches.peek(data, last).last_offset + 1)
 
     def headers(self, start: Offset) -> Iterator[BatchHeader]:

@@ -20,7 +20,11 @@ def look_at_swap(files: Files, folder: str, base: Offset) -> tuple[list[Offset],
     bad = swapped.scan(check=True)
     swapped.file.close()
     bases = segment_bases(files.names(folder))
-    covered = [one for one in bases if one == base or base <= one < swapped.end]
+    covered = [
+        base_offset
+        for base_offset in bases
+        if base_offset == base or base <= base_offset < swapped.end
+    ]
     if bad is not None:
         return covered, f"it is damaged at byte {bad[0]}: {bad[1]}"
     if not covered or swapped.end in bases[bases.index(covered[-1]) + 1 :]:

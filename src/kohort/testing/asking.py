@@ -52,7 +52,7 @@ class Asker:
 
     def __init__(self, bootstrap: str) -> None:
         self._cluster = Cluster(
-            [Address.of(one) for one in bootstrap.split(",")], client_id=OWN_CLIENT_ID
+            [Address.of(text) for text in bootstrap.split(",")], client_id=OWN_CLIENT_ID
         )
 
     async def close(self) -> None:
@@ -73,11 +73,13 @@ class Asker:
 
     async def topic_names(self) -> list[str]:
         found = await topics.list_topics(self._cluster, internal=False, deadline=_deadline())
-        return [one.name for one in found]
+        return [topic.name for topic in found]
 
     async def topic_ids(self) -> dict[TopicId, str]:
         found = await topics.list_topics(self._cluster, internal=False, deadline=_deadline())
-        return {TopicId(one.topic_id): one.name for one in found if one.topic_id is not None}
+        return {
+            TopicId(topic.topic_id): topic.name for topic in found if topic.topic_id is not None
+        }
 
     async def produce(
         self, topic: str, entries: Sequence[WireRecord], partition: int | None
@@ -88,11 +90,11 @@ class Asker:
         """
         shares: dict[TopicPartition, list[WireRecord]] = {}
         count = 1 if partition is not None else len(await self._partitions(topic))
-        for one in entries:
+        for entry in entries:
             index = partition
             if index is None:
-                index = 0 if one.key is None else partition_of(one.key, count)
-            shares.setdefault(TopicPartition(topic, index), []).append(one)
+                index = 0 if entry.key is None else partition_of(entry.key, count)
+            shares.setdefault(TopicPartition(topic, index), []).append(entry)
         written = {}
         rounds = zip_longest(*(_batches(share) for share in shares.values()), fillvalue=())
         for batches in rounds:
@@ -100,10 +102,10 @@ class Asker:
             data = {place: build_records(batch) for place, batch in some.items()}
             first = (await append(self._cluster, data, _deadline())).all()
             for place, batch in some.items():
-                for one in batch:
-                    one.offset += first[place]
-                    written[id(one)] = from_wire(topic, place.partition, one)
-        return [written[id(one)] for one in entries]
+                for entry in batch:
+                    entry.offset += first[place]
+                    written[id(entry)] = from_wire(topic, place.partition, entry)
+        return [written[id(entry)] for entry in entries]
 
     async def ends(self, places: Iterable[TopicPartition], when: str) -> dict[TopicPartition, int]:
         """The offsets behind the last record, or of the first one: "latest" or "earliest"."""
@@ -113,7 +115,7 @@ class Asker:
             read_committed=False,
             deadline=_deadline(),
         )
-        return {place: one.offset or 0 for place, one in found.all().items()}
+        return {place: offset.offset or 0 for place, offset in found.all().items()}
 
     async def topic_ends(self, topic: str) -> dict[TopicPartition, int]:
         return await self.ends(await self._partitions(topic), "latest")
@@ -133,9 +135,9 @@ class Asker:
             while at < ends[place]:
                 data = await self._fetch(place, at)
                 found += (
-                    from_wire(topic, place.partition, one)
-                    for one in _records_of(data)
-                    if one.offset >= at
+                    from_wire(topic, place.partition, record)
+                    for record in _records_of(data)
+                    if record.offset >= at
                 )
                 at = _end_of(data, at)
         return found
@@ -158,8 +160,12 @@ class Asker:
             answer: FetchResponse = await self._cluster.ask(
                 node, request, deadline=deadline, at_most=BY_NAME
             )
-            one = answer.responses[0].partitions[0]
-            got = api_error(one.error_code) if one.error_code else bytes(one.records or b"")
+            partition = answer.responses[0].partitions[0]
+            got = (
+                api_error(partition.error_code)
+                if partition.error_code
+                else bytes(partition.records or b"")
+            )
             return dict.fromkeys(keys, got)
 
         outcome = await settle(
@@ -172,7 +178,7 @@ class Asker:
 
     async def _partitions(self, topic: str) -> list[TopicPartition]:
         found = await topics.describe_topics(self._cluster, [topic], deadline=_deadline())
-        return [TopicPartition(topic, one.partition) for one in found[topic].partitions]
+        return [TopicPartition(topic, partition.partition) for partition in found[topic].partitions]
 
     async def group_names(self) -> list[str]:
         found = await groups.list_groups(
@@ -180,7 +186,7 @@ class Asker:
         )
         for error in found.errors.values():
             raise error
-        return [one.group_id for one in found]
+        return [group.group_id for group in found]
 
     async def describe(self, group: str) -> GroupDescription | None:
         """A group with its members; None when there is none."""
@@ -194,11 +200,11 @@ class Asker:
             self._cluster, {group: None}, require_stable=False, deadline=_deadline()
         )
         committed = {}
-        for place, one in found[group].items():
-            if isinstance(one, ApiError):
-                raise one
-            if one is not None:
-                committed[place] = one.offset
+        for place, offset in found[group].items():
+            if isinstance(offset, ApiError):
+                raise offset
+            if offset is not None:
+                committed[place] = offset.offset
         return committed
 
     async def commit(self, group: str, place: TopicPartition, offset: int) -> None:
@@ -238,12 +244,16 @@ class Asker:
     async def group_records(self, group: str) -> list[GroupRecord]:
         """Everything that the log still holds about a group, in order."""
         found = []
-        for one in await self._group_log(group):
-            decoded = codec.decode(one.key or b"", one.value)
+        for record in await self._group_log(group):
+            decoded = codec.decode(record.key or b"", record.value)
             if group_of(decoded.key) == group:
                 found.append(
                     GroupRecord(
-                        one.offset, one.timestamp_ms, decoded.key, decoded.value, one.headers
+                        record.offset,
+                        record.timestamp_ms,
+                        decoded.key,
+                        decoded.value,
+                        record.headers,
                     )
                 )
         return found
@@ -263,7 +273,9 @@ class Asker:
         if described is None:
             return 0
         leaving = {
-            one.member_id: one for one in described.members if client_id in (None, one.client_id)
+            member.member_id: member
+            for member in described.members
+            if client_id in (None, member.client_id)
         }
 
         async def locate(ids: Sequence[str], deadline: float) -> dict[str, Node | ApiError]:
@@ -271,48 +283,48 @@ class Asker:
             return dict.fromkeys(ids, found[group])
 
         async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, int | ApiError]:
-            members = [leaving[one] for one in ids]
+            members = [leaving[id_] for id_ in ids]
             if described.type is GroupType.CLASSIC:
                 return await self._leave_classic(node, group, members, deadline)
             return await self._leave(node, group, members, deadline)
 
         outcome = await settle(self._cluster, leaving, locate, ask, deadline=_deadline())
         count = 0
-        for one in outcome.values():
-            if isinstance(one, ApiError):
-                if one.code not in _GONE:
-                    raise one
+        for result in outcome.values():
+            if isinstance(result, ApiError):
+                if result.code not in _GONE:
+                    raise result
             else:
-                count += one
+                count += result
         return count
 
     async def _leave_classic(
         self, node: Node, group: str, members: Sequence[MemberDescription], deadline: float
     ) -> dict[str, int | ApiError]:
         wanted = [
-            MemberIdentity(member_id=one.member_id, group_instance_id=one.instance_id)
-            for one in members
+            MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)
+            for member in members
         ]
         request = LeaveGroupRequest(group_id=group, members=wanted)
         answer: LeaveGroupResponse = await self._cluster.ask(node, request, deadline=deadline)
-        codes = dict.fromkeys((one.member_id for one in members), answer.error_code)
+        codes = dict.fromkeys((member.member_id for member in members), answer.error_code)
         if not answer.error_code:
-            codes.update((one.member_id, one.error_code) for one in answer.members)
-        return {one: api_error(code) if code else 1 for one, code in codes.items()}
+            codes.update((member.member_id, member.error_code) for member in answer.members)
+        return {name: api_error(code) if code else 1 for name, code in codes.items()}
 
     async def _leave(
         self, node: Node, group: str, members: Sequence[MemberDescription], deadline: float
     ) -> dict[str, int | ApiError]:
         outcome: dict[str, int | ApiError] = {}
-        for one in members:
+        for member in members:
             leave = ConsumerGroupHeartbeatRequest(
-                group_id=group, member_id=one.member_id, member_epoch=_LEAVES
+                group_id=group, member_id=member.member_id, member_epoch=_LEAVES
             )
             answer: ConsumerGroupHeartbeatResponse = await self._cluster.ask(
                 node, leave, deadline=deadline
             )
             code = answer.error_code
-            outcome[one.member_id] = api_error(code, answer.error_message) if code else 1
+            outcome[member.member_id] = api_error(code, answer.error_message) if code else 1
         return outcome
 
 
@@ -344,13 +356,15 @@ def _batches(records: Sequence[WireRecord]) -> Iterator[list[WireRecord]]:
     """Records in batches that any topic takes by default, each counted from offset 0."""
     batch: list[WireRecord] = []
     size = 0
-    for one in records:
-        own = _RECORD_BYTES + len(one.key or b"") + len(one.value or b"")
-        own += sum(2 * _RECORD_BYTES + len(name) + len(value or b"") for name, value in one.headers)
+    for record in records:
+        own = _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
+        own += sum(
+            2 * _RECORD_BYTES + len(name) + len(value or b"") for name, value in record.headers
+        )
         if batch and size + own > BATCH_BYTES:
             yield batch
             batch, size = [], 0
-        one.offset = len(batch)
-        batch.append(one)
+        record.offset = len(batch)
+        batch.append(record)
         size += own
     yield batch

@@ -157,7 +157,7 @@ def _topics(node: Node, request: Any) -> Iterator[str]:
     """The topics that a request names, by name or id, or the fetch session of which it is."""
     yield from _texts(request, _TOPICS)
     catalog = node.cluster.catalog
-    ids = [TopicId(one) for one in _values(request, ("topic_id",))]
+    ids = [TopicId(value) for value in _values(request, ("topic_id",))]
     if isinstance(request, FetchRequest):
         session = node.cluster.fetch_sessions.known(request.session_id)
         for name, topic_id in () if session is None else session.partitions:
@@ -169,15 +169,15 @@ def _topics(node: Node, request: Any) -> Iterator[str]:
 
 
 def _texts(message: Any, names: tuple[str, ...]) -> Iterator[str]:
-    return (one for one in _values(message, names) if isinstance(one, str))
+    return (value for value in _values(message, names) if isinstance(value, str))
 
 
 def _values(message: Any, names: tuple[str, ...]) -> Iterator[Any]:
     """The values of all fields of these names, at any depth, lists element by element."""
     for name in message.__struct_fields__:
         value = getattr(message, name)
-        for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, msgspec.Struct):
-                yield from _values(one, names)
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, msgspec.Struct):
+                yield from _values(item, names)
             elif name in names:
-                yield one
+                yield item

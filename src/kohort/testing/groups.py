@@ -275,7 +275,7 @@ def _check(state: Wanted | None, members: int | None, where: object) -> None:
         raise KohortError(f"members is {members!r}, expected a whole number")
     if state is None:
         return
-    names = {str(one).lower(): str(one) for one in GroupState}
+    names = {str(state).lower(): str(state) for state in GroupState}
     if not isinstance(state, str) or state.lower() not in names:
         near = get_close_matches(str(state).lower(), names, n=1)
         hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(GroupState)}"
@@ -316,7 +316,7 @@ class Groups(Mapping[str, GroupHandle]):
         return GroupHandle(self._broker, group_id)
 
     def __contains__(self, group_id: object) -> bool:
-        return any(one == group_id for one in self)
+        return any(known == group_id for known in self)
 
     def __iter__(self) -> Iterator[str]:
         """The ids of those that exist now."""

@@ -59,8 +59,8 @@ class Ownership:
             f"{member}: {assignment_text(owned)}" for member, owned in self.owners.items()
         )
         why = ", ".join(
-            one.cause if one.member_id is None else f"{one.cause}: {one.member_id}"
-            for one in self.causes
+            cause.cause if cause.member_id is None else f"{cause.cause}: {cause.member_id}"
+            for cause in self.causes
         )
         return f"epoch {self.epoch}{why and f' ({why})'}: {owners or 'nobody'}"
 
@@ -111,7 +111,7 @@ def ownerships(records: Iterable[GroupRecord], names: Mapping[TopicId, str]) -> 
                 owners = {}
             case schemas.GroupMetadataKey(), value:
                 epoch, causes = value.generation, record.causes
-                owners = {one.member_id: _classic(one.assignment) for one in value.members}
+                owners = {member.member_id: _classic(member.assignment) for member in value.members}
             case _:
                 continue
         now = Ownership(epoch, record.timestamp_ms, dict(sorted(owners.items())), causes)
@@ -155,8 +155,10 @@ def _owned(
     partitions: Iterable[schemas.TopicPartitions], names: Mapping[TopicId, str]
 ) -> Assignment:
     named = {
-        names.get(TopicId(one.topic_id)) or uuid_text(one.topic_id): tuple(sorted(one.partitions))
-        for one in partitions
+        names.get(TopicId(topic.topic_id)) or uuid_text(topic.topic_id): tuple(
+            sorted(topic.partitions)
+        )
+        for topic in partitions
     }
     return dict(sorted(named.items()))
 
@@ -168,4 +170,4 @@ def _classic(data: bytes) -> Assignment:
         assigned = consumer_protocol.decode_assignment(data).assigned_partitions
     except WireError:
         return {}
-    return dict(sorted((one.topic, tuple(sorted(one.partitions))) for one in assigned))
+    return dict(sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in assigned))

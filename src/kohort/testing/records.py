@@ -54,7 +54,10 @@ def headers_of(given: Headers) -> list[tuple[str, bytes | None]]:
 
 def shortened(records: Sequence[Record], most: int = 3) -> str:
     """How many records there are, and the last few of them, for an error."""
-    last = [f"{one.topic}-{one.partition} at {one.offset}: {one.value!r:.80}" for one in records]
+    last = [
+        f"{record.topic}-{record.partition} at {record.offset}: {record.value!r:.80}"
+        for record in records
+    ]
     return f"{len(records)} records{'; the last ones: ' if last else ''}{', '.join(last[-most:])}"
 
 

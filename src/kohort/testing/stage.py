@@ -150,8 +150,8 @@ class Stage:
             raise KohortError(f"there is no partition {partition} of a topic {name!r}")
         ids = self._placement.node_ids
         now = self._placement.leader(topic, partition)
-        serving = [one for one in range(len(ids)) if one not in self._away]
-        others = [one for one in serving if ids[one] != now]
+        serving = [index for index in range(len(ids)) if index not in self._away]
+        others = [index for index in serving if ids[index] != now]
         chosen = (others or serving)[0] if index is None else self._checked(index)
         cluster.rearrange(lambda placement: placement.move(topic, partition, ids[chosen]))
         self._broker.schedule_turn()
@@ -254,10 +254,10 @@ class Stage:
             cluster = self._broker.cluster
             if cluster is not None and (ends or cluster.waiting):
                 ends = {
-                    one: ends.get(one, real() + (one.deadline - self._clock()) / 1000)
-                    for one in cluster.waiting
+                    parked: ends.get(parked, real() + (parked.deadline - self._clock()) / 1000)
+                    for parked in cluster.waiting
                 }
-                for parked in [one for one, end in ends.items() if end <= real()]:
+                for parked in [waiter for waiter, end in ends.items() if end <= real()]:
                     cluster.waiting.cancel(parked.token)
                     cluster.resume(parked, self._clock())
                     self._broker.schedule_turn()

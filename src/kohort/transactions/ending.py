@@ -182,8 +182,8 @@ def written(state: State, call: Call[MarkersWritten], now: Millis) -> Effects:
     ending = state.endings.get(told.transactional_id)
     if ending is None or ending.ticket is not told.ticket:
         return Effects([], [Reply(call.token, None)])  # of an earlier attempt
-    for one in told.written:
-        ending.left.pop(one, None)
+    for partition in told.written:
+        ending.left.pop(partition, None)
     known = state.transactions[told.transactional_id]
     if told.failed:
         state.deadlines.set((MARKERS, known.id), Millis(now + AGAIN_MS))

@@ -22,7 +22,9 @@ def enrol(state: State, call: Call[Enrol], now: Millis) -> Effects:
         raise concurrent(known)
     ongoing = known.state is TransactionState.ONGOING
     there = known.partitions if ongoing else {}
-    missing = [one for one in dict.fromkeys(request.partitions) if one not in there]
+    missing = [
+        partition for partition in dict.fromkeys(request.partitions) if partition not in there
+    ]
     if request.verify_only:
         return answered(call, Enrolled(ErrorCode.NONE, missing=frozenset(missing)))
     if ongoing and not missing:

@@ -16,12 +16,14 @@ from kohort.wire.messages.describe_transactions import (
 )
 from kohort.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-_NAMES = (*(one.value for one in TransactionState), *PASSING_STATES)
+_NAMES = (*(state.value for state in TransactionState), *PASSING_STATES)
 
 
 def describe(state: State, call: Call[DescribeTransactionsRequest], _now: Millis) -> Effects:
     """Each id by itself; one that does not exist gets an error."""
-    states = [_described(state, one) for one in call.request.transactional_ids]
+    states = [
+        _described(state, transactional_id) for transactional_id in call.request.transactional_ids
+    ]
     return answered(call, DescribeTransactionsResponse(transaction_states=states))
 
 
@@ -61,7 +63,7 @@ def list_transactions(state: State, call: Call[ListTransactionsRequest], now: Mi
         for known in state.transactions.values()
         if named(known.id) and _passes(known, request, now)
     ]
-    unknown = [one for one in request.state_filters if one not in _NAMES]
+    unknown = [name for name in request.state_filters if name not in _NAMES]
     response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=states)
     return answered(call, response)
 

@@ -151,13 +151,13 @@ def _resolve(name: str, annotation: Any, given: Any) -> Field:
     spec = given if isinstance(given, At) else at(default=given)
     if get_origin(annotation) in (Union, UnionType):
         nullable = spec.nullable or ALWAYS
-        (annotation,) = (one for one in get_args(annotation) if one is not NoneType)
+        (annotation,) = (kind for kind in get_args(annotation) if kind is not NoneType)
     array = get_origin(annotation) is list
     if array:
         (annotation,) = get_args(annotation)
     of = annotation
     if get_origin(annotation) is Annotated:
-        of = next(one for one in annotation.__metadata__ if isinstance(one, Primitive))
+        of = next(extra for extra in annotation.__metadata__ if isinstance(extra, Primitive))
     default = spec.default
     if default is _REQUIRED:
         zero = of.default if isinstance(of, Primitive) else of

@@ -17,9 +17,9 @@ def names(what: str, given: object) -> list[str]:
     if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray):
         raise TypeError(f"{what} is {given!r}, expected a text or a list of texts")
     found = list(given)
-    for one in found:
-        if not isinstance(one, str):
-            raise TypeError(f"{what} has {one!r}, expected texts")
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} has {name!r}, expected texts")
     return found
 
 
@@ -28,17 +28,17 @@ def new_topics(given: object) -> list[NewTopic]:
     if isinstance(given, str | bytes | Mapping | NewTopic) or not isinstance(given, Iterable):
         raise TypeError(f"new_topics is {given!r}, expected a list of NewTopic")
     found = list(given)
-    for one in found:
-        if not isinstance(one, NewTopic):
-            raise TypeError(f"new_topics has {one!r}, expected NewTopic, as NewTopic('orders', 3)")
-        if not isinstance(one.name, str):
-            raise TypeError(f"the name of a new topic is {one.name!r}, expected a text")
+    for name in found:
+        if not isinstance(name, NewTopic):
+            raise TypeError(f"new_topics has {name!r}, expected NewTopic, as NewTopic('orders', 3)")
+        if not isinstance(name.name, str):
+            raise TypeError(f"the name of a new topic is {name.name!r}, expected a text")
         for field in ("partitions", "replication_factor"):
-            value = getattr(one, field)
+            value = getattr(name, field)
             if not _is_whole(value):
-                raise TypeError(f"{field} of topic {one.name} is {value!r}, expected a number")
-        if one.configs is not None:
-            texts(f"configs of topic {one.name}", one.configs)
+                raise TypeError(f"{field} of topic {name.name} is {value!r}, expected a number")
+        if name.configs is not None:
+            texts(f"configs of topic {name.name}", name.configs)
     return found
 
 
@@ -73,7 +73,7 @@ def partitions(what: str, given: object) -> list[TopicPartition]:
     """Raises TypeError."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(f"{what} is {given!r}, expected a list of (topic, index)")
-    return [_partition(what, one) for one in given]
+    return [_partition(what, partition) for partition in given]
 
 
 def _partition(what: str, given: object) -> TopicPartition:

@@ -95,8 +95,8 @@ class AdminClient:
         """The brokers that the cluster has now, sorted by id."""
         nodes = await self._cluster.nodes(self._deadline())
         return tuple(
-            NodeDescription(one.id, one.host, one.port, one.rack)
-            for _, one in sorted(nodes.items())
+            NodeDescription(node.id, node.host, node.port, node.rack)
+            for _, node in sorted(nodes.items())
         )
 
     async def list_groups(

@@ -41,13 +41,13 @@ async def describe_group_configs(
             node, DescribeConfigsRequest(resources=resources), deadline=deadline
         )
         return {
-            one.resource_name: api_error(one.error_code, one.error_message)
-            if one.error_code
+            result.resource_name: api_error(result.error_code, result.error_message)
+            if result.error_code
             else {
                 config.name: GroupConfig(config.value, own=config.config_source == _OWN)
-                for config in sorted(one.configs, key=lambda config: config.name)
+                for config in sorted(result.configs, key=lambda config: config.name)
             }
-            for one in answer.results
+            for result in answer.results
         }
 
     ids = list(dict.fromkeys(group_ids))
@@ -72,10 +72,10 @@ async def alter_group_configs(
             node, request, deadline=deadline
         )
         return {
-            one.resource_name: api_error(one.error_code, one.error_message)
-            if one.error_code
+            response.resource_name: api_error(response.error_code, response.error_message)
+            if response.error_code
             else None
-            for one in answer.responses
+            for response in answer.responses
         }
 
     return Outcomes(await settle(cluster, changes, _anybody(cluster), ask, deadline=deadline))

@@ -35,8 +35,8 @@ _MEMBER_TYPES = {0: GroupType.CLASSIC, 1: GroupType.CONSUMER}
 # ConsumerGroupDescribe's ways to say that a group may be found by DescribeGroups.
 _ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
-_STATES = {one.value: one for one in GroupState}
-_TYPES = {one.value: one for one in GroupType}
+_STATES = {state.value: state for state in GroupState}
+_TYPES = {type_.value: type_ for type_ in GroupType}
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -66,7 +66,7 @@ async def list_groups(
         if answer.error_code:
             return dict.fromkeys(ids, api_error(answer.error_code))
         version = connection.version(ListGroupsRequest)
-        groups = [_listing(one, version) for one in answer.groups]
+        groups = [_listing(group, version) for group in answer.groups]
         return {node_id: groups for node_id in ids}  # noqa: C420  (one id, and its own list)
 
     outcomes = await settle(cluster, nodes, locate, ask, deadline=deadline)
@@ -90,7 +90,7 @@ def _words(enum: type[Word], thing: str, given: Iterable[str] | None) -> list[st
     if given is None:
         return []
     names = [given] if isinstance(given, str) else list(given)
-    valid = {one.value.lower(): one.value for one in enum}
+    valid = {value.value.lower(): value.value for value in enum}
     if not names:
         raise ValueError(f"no {thing} is given to filter by, expected None for all or {thing}s")
     for name in names:
@@ -139,7 +139,7 @@ async def describe_groups(
             )
             for group in answer.groups:
                 outcomes[group.group_id] = _consumer_group(group, node)
-            rest = [one for one in ids if _may_be_classic(outcomes.get(one))]
+            rest = [id_ for id_ in ids if _may_be_classic(outcomes.get(id_))]
         if rest:
             answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
             for classic in answer.groups:
@@ -187,14 +187,14 @@ def _consumer_member(member: described_848.Member) -> MemberDescription:
         target_assignment=_assignment(member.target_assignment),
         client_assignors=tuple(
             ClientAssignor(
-                one.name,
-                one.minimum_version,
-                one.maximum_version,
-                one.reason,
-                one.metadata_version,
-                one.metadata_bytes,
+                assignor.name,
+                assignor.minimum_version,
+                assignor.maximum_version,
+                assignor.reason,
+                assignor.metadata_version,
+                assignor.metadata_bytes,
             )
-            for one in member.client_assignors
+            for assignor in member.client_assignors
         ),
         attachment=_attachment(member.assignment.attachment),
         target_attachment=_attachment(member.target_assignment.attachment),
@@ -217,8 +217,8 @@ def _attachment(told: described_848.Attachment | None) -> Attachment | None:
 
 def _assignment(assignment: described_848.Assignment) -> Assignment:
     return {
-        one.topic_name: tuple(sorted(one.partitions))
-        for one in sorted(assignment.topic_partitions, key=lambda one: one.topic_name)
+        topic.topic_name: tuple(sorted(topic.partitions))
+        for topic in sorted(assignment.topic_partitions, key=lambda topic: topic.topic_name)
     }
 
 
@@ -300,8 +300,10 @@ async def delete_groups(
             node, DeleteGroupsRequest(groups_names=list(ids)), deadline=deadline
         )
         return {
-            one.group_id: _refusal(one.group_id, one.error_code) if one.error_code else None
-            for one in answer.results
+            result.group_id: _refusal(result.group_id, result.error_code)
+            if result.error_code
+            else None
+            for result in answer.results
         }
 
     return Outcomes(

@@ -49,7 +49,9 @@ async def list_group_offsets(
 ) -> Outcomes[str, GroupOffsets]:
     """See `AdminClient.list_group_offsets`."""
     wanted: dict[str, Partitions] = {
-        group_id: None if partitions is None else [TopicPartition(*one) for one in partitions]
+        group_id: None
+        if partitions is None
+        else [TopicPartition(*partition) for partition in partitions]
         for group_id, partitions in groups.items()
     }
 
@@ -71,8 +73,8 @@ async def list_group_offsets(
 def _is_unstable(offsets: GroupOffsets) -> bool:
     """Whether an open transaction still hides an offset (only with require_stable)."""
     return any(
-        isinstance(one, ApiError) and one.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
-        for one in offsets.values()
+        isinstance(offset, ApiError) and offset.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+        for offset in offsets.values()
     )
 
 
@@ -99,10 +101,10 @@ async def _batch(
     )
     answer: OffsetFetchResponse = await connection.ask(request, deadline=deadline, at_most=BY_NAME)
     return {
-        one.group_id: api_error(one.error_code)
-        if one.error_code
-        else _offsets(one.topics, groups.get(one.group_id))
-        for one in answer.groups
+        group.group_id: api_error(group.error_code)
+        if group.error_code
+        else _offsets(group.topics, groups.get(group.group_id))
+        for group in answer.groups
     }
 
 
@@ -135,9 +137,9 @@ async def _one_by_one(
         if answer.error_code:
             return api_error(answer.error_code)
         offsets = _offsets(answer.topics, partitions)
-        for one in offsets.values():
-            if isinstance(one, ApiError) and one.code in _OF_THE_GROUP:
-                return one
+        for offset in offsets.values():
+            if isinstance(offset, ApiError) and offset.code in _OF_THE_GROUP:
+                return offset
         return offsets
 
     answers = await asyncio.gather(*(fetch(*entry) for entry in groups.items()))
@@ -154,12 +156,12 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
     """The offsets in topics of either shape: first, and all, those that were asked for."""
     offsets: dict[TopicPartition, CommittedOffset | ApiError | None] = {
-        one: unanswered("partition", one) for one in wanted or ()
+        partition: unanswered("partition", partition) for partition in wanted or ()
     }
     answered = {
-        TopicPartition(topic.name, one.partition_index): _committed(one)
+        TopicPartition(topic.name, partition.partition_index): _committed(partition)
         for topic in topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
     offsets.update(sorted(answered.items(), key=lambda entry: entry[0]))
     return offsets

@@ -64,7 +64,9 @@ async def settle(
     while waiting:
         fresh = await _round(waiting, located, locate, ask, deadline)
         if attempt and repeatable:  # what was tried again tells more
-            late = [key for key, one in fresh.items() if isinstance(one, RequestTimeoutError)]
+            late = [
+                key for key, outcome in fresh.items() if isinstance(outcome, RequestTimeoutError)
+            ]
             fresh.update({key: outcomes[key] for key in late})
         outcomes.update(fresh)
         reached = reached or bool(located) or not all(map(_is_silence, fresh.values()))

@@ -69,7 +69,7 @@ async def create_topics(
         node: Node, names: Sequence[str], deadline: float
     ) -> dict[str, CreatedTopic | ApiError]:
         wanted = [by_name[name] for name in names]
-        defaults = any(-1 in (one.partitions, one.replication_factor) for one in wanted)
+        defaults = any(-1 in (topic.partitions, topic.replication_factor) for topic in wanted)
         answer: CreateTopicsResponse = await cluster.ask(
             node,
             CreateTopicsRequest(
@@ -81,10 +81,10 @@ async def create_topics(
             need=BROKER_DEFAULTS if defaults else None,
         )
         return {
-            one.name: api_error(one.error_code, one.error_message)
-            if one.error_code
-            else _created(one)
-            for one in answer.topics
+            topic.name: api_error(topic.error_code, topic.error_message)
+            if topic.error_code
+            else _created(topic)
+            for topic in answer.topics
         }
 
     return Outcomes(
@@ -140,8 +140,10 @@ async def create_partitions(
             deadline=deadline,
         )
         return {
-            one.name: api_error(one.error_code, one.error_message) if one.error_code else None
-            for one in answer.results
+            result.name: api_error(result.error_code, result.error_message)
+            if result.error_code
+            else None
+            for result in answer.results
         }
 
     return Outcomes(
@@ -168,7 +170,7 @@ async def delete_topics(
                 topic_names=list(names), timeout_ms=_left_ms(deadline, now)
             )
         answer: DeleteTopicsResponse = await connection.ask(request, deadline=deadline)
-        return {one.name or "": _deleted(one) for one in answer.responses}
+        return {response.name or "": _deleted(response) for response in answer.responses}
 
     return Outcomes(
         await settle(cluster, names, _controller(cluster), ask, deadline=deadline, repeatable=False)
@@ -206,11 +208,13 @@ async def list_topics(
     """See `AdminClient.list_topics`."""
     metadata = await cluster.metadata(None, deadline)
     listings = [
-        TopicListing(one.name or "", _id(one.topic_id), one.is_internal, len(one.partitions))
-        for one in metadata.topics
-        if internal or not one.is_internal
+        TopicListing(
+            topic.name or "", _id(topic.topic_id), topic.is_internal, len(topic.partitions)
+        )
+        for topic in metadata.topics
+        if internal or not topic.is_internal
     ]
-    return tuple(sorted(listings, key=lambda one: one.name))
+    return tuple(sorted(listings, key=lambda listing: listing.name))
 
 
 async def describe_topics(
@@ -221,7 +225,7 @@ async def describe_topics(
     if not wanted:
         return Outcomes({})
     metadata = await cluster.metadata(wanted, deadline)
-    found = {one.name: one for one in metadata.topics}
+    found = {topic.name: topic for topic in metadata.topics}
     return Outcomes({name: _described(name, found.get(name)) for name in wanted})
 
 
@@ -230,9 +234,12 @@ def _described(name: str, topic: MetadataResponseTopic | None) -> TopicDescripti
         return _unknown(name)
     if topic.error_code:
         return api_error(topic.error_code)
-    partitions = sorted(topic.partitions, key=lambda one: one.partition_index)
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
-        name, _id(topic.topic_id), topic.is_internal, tuple(_partition(one) for one in partitions)
+        name,
+        _id(topic.topic_id),
+        topic.is_internal,
+        tuple(_partition(partition) for partition in partitions),
     )
 
 
@@ -269,9 +276,9 @@ async def list_offsets(
             need=MAX_TIMESTAMP if newest else None,
         )
         return {
-            TopicPartition(topic.name, one.partition_index): _found(one)
+            TopicPartition(topic.name, partition.partition_index): _found(partition)
             for topic in answer.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
 
     return Outcomes(await settle(cluster, times, leaders(cluster), ask, deadline=deadline))
@@ -327,7 +334,11 @@ def leaders(cluster: Cluster) -> Locate[TopicPartition]:
 def _leader(
     key: TopicPartition, topic: MetadataResponseTopic | None, nodes: Mapping[int, Node]
 ) -> Node | ApiError:
-    partitions = {} if topic is None else {one.partition_index: one for one in topic.partitions}
+    partitions = (
+        {}
+        if topic is None
+        else {partition.partition_index: partition for partition in topic.partitions}
+    )
     if topic is not None and topic.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         return api_error(topic.error_code)
     partition = partitions.get(key.partition)

@@ -48,7 +48,7 @@ class GroupToAssign:
 
     def readers_of(self, topic: str) -> list[GroupMember]:
         """The members that want a topic, by id."""
-        return [one for _, one in sorted(self.members.items()) if topic in one.topics]
+        return [member for _, member in sorted(self.members.items()) if topic in member.topics]
 
     def owners(self) -> dict[TopicPartition, str]:
         """Who was last meant to have each partition that still exists."""
@@ -117,10 +117,10 @@ class Assignor:
 def shares_of(given: Shares) -> dict[str, Share]:
     """What each member gets, in one form."""
     return {
-        member_id: one
-        if isinstance(one, Share)
-        else Share(tuple(TopicPartition(*place) for place in one))
-        for member_id, one in given.items()
+        member_id: partitions
+        if isinstance(partitions, Share)
+        else Share(tuple(TopicPartition(*place) for place in partitions))
+        for member_id, partitions in given.items()
     }
 
 

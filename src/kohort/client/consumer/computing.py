@@ -63,13 +63,15 @@ class Computing:
         timeout_s: float,
     ) -> None:
         self.reason = 0
-        self._assignors = {one.name: one for one in assignors}
+        self._assignors = {assignor.name: assignor for assignor in assignors}
         if "" in self._assignors or len(self._assignors) < len(assignors):
-            shown = ", ".join(repr(one.name) for one in assignors)
+            shown = ", ".join(repr(assignor.name) for assignor in assignors)
             raise ValueError(f"assignors have the names {shown}, expected one of its own for each")
-        for one in assignors:
-            if inspect.iscoroutinefunction(one.on_assignment):
-                raise TypeError(f"on_assignment of {one.name} is a coroutine, expected a function")
+        for assignor in assignors:
+            if inspect.iscoroutinefunction(assignor.on_assignment):
+                raise TypeError(
+                    f"on_assignment of {assignor.name} is a coroutine, expected a function"
+                )
         self._cluster = cluster
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
@@ -91,8 +93,8 @@ class Computing:
         if not self._assignors:
             return None
         found = []
-        for name, one in self._assignors.items():
-            metadata: object = one.metadata()
+        for name, assignor in self._assignors.items():
+            metadata: object = assignor.metadata()
             if not isinstance(metadata, bytes):
                 raise TypeError(f"the metadata of assignor {name} are {metadata!r}, expected bytes")
             if len(metadata) > MOST_METADATA:
@@ -100,8 +102,8 @@ class Computing:
                     f"the metadata of assignor {name} have {len(metadata)} bytes, expected "
                     f"{MOST_METADATA} at most"
                 )
-            version = one.maximum_version
-            offer = Offer(name, one.minimum_version, version, self.reason, version, metadata)
+            version = assignor.maximum_version
+            offer = Offer(name, assignor.minimum_version, version, self.reason, version, metadata)
             found.append(offer)
         return tuple(found)
 
@@ -121,10 +123,10 @@ class Computing:
         A broker that does not name it is taken to mean the one that was asked last.
         """
         named = self._assignors.get(assignment.assignor)
-        one = self._last if named is None and not assignment.assignor else named
-        if one is not None:
+        assignor = self._last if named is None and not assignment.assignor else named
+        if assignor is not None:
             try:
-                one.on_assignment(assignment)
+                assignor.on_assignment(assignment)
             except Exception:
                 logger.exception("group %s: on_assignment", self._group_id)
 
@@ -294,28 +296,28 @@ def _group(
     prepared: ConsumerGroupPrepareAssignmentResponse,
 ) -> tuple[GroupToAssign, dict[str, TopicId]]:
     """The group by names of topics, and the ids of these."""
-    names = {TopicId(one.topic_id): one.topic_name for one in prepared.topics}
+    names = {TopicId(topic.topic_id): topic.topic_name for topic in prepared.topics}
     members = {
-        one.member_id: GroupMember(
-            member_id=one.member_id,
+        member.member_id: GroupMember(
+            member_id=member.member_id,
             topics=frozenset(
-                names[TopicId(topic)] for topic in one.subscribed_topic_ids if topic in names
+                names[TopicId(topic)] for topic in member.subscribed_topic_ids if topic in names
             ),
             partitions=frozenset(
                 TopicPartition(names[TopicId(topic.topic_id)], index)
-                for topic in one.topic_partitions
+                for topic in member.topic_partitions
                 if topic.topic_id in names
                 for index in topic.partitions
             ),
-            metadata=one.assignor.metadata_bytes,
-            metadata_version=one.assignor.metadata_version,
-            reason=one.assignor.reason,
-            instance_id=one.instance_id,
-            rack=one.rack_id,
+            metadata=member.assignor.metadata_bytes,
+            metadata_version=member.assignor.metadata_version,
+            reason=member.assignor.reason,
+            instance_id=member.instance_id,
+            rack=member.rack_id,
         )
-        for one in prepared.members
+        for member in prepared.members
     }
-    topics = {one.topic_name: one.num_partitions for one in prepared.topics}
+    topics = {topic.topic_name: topic.num_partitions for topic in prepared.topics}
     group = GroupToAssign(members, topics, prepared.metadata_version)
     return group, {name: topic_id for topic_id, name in names.items()}
 

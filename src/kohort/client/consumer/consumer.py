@@ -247,7 +247,7 @@ class Consumer:
         self._chosen = True
         self._begin()
         await self._reading.back()
-        wanted = frozenset(TopicPartition(*one) for one in partitions)
+        wanted = frozenset(TopicPartition(*partition) for partition in partitions)
         gone = self._ownership.owned - wanted
         if gone:
             await self._ownership.revoked(gone, lambda: True)
@@ -345,21 +345,21 @@ class Consumer:
         """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
         the end of a partition that has none. Raises ValueError and ApiError.
         """
-        self._ownership.check([TopicPartition(*one) for one in times])
+        self._ownership.check([TopicPartition(*partition) for partition in times])
         found = await self.offsets_for_times(times)
-        for place, one in found.items():
-            self.seek(place, "latest" if one.offset is None else one.offset)
+        for place, offset in found.items():
+            self.seek(place, "latest" if offset.offset is None else offset.offset)
         return found
 
     def pause(self, *partitions: Partition) -> None:
         """Hand out nothing of these. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.pause([TopicPartition(*one) for one in partitions])
+        self._ownership.pause([TopicPartition(*partition) for partition in partitions])
 
     def resume(self, *partitions: Partition) -> None:
         """Hand these out again. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.resume([TopicPartition(*one) for one in partitions])
+        self._ownership.resume([TopicPartition(*partition) for partition in partitions])
 
     def paused(self) -> frozenset[TopicPartition]:
         """What was paused and is still assigned."""
@@ -413,7 +413,7 @@ class Consumer:
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
         self._check_loop()
-        places = [TopicPartition(*one) for one in partitions]
+        places = [TopicPartition(*partition) for partition in partitions]
         return await self._group_offsets().fetch(places, self._deadline())
 
     def group_metadata(self) -> GroupMetadata:
@@ -429,9 +429,9 @@ class Consumer:
 
     async def _let_go(self) -> None:
         """End all tasks and connections."""
-        tasks = [one for one in (self._ticking, self._watching) if one is not None]
-        for one in tasks:
-            one.cancel()
+        tasks = [task for task in (self._ticking, self._watching) if task is not None]
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._ownership.trouble is not None:  # nobody asks for records any more
             logger.error("while closing", exc_info=self._ownership.trouble)
@@ -441,9 +441,9 @@ class Consumer:
 
     def _unread(self) -> list[str]:
         """Topics that were subscribed to, and of which this member has nothing yet."""
-        read = {one.topic for one in self._ownership.owned}
+        read = {partition.topic for partition in self._ownership.owned}
         wanted = self._group.wanted
-        return [] if wanted is None else [one for one in wanted.names if one not in read]
+        return [] if wanted is None else [name for name in wanted.names if name not in read]
 
     def _identity(self) -> Identity | None:
         return self._group.identity()
@@ -462,16 +462,16 @@ class Consumer:
         ownership = self._ownership
         given = ownership.processed(ownership.owned, handed=True) if offsets is None else offsets
         whole = {
-            TopicPartition(*partition): one
-            if isinstance(one, CommittedOffset)
-            else CommittedOffset(one)
-            for partition, one in given.items()
+            TopicPartition(*partition): offset
+            if isinstance(offset, CommittedOffset)
+            else CommittedOffset(offset)
+            for partition, offset in given.items()
         }
-        for partition, one in whole.items():
-            _check_offset(partition, one.offset)
+        for partition, committed in whole.items():
+            _check_offset(partition, committed.offset)
         void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
-        whole = {one: offset for one, offset in whole.items() if one not in void}
-        ids = {one: self._fetcher.topic_id(one) for one in whole}
+        whole = {partition: offset for partition, offset in whole.items() if partition not in void}
+        ids = {partition: self._fetcher.topic_id(partition) for partition in whole}
         refusal: ApiError | None = None
         if void:
             text = "their records in work are of a topic that was deleted and made anew"
@@ -522,9 +522,9 @@ class Consumer:
 
     def _wish(self, topics: Iterable[str], pattern: str | None) -> None:
         given = list(topics)
-        for one in given:
-            if not isinstance(one, str):
-                raise TypeError(f"topics has {one!r}, expected a text for each")
+        for partition in given:
+            if not isinstance(partition, str):
+                raise TypeError(f"topics has {partition!r}, expected a text for each")
         names = tuple(sorted(set(given)))
         if self.settings.group_id is None:
             raise ValueError("to subscribe needs a group_id; `assign` does without")

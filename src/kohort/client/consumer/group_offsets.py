@@ -156,7 +156,7 @@ class GroupOffsets:
 
         async with self._turn:
             left.update(offsets())
-            ids.update((one, topic_id(one)) for one in left)
+            ids.update((partition, topic_id(partition)) for partition in left)
             if left:
                 await self._coordinator.settle(attempt, deadline)
         if missing:
@@ -180,7 +180,7 @@ class GroupOffsets:
         at_most = _at_most(partitions, ids)
         version = connection.version(OffsetFetchRequest, at_most)
         request = self._question(partitions, version, ids)
-        names = {ids.get(one, NO_TOPIC_ID): one.topic for one in partitions}
+        names = {ids.get(partition, NO_TOPIC_ID): partition.topic for partition in partitions}
         answer: OffsetFetchResponse = await connection.ask(
             request, deadline=deadline, at_most=at_most
         )
@@ -198,15 +198,17 @@ class GroupOffsets:
             name = topic.name
             if isinstance(topic, OffsetFetchResponseTopics):
                 name = name or names.get(TopicId(topic.topic_id), "")
-            for one in topic.partitions:
-                place = TopicPartition(name, one.partition_index)
-                if one.error_code:
-                    raise _at(place, api_error(one.error_code))
+            for partition in topic.partitions:
+                place = TopicPartition(name, partition.partition_index)
+                if partition.error_code:
+                    raise _at(place, api_error(partition.error_code))
                 found[place] = None
-                if one.committed_offset >= 0:
-                    epoch = one.committed_leader_epoch
+                if partition.committed_offset >= 0:
+                    epoch = partition.committed_leader_epoch
                     found[place] = CommittedOffset(
-                        one.committed_offset, epoch if epoch >= 0 else None, one.metadata or ""
+                        partition.committed_offset,
+                        epoch if epoch >= 0 else None,
+                        partition.metadata or "",
                     )
         for place in partitions:
             if place not in found:
@@ -227,7 +229,7 @@ class GroupOffsets:
                 ],
                 require_stable=version >= STABLE,
             )
-        id_of = {one.topic: ids.get(one, NO_TOPIC_ID) for one in partitions}
+        id_of = {partition.topic: ids.get(partition, NO_TOPIC_ID) for partition in partitions}
         group = OffsetFetchRequestGroup(
             group_id=self._group_id,
             topics=[
@@ -278,9 +280,9 @@ class GroupOffsets:
         }
         for topic in answer.topics:
             name = topic.name or names.get(TopicId(topic.topic_id), "")
-            for one in topic.partitions:
-                place = TopicPartition(name, one.partition_index)
-                outcomes[place] = api_error(one.error_code) if one.error_code else None
+            for partition in topic.partitions:
+                place = TopicPartition(name, partition.partition_index)
+                outcomes[place] = api_error(partition.error_code) if partition.error_code else None
         return outcomes
 
     def _who(self) -> Identity:
@@ -296,7 +298,7 @@ class GroupOffsets:
 
 def _at_most(partitions: Collection[TopicPartition], ids: Ids) -> int:
     """The highest version of a request that names these: by id where all have one."""
-    whole = all(ids.get(one, NO_TOPIC_ID) != NO_TOPIC_ID for one in partitions)
+    whole = all(ids.get(partition, NO_TOPIC_ID) != NO_TOPIC_ID for partition in partitions)
     return 32767 if whole else BY_NAME
 
 

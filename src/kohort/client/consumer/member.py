@@ -299,7 +299,11 @@ class Member:
             except (ApiError, WireError) as error:
                 logger.info("group %s: names of topics: %s", self._group_id, error)
                 named = {}
-            named = {one: name for one, name in named.items() if one in self.protocol.machine.owned}
+            named = {
+                partition: name
+                for partition, name in named.items()
+                if partition in self.protocol.machine.owned
+            }
             if named:
                 self._named.update(named)
                 ids = self.protocol.topic_ids(named)
@@ -326,7 +330,7 @@ class Member:
                 return
 
     def _names_of(self, raw: Collection[Any]) -> list[TopicPartition]:
-        return sorted(self._named[one] for one in raw if one in self._named)
+        return sorted(self._named[partition] for partition in raw if partition in self._named)
 
     async def _let_go(self, raw: Collection[Any], farewell: Awaitable[None]) -> None:
         """The group waits for the release, whatever comes of the rest."""
@@ -334,8 +338,8 @@ class Member:
             await farewell
         except Exception:
             logger.exception("group %s: while partitions were given up", self._group_id)
-        for one in raw:
-            self._named.pop(one, None)
+        for partition in raw:
+            self._named.pop(partition, None)
         self._take(self.protocol.released(raw, self._now()))
 
     def _spawn(self, work: Any) -> None:

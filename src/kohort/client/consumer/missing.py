@@ -33,7 +33,7 @@ class Missing:
         await asyncio.sleep(_FIRST_LOOK_S)
         known: set[str] = set()
         while True:
-            wanted = [one for one in self._names() if one not in known]
+            wanted = [name for name in self._names() if name not in known]
             try:
                 found = await self._look(wanted)
             except KohortError as error:  # the cluster is away, of which others tell
@@ -59,8 +59,8 @@ class Missing:
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         topics: Mapping[str, Any] = await self._metadata.topics(names, deadline)
         return {
-            name: str(one) if isinstance(one, ApiError) and _is_missing(one) else None
-            for name, one in topics.items()
+            name: str(topic) if isinstance(topic, ApiError) and _is_missing(topic) else None
+            for name, topic in topics.items()
         }
 
 

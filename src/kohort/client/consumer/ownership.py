@@ -144,7 +144,7 @@ class Ownership:
         self._fetcher.pause(places)  # until the listener knows of them
         self.owned |= frozenset(places)
         await self._tell(self.listener.on_assigned, partitions)
-        self._fetcher.resume([one for one in places if one in self.owned - self.paused])
+        self._fetcher.resume([place for place in places if place in self.owned - self.paused])
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
@@ -235,7 +235,9 @@ class Ownership:
         try:
             await self._offsets.commit(what_is_new, deadline, self._fetcher.topic_id)
         except KohortError as error:
-            shown = ", ".join(f"{partition} at {one.offset}" for partition, one in news.items())
+            shown = ", ".join(
+                f"{partition} at {position.offset}" for partition, position in news.items()
+            )
             logger.warning("not committed: %s: %s", shown or "what was processed", error)
         else:
             self.note(news)
@@ -283,11 +285,11 @@ class Ownership:
                     self.fail(error)
                 await asyncio.sleep(_LOOK_AGAIN_S)
             else:
-                for partition, one in committed.items():
-                    if one is not None:
-                        epoch = -1 if one.leader_epoch is None else one.leader_epoch
-                        places[partition] = Place(one.offset, epoch)
-                        self._committed[partition] = one.offset
+                for partition, offset in committed.items():
+                    if offset is not None:
+                        epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
+                        places[partition] = Place(offset.offset, epoch)
+                        self._committed[partition] = offset.offset
                 break
         return places, ids
 
@@ -299,7 +301,7 @@ class Ownership:
         self._committed.pop(partition, None)
 
     def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
-        gone = (one for one in partitions if self._handing.works_on([one]))
+        gone = (partition for partition in partitions if self._handing.works_on([partition]))
         self.lost_in_work = self.lost_in_work.union(gone)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:

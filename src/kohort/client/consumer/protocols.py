@@ -125,18 +125,18 @@ class ModernProtocol:
         return self.machine.released(frozenset(raw))
 
     async def named(self, raw: Collection[Any], deadline: float) -> dict[Any, TopicPartition]:
-        topics = await self._metadata.by_ids({one.topic_id for one in raw}, deadline)
+        topics = await self._metadata.by_ids({partition.topic_id for partition in raw}, deadline)
         found = {}
-        for one in raw:
-            topic = topics[one.topic_id]
+        for partition in raw:
+            topic = topics[partition.topic_id]
             if not isinstance(topic, ApiError):
-                found[one] = TopicPartition(topic.name, one.partition)
+                found[partition] = TopicPartition(topic.name, partition.partition)
         return found
 
     def topic_ids(
         self, named: Mapping[Any, TopicPartition]
     ) -> dict[TopicPartition, TopicId] | None:
-        return {name: one.topic_id for one, name in named.items()}
+        return {name: partition.topic_id for partition, name in named.items()}
 
     async def look_again(self, _now: Millis, _deadline: float) -> Events:
         return []  # the broker does
@@ -195,7 +195,7 @@ class ClassicProtocol:
         return self.machine.released(frozenset(raw), now)
 
     async def named(self, raw: Collection[Any], _deadline: float) -> dict[Any, TopicPartition]:
-        return {one: one for one in raw}
+        return {partition: partition for partition in raw}
 
     def topic_ids(
         self, _named: Mapping[Any, TopicPartition]

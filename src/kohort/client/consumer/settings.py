@@ -13,7 +13,7 @@ DEFAULT_STRATEGY = ("range", "cooperative-sticky")
 
 def _strategy(name: str, value: Any) -> tuple[str, ...]:
     names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
-    names = tuple(one.strip() for one in names)
+    names = tuple(name.strip() for name in names)
     if not names or len(set(names)) < len(names) or not set(names) <= set(PROTOCOLS):
         raise ValueError(f"{name} is {value!r}, expected some of {', '.join(PROTOCOLS)}, each once")
     return names

@@ -27,7 +27,7 @@ CREATE, APPEND = "create", "append"
 
 # What a varint of one or two bytes says, by its 14 bits.
 _ZIGZAG = array(
-    "h", (one for pair in zip(range(8192), range(-1, -8193, -1), strict=True) for one in pair)
+    "h", (number for pair in zip(range(8192), range(-1, -8193, -1), strict=True) for number in pair)
 )
 
 
@@ -77,7 +77,7 @@ class Aborted:
 
     def __init__(self, told: Collection[AbortedTransaction] | None) -> None:
         self._to_come = sorted(
-            ((one.first_offset, one.producer_id) for one in told or ()), reverse=True
+            ((aborted.first_offset, aborted.producer_id) for aborted in told or ()), reverse=True
         )
         self._open: set[int] = set()
 
@@ -221,19 +221,19 @@ def deserialized(
 ) -> tuple[list[ConsumerRecord], RecordError | None]:
     """The records up to the first that a deserializer does not take, and why it does not."""
     found: list[ConsumerRecord] = []
-    for one in some:
+    for record in some:
         try:
-            if key is not None and one.key is not None:
-                one = one._replace(key=key(one.key))  # noqa: PLW2901
-            if value is not None and one.value is not None:
-                one = one._replace(value=value(one.value))  # noqa: PLW2901
+            if key is not None and record.key is not None:
+                record = record._replace(key=key(record.key))  # noqa: PLW2901
+            if value is not None and record.value is not None:
+                record = record._replace(value=value(record.value))  # noqa: PLW2901
         except Exception as error:  # noqa: BLE001  (the application's own)
             failure = RecordError(
-                TopicPartition(one.topic, one.partition),
-                one.offset,
+                TopicPartition(record.topic, record.partition),
+                record.offset,
                 f"it cannot be deserialized: {error!r}",
             )
             failure.__cause__ = error
             return found, failure
-        found.append(one)
+        found.append(record)
     return found, None

@@ -141,7 +141,7 @@ class Fetcher:
         self, partitions: Collection[TopicPartition], deadline: float
     ) -> dict[TopicPartition, TopicId]:
         """Which topics have these names now; nothing for what nobody tells."""
-        names = {one.topic for one in partitions}
+        names = {partition.topic for partition in partitions}
         for name in names:
             self._metadata.outdated(name)
         try:
@@ -234,9 +234,13 @@ class Fetcher:
         while True:
             self._missing.clear()
             now = loop.time()
-            due = [one for one in self._tracks.values() if _misses(one) and one.not_before <= now]
+            due = [
+                track
+                for track in self._tracks.values()
+                if _misses(track) and track.not_before <= now
+            ]
             try:
-                await self._finding.leaders([one for one in due if one.leader is None])
+                await self._finding.leaders([track for track in due if track.leader is None])
             except KohortError as error:
                 logger.info("leaders are not known yet: %s", error)
                 await asyncio.sleep(PAUSE_S)
@@ -401,7 +405,7 @@ class Fetcher:
         return self._queued() >= self._settings.queued_max_bytes
 
     def _queued(self) -> int:
-        return sum(one.buffer.bytes for one in self._tracks.values() if one.buffer)
+        return sum(track.buffer.bytes for track in self._tracks.values() if track.buffer)
 
     async def _ask(
         self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session | None
@@ -422,7 +426,7 @@ class Fetcher:
             forgotten_topics_data=part.forgotten,
             rack_id=settings.client_rack or "",
         )
-        by_id = all(one.topic_id != NO_TOPIC_ID for one in wanted.values())
+        by_id = all(asked.topic_id != NO_TOPIC_ID for asked in wanted.values())
         limit_s = (settings.request_timeout_ms + request.max_wait_ms) / 1000
         cluster = self._cluster if session else self._metadata.cluster
         answer: FetchResponse = await cluster.ask(
@@ -441,13 +445,13 @@ class Fetcher:
             return
         if session is not None:
             session.answered(answer.session_id)
-        names = {one.topic_id: partition.topic for partition, one in wanted.items()}
+        names = {asked.topic_id: partition.topic for partition, asked in wanted.items()}
         for topic in answer.responses:
             name = topic.topic or names.get(TopicId(topic.topic_id), "")
-            for one in topic.partitions:
-                partition = TopicPartition(name, one.partition_index)
+            for result in topic.partitions:
+                partition = TopicPartition(name, result.partition_index)
                 if partition in wanted:
-                    self._take_in(node, partition, wanted[partition], one)
+                    self._take_in(node, partition, wanted[partition], result)
 
     # What came of it
 

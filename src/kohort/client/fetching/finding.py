@@ -58,7 +58,7 @@ class Finding:
         """
         if not tracks:
             return
-        names = {one.partition.topic for one in tracks}
+        names = {track.partition.topic for track in tracks}
         for name in names:
             self._metadata.outdated(name)
         topics = await self._metadata.topics(names, self._deadline())
@@ -100,8 +100,8 @@ class Finding:
         """Where these begin, or whether they may go on, as their leader says. It is asked once."""
         every = list(tracks)
         try:
-            await self._resets(leader, [one for one in every if one.reset is not None])
-            await self._checks(leader, [one for one in every if one.has_to_be_checked])
+            await self._resets(leader, [track for track in every if track.reset is not None])
+            await self._checks(leader, [track for track in every if track.has_to_be_checked])
         except KohortError as error:
             logger.info("%s: %s", leader, error)
             later = _later()
@@ -139,9 +139,9 @@ class Finding:
             leader, request, deadline=self._deadline()
         )
         told = {
-            TopicPartition(topic.name, one.partition_index): one
+            TopicPartition(topic.name, result.partition_index): result
             for topic in answer.topics
-            for one in topic.partitions
+            for result in topic.partitions
         }
         for track in tracks:
             partition = track.partition
@@ -196,9 +196,9 @@ class Finding:
                 track.checked_epoch = track.leader_epoch
             return
         told = {
-            TopicPartition(topic.topic, one.partition): one
+            TopicPartition(topic.topic, partition.partition): partition
             for topic in answer.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
         for track in tracks:
             place, epoch = asked[track.partition]
@@ -273,7 +273,9 @@ def out_of_range(track: Track, policy: str, log_start: int | None) -> None:
     assert track.buffer is not None
     offset = track.buffer.fetch_from.offset
     known = [("it begins at", log_start), ("it ends at", track.high_watermark)]
-    shown = ", ".join(f"{text} {one}" for text, one in known if one is not None and one >= 0)
+    shown = ", ".join(
+        f"{text} {offset}" for text, offset in known if offset is not None and offset >= 0
+    )
     if policy == NONE:
         text = f"{track.partition} has no offset {offset}" + (f": {shown}" if shown else "")
         track.error = ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text)

@@ -60,13 +60,15 @@ class Session:
     def ask(self, wanted: Mapping[TopicPartition, Wanted]) -> Part:
         """The part of the next request. After this the broker is taken to know all of it."""
         if any(
-            partition in self._said and self._said[partition].topic_id != one.topic_id
-            for partition, one in wanted.items()
+            partition in self._said and self._said[partition].topic_id != asked.topic_id
+            for partition, asked in wanted.items()
         ):
             self.broke()  # a topic was made anew
         gone = [partition for partition in self._said if partition not in wanted]
         news = {
-            partition: one for partition, one in wanted.items() if self._said.get(partition) != one
+            partition: asked
+            for partition, asked in wanted.items()
+            if self._said.get(partition) != asked
         }
         forgotten = _forgotten({partition: self._said[partition] for partition in gone})
         self._said = dict(wanted)
@@ -89,18 +91,18 @@ class Session:
 
 def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
     topics: dict[tuple[str, TopicId], FetchTopic] = {}
-    for (name, index), one in wanted.items():
-        topic = topics.get((name, one.topic_id))
+    for (name, index), asked in wanted.items():
+        topic = topics.get((name, asked.topic_id))
         if topic is None:
-            topic = FetchTopic(topic=name, topic_id=one.topic_id, partitions=[])
-            topics[name, one.topic_id] = topic
+            topic = FetchTopic(topic=name, topic_id=asked.topic_id, partitions=[])
+            topics[name, asked.topic_id] = topic
         topic.partitions.append(
             FetchPartition(
                 partition=index,
-                current_leader_epoch=one.current_epoch,
-                fetch_offset=one.offset,
+                current_leader_epoch=asked.current_epoch,
+                fetch_offset=asked.offset,
                 last_fetched_epoch=-1,
-                partition_max_bytes=one.max_bytes,
+                partition_max_bytes=asked.max_bytes,
             )
         )
     return list(topics.values())
@@ -108,10 +110,10 @@ def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
 
 def _forgotten(said: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
     topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
-    for (name, index), one in said.items():
-        topic = topics.get((name, one.topic_id))
+    for (name, index), asked in said.items():
+        topic = topics.get((name, asked.topic_id))
         if topic is None:
-            topic = ForgottenTopic(topic=name, topic_id=one.topic_id, partitions=[])
-            topics[name, one.topic_id] = topic
+            topic = ForgottenTopic(topic=name, topic_id=asked.topic_id, partitions=[])
+            topics[name, asked.topic_id] = topic
         topic.partitions.append(index)
     return list(topics.values())

@@ -38,10 +38,14 @@ def duration_of(reset: str) -> timedelta:
     """
     spelled = reset.removeprefix(DURATION)
     found = _SPELLED.fullmatch(spelled)
-    parts = {} if found is None else {unit: one for unit, one in found.groupdict().items() if one}
+    parts = (
+        {}
+        if found is None
+        else {unit: number for unit, number in found.groupdict().items() if number}
+    )
     if parts:
         try:
-            return timedelta(**{unit: float(one) for unit, one in parts.items()})
+            return timedelta(**{unit: float(number) for unit, number in parts.items()})
         except OverflowError:
             raise ValueError(f"{spelled!r} is no duration that can be reckoned with") from None
     raise ValueError(f"{spelled!r} is no duration, expected one such as PT1H or P1DT30M")

@@ -45,12 +45,12 @@ def subscriptions(
     members: Iterable[JoinGroupResponseMember],
 ) -> dict[MemberId, ConsumerProtocolSubscription]:
     """What each member says that it wants and has; one whose bytes say nothing wants nothing."""
-    return {MemberId(one.member_id): _read(one.metadata) for one in members}
+    return {MemberId(member.member_id): _read(member.metadata) for member in members}
 
 
 def topics_of(wanted: Mapping[MemberId, ConsumerProtocolSubscription]) -> tuple[str, ...]:
     """The names that anybody wants, ascending: the leader must know their partitions."""
-    return tuple(sorted({name for one in wanted.values() for name in one.topics}))
+    return tuple(sorted({name for subscription in wanted.values() for name in subscription.topics}))
 
 
 def assign(
@@ -68,11 +68,11 @@ def assign(
     plan = protocol.assign(
         {
             member: Subscription(
-                topics=tuple(ids[name] for name in sorted(set(one.topics)) if name in ids),
+                topics=tuple(ids[name] for name in sorted(set(partitions.topics)) if name in ids),
                 previous=_previous(member, owners, ids),
                 alike=len({frozenset(each.topics) for each in wanted.values()}) == 1,
             )
-            for member, one in wanted.items()
+            for member, partitions in wanted.items()
         },
         {ids[name]: partitions[name] for name in names},
     )
@@ -96,9 +96,9 @@ def read_assignment(data: bytes) -> frozenset[TopicPartition]:
     if not data:
         return frozenset()
     return frozenset(
-        TopicPartition(one.topic, index)
-        for one in decode_assignment(data).assigned_partitions
-        for index in one.partitions
+        TopicPartition(topic.topic, index)
+        for topic in decode_assignment(data).assigned_partitions
+        for index in topic.partitions
         if index >= 0
     )
 
@@ -106,8 +106,8 @@ def read_assignment(data: bytes) -> frozenset[TopicPartition]:
 def by_topic(partitions: Iterable[TopicPartition]) -> list[PartitionsOfTopic]:
     """Partitions as messages name them."""
     topics: dict[str, list[int]] = {}
-    for one in sorted(partitions):
-        topics.setdefault(one.topic, []).append(one.partition)
+    for partition in sorted(partitions):
+        topics.setdefault(partition.topic, []).append(partition.partition)
     return [PartitionsOfTopic(topic=topic, partitions=ones) for topic, ones in topics.items()]
 
 
@@ -120,9 +120,9 @@ def _read(metadata: bytes) -> ConsumerProtocolSubscription:
 
 def _claims(said: ConsumerProtocolSubscription) -> list[TopicPartition]:
     return [
-        TopicPartition(one.topic, PartitionIndex(index))
-        for one in said.owned_partitions
-        for index in one.partitions
+        TopicPartition(topic.topic, PartitionIndex(index))
+        for topic in said.owned_partitions
+        for index in topic.partitions
     ]
 
 

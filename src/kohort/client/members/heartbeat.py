@@ -119,9 +119,9 @@ def assignment_in(answer: ConsumerGroupHeartbeatResponse) -> frozenset[TopicIdPa
     if answer.assignment is None:
         return None
     return frozenset(
-        TopicIdPartition(TopicId(one.topic_id), PartitionIndex(index))
-        for one in answer.assignment.topic_partitions
-        for index in one.partitions
+        TopicIdPartition(TopicId(topic.topic_id), PartitionIndex(index))
+        for topic in answer.assignment.topic_partitions
+        for index in topic.partitions
         if index >= 0
     )
 
@@ -131,19 +131,19 @@ def _on_the_wire(offers: tuple[Offer, ...] | None) -> list[ClientAssignor] | Non
         return None
     return [
         ClientAssignor(
-            name=one.name,
-            minimum_version=one.minimum_version,
-            maximum_version=one.maximum_version,
-            reason=one.reason,
-            metadata_version=one.metadata_version,
-            metadata_bytes=one.metadata,
+            name=offer.name,
+            minimum_version=offer.minimum_version,
+            maximum_version=offer.maximum_version,
+            reason=offer.reason,
+            metadata_version=offer.metadata_version,
+            metadata_bytes=offer.metadata,
         )
-        for one in offers
+        for offer in offers
     ]
 
 
 def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[TopicPartitions]:
     topics: dict[TopicId, list[int]] = {}
-    for one in in_order(partitions):
-        topics.setdefault(one.topic_id, []).append(one.partition)
+    for partition in in_order(partitions):
+        topics.setdefault(partition.topic_id, []).append(partition.partition)
     return [TopicPartitions(topic_id=topic, partitions=ones) for topic, ones in topics.items()]

@@ -18,7 +18,7 @@ def assign(
     found: dict[MemberId, dict[TopicId, list[int]]] = {member: {} for member in members}
     in_order = sorted(members)
     wants = {member: frozenset(members[member].topics) for member in in_order}
-    wanted = sorted({topic for one in members.values() for topic in one.topics})
+    wanted = sorted({topic for subscription in members.values() for topic in subscription.topics})
     turn = 0
     for topic in wanted:
         for index in range(partitions.get(topic, 0)):

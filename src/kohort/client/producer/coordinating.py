@@ -172,13 +172,13 @@ class Coordinating:
             node, request, deadline=deadline, at_most=ADD_MAX
         )
         told = {
-            (topic.name, one.partition_index): one.partition_error_code
+            (topic.name, result.partition_index): result.partition_error_code
             for topic in answer.results_by_topic_v3_and_below
-            for one in topic.results_by_partition
+            for result in topic.results_by_partition
         }
         codes = sorted({told.get(place, -1) for place in wanted} - {0})
         # The error of one is the reason why the others were not attempted.
-        for code in [one for one in codes if one != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes:
+        for code in [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes:
             _raise_for(code)
         self.transactions.added(wanted)
 
@@ -199,13 +199,15 @@ class Coordinating:
     ) -> None:
         who = self._who()
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for place, one in offsets.items():
+        for place, offset in offsets.items():
             topics.setdefault(place.topic, []).append(
                 TxnOffsetCommitRequestPartition(
                     partition_index=place.partition,
-                    committed_offset=one.offset,
-                    committed_leader_epoch=-1 if one.leader_epoch is None else one.leader_epoch,
-                    committed_metadata=one.metadata,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=-1
+                    if offset.leader_epoch is None
+                    else offset.leader_epoch,
+                    committed_metadata=offset.metadata,
                 )
             )
         request = TxnOffsetCommitRequest(
@@ -226,9 +228,9 @@ class Coordinating:
             node, request, deadline=deadline, at_most=32767 if is_v2 else OFFSETS_V1
         )
         told = {
-            (topic.name, one.partition_index): one.error_code
+            (topic.name, partition.partition_index): partition.error_code
             for topic in answer.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
         for place in offsets:
             if place not in told:

@@ -262,7 +262,7 @@ class Producer:
         DeliveryError; raises ApiError where the cluster refuses it.
         """
         found = await self._find(topic, None)
-        return sorted(int(one) for one in found.partitions)
+        return sorted(int(partition) for partition in found.partitions)
 
     # Transactions
 
@@ -327,12 +327,12 @@ class Producer:
         TransactionError; ValueError outside a transaction.
         """
         whole = {
-            TopicPartition(*place): CommittedOffset(one) if isinstance(one, int) else one
-            for place, one in offsets.items()
+            TopicPartition(*place): CommittedOffset(offset) if isinstance(offset, int) else offset
+            for place, offset in offsets.items()
         }
-        for place, one in whole.items():
-            if one.offset < 0:
-                raise ValueError(f"offset {one.offset} of {place}, expected 0 or more")
+        for place, offset in whole.items():
+            if offset.offset < 0:
+                raise ValueError(f"offset {offset.offset} of {place}, expected 0 or more")
         who = GroupMetadata(group, -1, "", None) if isinstance(group, str) else group
         transactions = self._transactions()
         if whole:
@@ -412,7 +412,9 @@ class Producer:
         self._queue.complete((topic.name, sticky.partition))
         self._sender.wake()
         found = topic.partitions.items()
-        led = [int(at) for at, one in found if one.leader] or [int(at) for at, _ in found]
+        led = [int(at) for at, partition in found if partition.leader] or [
+            int(at) for at, _ in found
+        ]
         sticky.move(led, lambda partition: self._queue.queued(topic.name, partition))
 
     async def _find(self, topic: str, partition: int | None) -> KnownTopic:

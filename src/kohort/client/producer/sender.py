@@ -260,7 +260,7 @@ class Sender:
                     self._why = str(outcome)
                     if not outcome.code.retriable:
                         self.tell(self.queue.drop(outcome, topic=topic))
-                elif any(one.leader is None for one in outcome.partitions.values()):
+                elif any(result.leader is None for result in outcome.partitions.values()):
                     self._why = f"a partition of {topic} has no leader"
                 else:
                     for partition in self.queue.partitions(topic):
@@ -285,7 +285,7 @@ class Sender:
         except KohortError as error:
             logger.info("topics are not looked at again: %s", error)
             return
-        self.topics -= {topic for topic, one in found.items() if isinstance(one, ApiError)}
+        self.topics -= {topic for topic, outcome in found.items() if isinstance(outcome, ApiError)}
 
     def _made_anew(self, topic: str, former: TopicId, topic_id: TopicId) -> None:
         text = f"{topic} was deleted and made anew"
@@ -379,19 +379,19 @@ class Sender:
             self._held_until[node_id] = loop.time() + answer.throttle_time_ms / 1000
             loop.call_at(self._held_until[node_id], self.wake)
         told = {
-            (topic.name, one.index): one
+            (topic.name, result.index): result
             for topic in answer.responses
-            for one in topic.partition_responses
+            for result in topic.partition_responses
         }
         for batch in batches:
-            one = told.get(batch.place)
-            if one is None:
+            result = told.get(batch.place)
+            if result is None:
                 text = "the broker's answer lacks it"
                 self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
-            elif one.error_code:
-                self._refused(batch, _error_of(one))
+            elif result.error_code:
+                self._refused(batch, _error_of(result))
             else:
-                self.tell(self.queue.acked(batch, one.base_offset, one.log_append_time_ms))
+                self.tell(self.queue.acked(batch, result.base_offset, result.log_append_time_ms))
 
     def _failed(self, batches: Sequence[Batch], error: ApiError, *, sent: bool) -> None:
         for batch in batches:
@@ -421,7 +421,7 @@ def _error_of(told: PartitionProduceResponse) -> ApiError:
     """The error of a partition, with what is said of single records (KIP-467)."""
     text = told.error_message or ""
     some = [
-        f"record {one.batch_index}: {one.batch_index_error_message or 'refused'}"
-        for one in told.record_errors[:3]
+        f"record {refused.batch_index}: {refused.batch_index_error_message or 'refused'}"
+        for refused in told.record_errors[:3]
     ]
     return api_error(told.error_code, "; ".join([*([text] if text else []), *some]) or None)

@@ -168,6 +168,6 @@ class Lane:
                 self.miss(expected)
 
 
-def _is_before(one: int, other: int) -> bool:
+def _is_before(sequence: int, other: int) -> bool:
     """Whether a sequence comes before another, less than half of all of them away."""
-    return 0 < (other - one) & SEQUENCES <= SEQUENCES // 2
+    return 0 < (other - sequence) & SEQUENCES <= SEQUENCES // 2

@@ -298,7 +298,7 @@ class Queue:
         """
         outcomes: list[Outcome] = []
         for lane in list(self._busy.values()):
-            late = [one for one in (*lane.flying, *lane.fresh) if one.expires <= now]
+            late = [batch for batch in (*lane.flying, *lane.fresh) if batch.expires <= now]
             for batch in late:
                 if not batch.settled:
                     error = self._too_late(batch, why)
@@ -360,7 +360,7 @@ class Queue:
 
     def _too_late(self, batch: Batch, why: str) -> DeliveryError:
         maybe = batch.maybe_written or batch.on_wire
-        last = [str(one) for one in (batch.last_error, why) if one]
+        last = [str(error) for error in (batch.last_error, why) if error]
         text = f"not delivered within {self.limits.delivery_timeout_ms} ms"
         text += f" ({'; '.join(last)})" if last else ""
         return _told(batch, ErrorCode.REQUEST_TIMED_OUT, text, maybe=maybe)

@@ -365,7 +365,9 @@ class ClassicGroup(Group):
         """Keep the leader if it has joined again, else elect one who has. False: nobody has."""
         leader = self.members.get(self.leader) if self.leader is not None else None
         if leader is None or leader.join is None:
-            joined = next((one for one in self.members.values() if one.join is not None), None)
+            joined = next(
+                (member for member in self.members.values() if member.join is not None), None
+            )
             if joined is None:
                 return False
             self.leader = joined.id

@@ -24,8 +24,8 @@ def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: M
     """
     request = call.request
     protocols: dict[str, bytes] = {}
-    for one in request.protocols:
-        protocols.setdefault(one.name, one.metadata)
+    for protocol in request.protocols:
+        protocols.setdefault(protocol.name, protocol.metadata)
     limit = state.classic_settings.max_size
     if not _has_room(group, MemberId(request.member_id), limit):
         rebalance.drop(state, group, MemberId(request.member_id))

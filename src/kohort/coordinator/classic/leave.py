@@ -15,7 +15,7 @@ def leave(
 ) -> tuple[Effects, list[ErrorCode]]:
     """Judge each member by itself, with a code for each; then the group takes one step for all."""
     effects = Effects()
-    codes = [_take_out(state, group, one, effects) for one in leaving]
+    codes = [_take_out(state, group, member, effects) for member in leaving]
     # Also when it was only expected (KIP-394): upstream rebalances for every valid entry.
     if ErrorCode.NONE in codes:
         effects.extend(rebalance.advance_without(state, group, now))

@@ -82,7 +82,11 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
     A static member stays, without having joined, until its session ends (KIP-345).
     """
     timers.end_joins(state.deadlines, group.id)
-    late = [one for one in group.members.values() if one.join is None and one.instance_id is None]
+    late = [
+        member
+        for member in group.members.values()
+        if member.join is None and member.instance_id is None
+    ]
     effects = Effects()
     for member in late:
         drop(state, group, member.id)
@@ -115,11 +119,11 @@ def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
     if member.id == group.leader:
         members = [
             JoinGroupResponseMember(
-                member_id=one.id,
-                group_instance_id=one.instance_id,
-                metadata=group.metadata_of(one),
+                member_id=member.id,
+                group_instance_id=member.instance_id,
+                metadata=group.metadata_of(member),
             )
-            for one in group.members.values()
+            for member in group.members.values()
         ]
     return JoinGroupResponse(
         generation_id=group.generation,

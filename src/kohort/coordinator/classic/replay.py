@@ -25,7 +25,7 @@ def replay(state: State, key: GroupMetadataKey, value: GroupMetadataValue | None
         state.groups.remove(group_id)
         state.groups.add(_restored(group_id, value))
     elif value.members and _is_awaited(group, GroupState.COMPLETING_REBALANCE, value.generation):
-        assignments = {MemberId(one.member_id): one.assignment for one in value.members}
+        assignments = {MemberId(member.member_id): member.assignment for member in value.members}
         group.become_stable(Millis(value.current_state_timestamp), assignments)
     elif not group.members and _is_awaited(
         group, GroupState.PREPARING_REBALANCE, value.generation - 1
@@ -42,18 +42,18 @@ def _restored(group_id: GroupId, value: GroupMetadataValue) -> ClassicGroup:
     group.protocol_type = value.protocol_type
     group.protocol = value.protocol
     group.generation = value.generation
-    for one in value.members:
-        rebalance_timeout_ms = one.rebalance_timeout
+    for stored in value.members:
+        rebalance_timeout_ms = stored.rebalance_timeout
         if rebalance_timeout_ms == -1:  # value version 0 has none
-            rebalance_timeout_ms = one.session_timeout
+            rebalance_timeout_ms = stored.session_timeout
         member = ClassicMember(
-            MemberId(one.member_id),
-            one.group_instance_id,
-            Client(one.client_id, one.client_host),
+            MemberId(stored.member_id),
+            stored.group_instance_id,
+            Client(stored.client_id, stored.client_host),
             rebalance_timeout_ms=rebalance_timeout_ms,
-            session_timeout_ms=one.session_timeout,
-            protocols={} if value.protocol is None else {value.protocol: one.subscription},
-            assignment=one.assignment,
+            session_timeout_ms=stored.session_timeout,
+            protocols={} if value.protocol is None else {value.protocol: stored.subscription},
+            assignment=stored.assignment,
         )
         group.add(member)
     group.leader = None if value.leader is None else MemberId(value.leader)

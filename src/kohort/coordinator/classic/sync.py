@@ -72,7 +72,10 @@ def _hand_out(
 
     The group becomes Stable when the record is replayed, in this step or after a restart.
     """
-    assignments = {MemberId(one.member_id): one.assignment for one in call.request.assignments}
+    assignments = {
+        MemberId(assignment.member_id): assignment.assignment
+        for assignment in call.request.assignments
+    }
     outcome = group.outcome(assignments, now)
     _check_size(state, group, outcome)
     # From here on nothing refuses, so what a reload forgets may be touched.

@@ -83,8 +83,8 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
 def _offered(request: JoinGroupRequest) -> list[ClassicProtocol]:
     """The assignors of a request, each once."""
     offered: dict[str, bytes] = {}
-    for one in request.protocols:
-        offered.setdefault(one.name, one.metadata)
+    for protocol in request.protocols:
+        offered.setdefault(protocol.name, protocol.metadata)
     return [ClassicProtocol(name=name, metadata=said) for name, said in offered.items()]
 
 

@@ -33,14 +33,14 @@ def of_member(member: Member, target: Target, topics: Topics) -> describe.Member
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
         client_assignors=[
             describe.ClientAssignor(
-                name=one.name,
-                minimum_version=one.minimum,
-                maximum_version=one.maximum,
-                reason=one.reason,
-                metadata_version=one.version,
-                metadata_bytes=one.metadata,
+                name=assignor.name,
+                minimum_version=assignor.minimum,
+                maximum_version=assignor.maximum,
+                reason=assignor.reason,
+                metadata_version=assignor.version,
+                metadata_bytes=assignor.metadata,
             )
-            for one in member.client_assignors
+            for assignor in member.client_assignors
         ],
     )
 

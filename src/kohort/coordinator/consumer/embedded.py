@@ -32,10 +32,10 @@ def subscription(protocols: Mapping[str, bytes]) -> ConsumerProtocolSubscription
 def partitions(named: Iterable[TopicPartition], topics: Topics) -> Assignment:
     """Partitions by topic id, ascending, each once."""
     found: dict[TopicId, set[int]] = {}
-    for one in named:
-        topic = topics.by_name.get(one.topic)
+    for part in named:
+        topic = topics.by_name.get(part.topic)
         if topic is not None:
-            indices = (index for index in one.partitions if 0 <= index < topic.partitions)
+            indices = (index for index in part.partitions if 0 <= index < topic.partitions)
             found.setdefault(topic.id, set()).update(indices)
     return {topic_id: tuple(sorted(indices)) for topic_id, indices in found.items() if indices}
 

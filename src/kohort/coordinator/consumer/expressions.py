@@ -157,7 +157,9 @@ def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: M
     unseen = state.topics is not about.topics and any(
         name not in about.topics.by_name for name in state.topics.by_name
     )
-    group.expressions_stale = unseen or any(one not in outcome for one in group.expressions)
+    group.expressions_stale = unseen or any(
+        expression not in outcome for expression in group.expressions
+    )
     effects, resolved = _written(state, group, outcome, about.client, now)
     if group.expressions_stale:  # the records are not true yet, and `looked_at` counts on them
         effects.errands = _errands(state, group, known=resolved)
@@ -215,8 +217,8 @@ def _has_dropped(state: State, group: ConsumerGroup, expression: str) -> bool:
 def _size(*texts: str | Iterable[str]) -> int:
     """About the bytes of a record with these texts."""
     size = _OVERHEAD
-    for one in texts:
-        for text in (one,) if isinstance(one, str) else one:
+    for expression in texts:
+        for text in (expression,) if isinstance(expression, str) else expression:
             size += 2 + len(text.encode())
     return size
 

@@ -79,7 +79,7 @@ def records_without(state: State, group: ConsumerGroup, members: Iterable[Member
     gone = {member.id: member for member in members}
     for member in gone.values():
         records += member_tombstones(group.id, member.id)
-    expressions = [one.subscribed_regex for one in gone.values() if one.subscribed_regex]
+    expressions = [member.subscribed_regex for member in gone.values() if member.subscribed_regex]
     records += [
         regex_tombstone(group.id, expression)
         for expression in dict.fromkeys(expressions)

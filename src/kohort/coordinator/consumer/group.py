@@ -138,8 +138,8 @@ class ConsumerGroup(Group):
         offers a client-side assignor.
         """
         name, voted = self._vote_with(leaving, joining)
-        offering = self.offering + sum(bool(one.client_assignors) for one in joining)
-        offering -= sum(bool(one.client_assignors) for one in leaving)
+        offering = self.offering + sum(bool(member.client_assignors) for member in joining)
+        offering -= sum(bool(member.client_assignors) for member in leaving)
         if not offering:
             return Choice(name)
         if not self.settings.client_assignors:
@@ -147,9 +147,9 @@ class ConsumerGroup(Group):
         if voted:
             return Choice(name, why=selection.NAMED)
         members = dict(self.members)
-        for one in leaving:
-            members.pop(one.id, None)
-        members.update((one.id, one) for one in joining)
+        for member in leaving:
+            members.pop(member.id, None)
+        members.update((member.id, member) for member in joining)
         return selection.selected(members.values(), name)
 
     def _vote_with(self, leaving: Iterable[Member], joining: Iterable[Member]) -> tuple[str, bool]:
@@ -157,8 +157,8 @@ class ConsumerGroup(Group):
         at all, goes to the first in the broker's list.
         """
         votes = self._votes
-        changed = [(one.server_assignor, -1) for one in leaving if one.server_assignor]
-        changed += [(one.server_assignor, 1) for one in joining if one.server_assignor]
+        changed = [(member.server_assignor, -1) for member in leaving if member.server_assignor]
+        changed += [(member.server_assignor, 1) for member in joining if member.server_assignor]
         if changed:
             votes = dict(votes)
             for name, by in changed:
@@ -406,7 +406,7 @@ def protocols_of(classic: ClassicMemberMetadata) -> dict[str, bytes]:
     """What a member offers in the classic protocol: the bytes of each assignor, the first that it
     would like first.
     """
-    return {one.name: one.metadata for one in classic.supported_protocols}
+    return {protocol.name: protocol.metadata for protocol in classic.supported_protocols}
 
 
 def unknown_member(group_id: GroupId, member_id: str) -> ApiError:
@@ -431,8 +431,8 @@ def _had_since(
         found = known.by_name.get(topic.name)
         if found is None:
             return False
-        for one in topic.partitions:
-            since = member.since(found.id, one.partition_index)
+        for partition in topic.partitions:
+            since = member.since(found.id, partition.partition_index)
             if since is None or since > epoch:
                 return False
     return True

@@ -82,8 +82,8 @@ def _check_offers(state: State, group: ConsumerGroup, member: Member) -> None:
     """Raise ApiError for assignors that the group cannot work with."""
     offers.check_size(member.client_assignors, state.record_limit())
     if (group.offering or group.classic_members) and group.settings.client_assignors:
-        others = [one for one in group.members.values() if one.id != member.id]
-        if not any(one.server_assignor for one in others):
+        others = [other for other in group.members.values() if other.id != member.id]
+        if not any(other.server_assignor for other in others):
             selection.check_range(others, member)
 
 
@@ -176,8 +176,8 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     if request.topic_partitions is None:
         return None
     owned: dict[TopicId, set[int]] = {}
-    for one in request.topic_partitions:
-        owned.setdefault(TopicId(one.topic_id), set()).update(one.partitions)
+    for topic in request.topic_partitions:
+        owned.setdefault(TopicId(topic.topic_id), set()).update(topic.partitions)
     return owned
 
 

@@ -197,9 +197,9 @@ def _by_broker(assignor: str, why: str) -> Computation | None:
 def instances_of(given: "Situation") -> dict[MemberId, str]:
     """The instance ids of static members."""
     return {
-        member_id: one.instance_id
-        for member_id, one in given.members.items()
-        if one.instance_id is not None
+        member_id: member.instance_id
+        for member_id, member in given.members.items()
+        if member.instance_id is not None
     }
 
 
@@ -300,7 +300,9 @@ def _existing(previous: Assignment, topics: Topics) -> Assignment:
     if not gone:
         return previous
     return {
-        topic: tuple(one for one in indexes if topic not in gone or one < by_id[topic].partitions)
+        topic: tuple(
+            index for index in indexes if topic not in gone or index < by_id[topic].partitions
+        )
         for topic, indexes in previous.items()
     }
 

@@ -176,7 +176,11 @@ def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
 
 def _reasons(member: Member) -> str:
     """The reasons that a member gives, by assignor."""
-    given = ", ".join(f"{one.name} {one.reason}" for one in member.client_assignors if one.reason)
+    given = ", ".join(
+        f"{assignor.name} {assignor.reason}"
+        for assignor in member.client_assignors
+        if assignor.reason
+    )
     return f": reason {given}" if given else ""
 
 

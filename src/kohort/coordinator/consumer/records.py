@@ -42,14 +42,14 @@ def member_record(group_id: GroupId, member: Member) -> Record:
             classic_member_metadata=member.classic,
             client_assignors=[
                 schemas.ClientAssignor(
-                    name=one.name,
-                    minimum_version=one.minimum,
-                    maximum_version=one.maximum,
-                    reason=one.reason,
-                    metadata_version=one.version,
-                    metadata=one.metadata,
+                    name=assignor.name,
+                    minimum_version=assignor.minimum,
+                    maximum_version=assignor.maximum,
+                    reason=assignor.reason,
+                    metadata_version=assignor.version,
+                    metadata=assignor.metadata,
                 )
-                for one in member.client_assignors
+                for assignor in member.client_assignors
             ],
         ),
     )

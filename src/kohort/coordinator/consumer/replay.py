@@ -97,14 +97,14 @@ def member(
         classic=value.classic_member_metadata,
         client_assignors=tuple(
             ClientAssignor(
-                one.name,
-                one.minimum_version,
-                one.maximum_version,
-                one.reason,
-                one.metadata_version,
-                one.metadata,
+                assignor.name,
+                assignor.minimum_version,
+                assignor.maximum_version,
+                assignor.reason,
+                assignor.metadata_version,
+                assignor.metadata,
             )
-            for one in value.client_assignors
+            for assignor in value.client_assignors
         ),
     )
     group.put(described, tolerant=state.loading)
@@ -238,7 +238,7 @@ def _made(state: State, name: str) -> ConsumerGroup:
 
 
 def _assignment(topics: Iterable[TopicPartition]) -> Assignment:
-    return {TopicId(one.topic_id): tuple(sorted(set(one.partitions))) for one in topics}
+    return {TopicId(topic.topic_id): tuple(sorted(set(topic.partitions))) for topic in topics}
 
 
 def _attached(attachment: schemas.Attachment | None) -> Attachment | None:
@@ -252,7 +252,7 @@ def _attached(attachment: schemas.Attachment | None) -> Attachment | None:
 def _held(topics: Iterable[TopicPartitions], member_epoch: int) -> Held:
     """Partitions, ascending, with epochs; the member's epoch in records of brokers before 4.3."""
     held: Held = {}
-    for one in topics:
-        epochs = one.assignment_epochs or [member_epoch] * len(one.partitions)
-        held[TopicId(one.topic_id)] = dict(sorted(zip(one.partitions, epochs, strict=False)))
+    for topic in topics:
+        epochs = topic.assignment_epochs or [member_epoch] * len(topic.partitions)
+        held[TopicId(topic.topic_id)] = dict(sorted(zip(topic.partitions, epochs, strict=False)))
     return held

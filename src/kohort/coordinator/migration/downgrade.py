@@ -37,7 +37,7 @@ def without(
     if not _leaves_classic_only(group, leaving):
         return None
     gone = {member.id for member in leaving}
-    staying = [one for one in group.members.values() if one.id not in gone]
+    staying = [member for member in group.members.values() if member.id not in gone]
     made = _classic_group_or_none(state, group, staying, now)
     return None if made is None else _step_or_none(state, group, made, {}, now, at_rest=False)
 
@@ -63,9 +63,9 @@ def by_join(
         and group.group_epoch == group.target_epoch
         and not group.metadata_stale
         and all(
-            one.epoch == group.target_epoch and one.state is MemberState.STABLE
-            for one in members.values()
-            if one is not joining
+            member.epoch == group.target_epoch and member.state is MemberState.STABLE
+            for member in members.values()
+            if member is not joining
         )
     )
     places = {} if before is None else {joining.id: before.id}
@@ -83,7 +83,7 @@ def start(state: State, now: Millis) -> Iterator[Effects]:
 def _leaves_classic_only(group: ConsumerGroup, leaving: Iterable[Member]) -> bool:
     """Whether nobody but these members uses the consumer protocol."""
     others = len(group.members) - group.classic_members
-    return others == sum(1 for one in leaving if one.classic is None)
+    return others == sum(1 for member in leaving if member.classic is None)
 
 
 def _classic_group_or_none(
@@ -97,16 +97,16 @@ def _classic_group_or_none(
     classic = ClassicGroup(group.id, now)
     classic.protocol_type = CONSUMER_PROTOCOL
     classic.generation = group.group_epoch
-    for one in staying:
-        assert one.classic is not None
+    for member in staying:
+        assert member.classic is not None
         classic.add(
             ClassicMember(
-                one.id,
-                one.instance_id,
-                Client(one.client_id, one.client_host),
-                rebalance_timeout_ms=one.rebalance_timeout_ms,
-                session_timeout_ms=one.classic.session_timeout_ms,
-                protocols=protocols_of(one.classic),
+                member.id,
+                member.instance_id,
+                Client(member.client_id, member.client_host),
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.classic.session_timeout_ms,
+                protocols=protocols_of(member.classic),
             )
         )
     if not classic.agrees:

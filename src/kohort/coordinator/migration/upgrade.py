@@ -64,7 +64,7 @@ def to_consumer(
     group = ConsumerGroup(classic.id, state.settings_of(classic.id))
     group.group_epoch = group.target_epoch = max(classic.generation, FIRST_EPOCH)
     group.target_time = _NEVER
-    offer = next((one for one in offers if one.name == classic.protocol), None)
+    offer = next((offer for offer in offers if offer.name == classic.protocol), None)
     for one in classic.members.values():
         member = _converted(state, group, classic, one, offer)
         group.put(member)
@@ -130,13 +130,13 @@ def _converted(
     state: State,
     group: ConsumerGroup,
     classic: ClassicGroup,
-    one: ClassicMember,
+    member: ClassicMember,
     offer: ClientAssignor | None,
 ) -> Member:
     """A member of the classic group as one of the consumer group."""
     try:
-        subscription = embedded.subscription(one.protocols)
-        assigned = decode_assignment(one.assignment) if one.assignment else None
+        subscription = embedded.subscription(member.protocols)
+        assigned = decode_assignment(member.assignment) if member.assignment else None
     except WireError as error:
         raise _refusal(group.id, _MALFORMED) from error
     named = []
@@ -152,17 +152,17 @@ def _converted(
         if free:
             held[topic] = dict.fromkeys(free, group.group_epoch)
     return Member(
-        one.id,
-        one.instance_id,
+        member.id,
+        member.instance_id,
         subscription.rack_id,
-        one.client.id,
-        one.client.host,
+        member.client.id,
+        member.client.host,
         in_order(subscription.topics),
-        rebalance_timeout_ms=one.rebalance_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicMemberMetadata(
-            session_timeout_ms=one.session_timeout_ms,
+            session_timeout_ms=member.session_timeout_ms,
             supported_protocols=[
-                ClassicProtocol(name=name, metadata=said) for name, said in one.protocols.items()
+                ClassicProtocol(name=name, metadata=said) for name, said in member.protocols.items()
             ],
         ),
         epoch=group.group_epoch,
@@ -198,7 +198,10 @@ def _records(group: ConsumerGroup) -> list[Record]:
     return [
         *(member_record(group.id, member) for member in members),
         epoch_record(group.id, group.group_epoch, group.metadata_hash),
-        *(target_record(group.id, one, target) for one, target in group.targets.items()),
+        *(
+            target_record(group.id, member_id, target)
+            for member_id, target in group.targets.items()
+        ),
         target_epoch_record(group.id, group.target_epoch, group.target_time, group.made_by),
         *(current_record(group.id, member) for member in members),
     ]

@@ -42,7 +42,7 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
         topic_id = NO_TOPIC_ID if known is None else known.id
         table = tables.get(name)
         if table is not None and table.topic_id not in (topic_id, NO_TOPIC_ID):
-            records += [tombstone(group_id, name, one) for one in table.partitions()]
+            records += [tombstone(group_id, name, partition) for partition in table.partitions()]
         partitions = []
         for one in topic.partitions:
             partition = one.partition_index
@@ -101,9 +101,9 @@ def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -
             OffsetCommitRequestTopic(
                 name=topic.name,
                 partitions=[
-                    one
-                    for one in topic.partitions
-                    if not too_long(one.committed_metadata or "", longest)
+                    partition
+                    for partition in topic.partitions
+                    if not too_long(partition.committed_metadata or "", longest)
                 ],
             )
             for topic in request.topics

@@ -33,15 +33,17 @@ def delete(state: State, call: Call[OffsetDeleteRequest], _now: Millis) -> Effec
         result = OffsetDeleteResponseTopic(
             name=topic.name,
             partitions=[
-                OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=code)
-                for one in topic.partitions
+                OffsetDeleteResponsePartition(
+                    partition_index=partition.partition_index, error_code=code
+                )
+                for partition in topic.partitions
             ],
         )
         if in_use:
             refused.append(result)
             continue
         accepted.append(result)
-        indices = dict.fromkeys(one.partition_index for one in topic.partitions)
+        indices = dict.fromkeys(partition.partition_index for partition in topic.partitions)
         records += [
             tombstone(group_id, topic.name, partition)
             for partition in indices

@@ -73,7 +73,7 @@ def _partitions(
 ) -> list[OffsetFetchResponsePartitions]:
     answer: Any = OffsetFetchResponsePartitions  # built by position below: this is a hot loop
     if table is None and not waiting:
-        return [answer(partition_index=one, committed_offset=-1) for one in partitions]
+        return [answer(partition_index=partition, committed_offset=-1) for partition in partitions]
     table = table or TopicOffsets(NO_TOPIC_ID)
     offsets, epochs, timestamps = table.offsets, table.leader_epochs, table.timestamps
     metadata = table.metadata
@@ -88,24 +88,24 @@ def _partitions(
             # request needs no question for each of them.
             return [*map(answer, partitions, offsets, epochs)]
         return [
-            answer(one, offsets[one], epochs[one])
-            if 0 <= one < end and timestamps[one] != ABSENT
-            else answer(one, -1)
-            for one in partitions
+            answer(partition, offsets[partition], epochs[partition])
+            if 0 <= partition < end and timestamps[partition] != ABSENT
+            else answer(partition, -1)
+            for partition in partitions
         ]
     found = []
-    for one in partitions:
-        if waiting and (topic, one) in waiting:
+    for partition in partitions:
+        if waiting and (topic, partition) in waiting:
             found.append(
                 answer(
-                    partition_index=one,
+                    partition_index=partition,
                     committed_offset=-1,
                     error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
                 )
             )
-        elif 0 <= one < end and timestamps[one] != ABSENT:
-            text = metadata.get(one, "") if metadata else ""
-            found.append(answer(one, offsets[one], epochs[one], text))
+        elif 0 <= partition < end and timestamps[partition] != ABSENT:
+            text = metadata.get(partition, "") if metadata else ""
+            found.append(answer(partition, offsets[partition], epochs[partition], text))
         else:
-            found.append(answer(partition_index=one, committed_offset=-1))
+            found.append(answer(partition_index=partition, committed_offset=-1))
     return found

@@ -84,7 +84,10 @@ class Offsets:
             topic_id = topics.get(topic, NO_TOPIC_ID)
             if topic not in topics or (topic in tables and partition in tables[topic]):
                 continue
-            if any(one.value.topic_id in (NO_TOPIC_ID, topic_id) for one in producers.values()):
+            if any(
+                producer.value.topic_id in (NO_TOPIC_ID, topic_id)
+                for producer in producers.values()
+            ):
                 yield topic, partition
 
     def of_other_ids(
@@ -103,7 +106,8 @@ class Offsets:
             if topic not in ids or (topic in tables and partition in tables[topic]):
                 continue
             if any(
-                one.value.topic_id not in (NO_TOPIC_ID, ids[topic]) for one in producers.values()
+                producer.value.topic_id not in (NO_TOPIC_ID, ids[topic])
+                for producer in producers.values()
             ):
                 yield topic, partition
 

@@ -56,26 +56,26 @@ def commit(state: State, call: Call[TxnOffsetCommitRequest], now: Millis) -> Eff
         known = state.topics.by_name.get(topic.name)
         topic_id = NO_TOPIC_ID if known is None else known.id
         partitions = []
-        for one in topic.partitions:
-            metadata = one.committed_metadata or ""
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
             code = ErrorCode.NONE
             if too_long(metadata, state.longest_metadata):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 value = OffsetCommitValue(
-                    offset=one.committed_offset,
-                    leader_epoch=one.committed_leader_epoch,
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
                     metadata=metadata,
                     commit_timestamp=now,
                     topic_id=topic_id,
                 )
                 key = OffsetCommitKey(
-                    group=group_id, topic=topic.name, partition=one.partition_index
+                    group=group_id, topic=topic.name, partition=partition.partition_index
                 )
                 records.append(Record(key, value))
             partitions.append(
                 TxnOffsetCommitResponsePartition(
-                    partition_index=one.partition_index, error_code=code
+                    partition_index=partition.partition_index, error_code=code
                 )
             )
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
@@ -111,11 +111,11 @@ def _as_commit(call: Call[TxnOffsetCommitRequest]) -> Call[OffsetCommitRequest]:
                 name=topic.name,
                 partitions=[
                     OffsetCommitRequestPartition(
-                        partition_index=one.partition_index,
-                        committed_offset=one.committed_offset,
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
                         committed_metadata=None,
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

@@ -117,10 +117,10 @@ def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None
     def answer(judged: dict[int, Acl | ApiError]) -> CreateAclsResponse:
         return CreateAclsResponse(
             results=[
-                AclCreationResult(error_code=one.code, error_message=one.message)
-                if isinstance(one, ApiError)
+                AclCreationResult(error_code=outcome.code, error_message=outcome.message)
+                if isinstance(outcome, ApiError)
                 else AclCreationResult(error_message=None)
-                for one in judged.values()
+                for outcome in judged.values()
             ]
         )
 
@@ -135,9 +135,9 @@ def delete_acls(node: Node, call: Call[DeleteAclsRequest], _now: Millis) -> None
         judged: dict[int, _Found] = {}
         left = dict.fromkeys(draft.acls)
         rules = _Rules(draft.acls)
-        for at, one in enumerate(call.request.filters):
+        for at, wanted in enumerate(call.request.filters):
             try:
-                judged[at] = found = rules.matching(_deletion(one))
+                judged[at] = found = rules.matching(_deletion(wanted))
             except ApiError as error:
                 judged[at] = error
                 continue
@@ -148,7 +148,7 @@ def delete_acls(node: Node, call: Call[DeleteAclsRequest], _now: Millis) -> None
         return judged
 
     def answer(judged: dict[int, _Found]) -> DeleteAclsResponse:
-        return DeleteAclsResponse(filter_results=[_deleted(one) for one in judged.values()])
+        return DeleteAclsResponse(filter_results=[_deleted(outcome) for outcome in judged.values()])
 
     change_topics(node, call, judge, answer)
 
@@ -227,15 +227,15 @@ class _Rules:
         return wanted.matching(rules)
 
 
-def _deletion(one: DeleteAclsFilter) -> _Filter:
+def _deletion(wanted: DeleteAclsFilter) -> _Filter:
     return _Filter(
-        one.resource_type_filter,
-        one.resource_name_filter,
-        one.pattern_type_filter,
-        one.principal_filter,
-        one.host_filter,
-        one.operation,
-        one.permission_type,
+        wanted.resource_type_filter,
+        wanted.resource_name_filter,
+        wanted.pattern_type_filter,
+        wanted.principal_filter,
+        wanted.host_filter,
+        wanted.operation,
+        wanted.permission_type,
     )
 
 

@@ -104,8 +104,10 @@ def alter_configs(node: Node, call: Call[replacing.AlterConfigsRequest], _now: M
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=[
-                AlterableConfig(name=one.name, config_operation=_Operation.SET, value=one.value)
-                for one in resource.configs
+                AlterableConfig(
+                    name=config.name, config_operation=_Operation.SET, value=config.value
+                )
+                for config in resource.configs
             ],
         )
         for resource in resources
@@ -127,16 +129,16 @@ def alter_configs(node: Node, call: Call[replacing.AlterConfigsRequest], _now: M
 
 
 def _changes(resources: Sequence[AlterConfigsResource], *, replaces: bool) -> list[_Change]:
-    counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     return [
         _Change(
-            one.resource_type,
-            one.resource_name,
-            one.configs,
+            resource.resource_type,
+            resource.resource_name,
+            resource.configs,
             replaces,
-            counts[one.resource_type, one.resource_name],
+            counts[resource.resource_type, resource.resource_name],
         )
-        for one in resources
+        for resource in resources
     ]
 
 
@@ -149,8 +151,8 @@ def _change(
     """Groups are changed by their shards, everything else with the catalog. The answer waits for
     all of them.
     """
-    groups = [at for at, one in enumerate(changes) if one.kind == Resource.GROUP]
-    others = [at for at, one in enumerate(changes) if one.kind != Resource.GROUP]
+    groups = [at for at, change in enumerate(changes) if change.kind == Resource.GROUP]
+    others = [at for at, change in enumerate(changes) if change.kind != Resource.GROUP]
 
     def merge(parts: list[dict[int, Outcome]]) -> Any:
         outcomes: dict[int, Outcome] = {}
@@ -187,8 +189,8 @@ def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -
     message = AlterGroupSettings(
         GroupId(change.name),
         [
-            (one.name, None if one.config_operation == _Operation.DELETE else one.value)
-            for one in change.configs
+            (config.name, None if config.config_operation == _Operation.DELETE else config.value)
+            for config in change.configs
         ],
         replaces=change.replaces,
         validate_only=call.request.validate_only,
@@ -249,7 +251,7 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     """
     _check_operations(change.configs, _BROKER_LISTS)
     first, *further = map(str, node.cluster.placement.node_ids)
-    names = [one.name for one in change.configs]
+    names = [config.name for config in change.configs]
     if change.name not in ("", first) and not (
         change.name in further and all(map(is_unread, names))
     ):
@@ -298,9 +300,9 @@ def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, 
     file = node.cluster.base_config
     known = with_dynamic(file, draft.broker_configs).left_aside
     named = {config.name for config in change.configs}
-    for one in with_dynamic(file, {**draft.broker_configs, change.name: after}).left_aside:
-        if one not in known or (one.broker == change.name and one.name in named):
-            raise ApiError(ErrorCode.INVALID_CONFIG, one.why)
+    for name in with_dynamic(file, {**draft.broker_configs, change.name: after}).left_aside:
+        if name not in known or (name.broker == change.name and name.name in named):
+            raise ApiError(ErrorCode.INVALID_CONFIG, name.why)
 
 
 def _check_unread(before: Mapping[str, str], after: Mapping[str, str]) -> None:
@@ -384,7 +386,7 @@ def _check_operations(changes: Sequence[AlterableConfig], lists: frozenset[str])
                 ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
             )
     for config in changes:
-        if config.config_operation not in [one.value for one in _Operation]:
+        if config.config_operation not in [operation.value for operation in _Operation]:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 f"operation on {config.name} is {config.config_operation}, expected 0 to 3",
@@ -424,10 +426,10 @@ def _changed_text(
 
 
 _COMBINE: dict[int, Callable[[Sequence[str], Sequence[str]], list[str]]] = {
-    _Operation.APPEND: lambda old, given: [*old, *(one for one in given if one not in old)],
-    _Operation.SUBTRACT: lambda old, given: [one for one in old if one not in given],
+    _Operation.APPEND: lambda old, given: [*old, *(entry for entry in given if entry not in old)],
+    _Operation.SUBTRACT: lambda old, given: [entry for entry in old if entry not in given],
 }
 
 
 def _entries(text: str | None) -> list[str]:
-    return [one.strip() for one in (text or "").split(",") if one.strip()]
+    return [entry.strip() for entry in (text or "").split(",") if entry.strip()]

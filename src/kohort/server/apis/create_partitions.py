@@ -33,7 +33,7 @@ def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Mil
         return judged_topics(node, draft, request.topics, check_allowed, _grown)
 
     def answer(judged: dict[str, Topic | ApiError]) -> CreatePartitionsResponse:
-        return CreatePartitionsResponse(results=[_told(*one) for one in judged.items()])
+        return CreatePartitionsResponse(results=[_told(*item) for item in judged.items()])
 
     change_topics(node, call, judge, answer, validate_only=request.validate_only)
 
@@ -69,7 +69,7 @@ def _grown(node: Node, draft: Draft, wanted: CreatePartitionsTopic) -> Topic:
     assignments = dict(topic.assignments)
     if wanted.assignments is not None:
         missing = wanted.count - topic.partitions
-        given = [list(one.broker_ids) for one in wanted.assignments]
+        given = [list(assignment.broker_ids) for assignment in wanted.assignments]
         if len(given) != missing:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -71,7 +71,7 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
 
     def answer(judged: dict[str, Topic | ApiError]) -> CreateTopicsResponse:
         return CreateTopicsResponse(
-            topics=[_created(node, call.client, *one) for one in judged.items()]
+            topics=[_created(node, call.client, *item) for item in judged.items()]
         )
 
     change_topics(node, call, judge, answer, validate_only=request.validate_only)
@@ -121,7 +121,10 @@ def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
                 "A manual partition assignment was specified, "
                 f"but the number of partitions is {wanted.num_partitions}, expected -1.",
             )
-        given = {one.partition_index: list(one.broker_ids) for one in wanted.assignments}
+        given = {
+            assignment.partition_index: list(assignment.broker_ids)
+            for assignment in wanted.assignments
+        }
         if sorted(given) != list(range(len(wanted.assignments))):
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -24,13 +24,13 @@ def delete_records(
     for wanted in call.request.topics:
         topic = topic_named(node, call.client, DELETE, wanted.name)
         answers = by_topic.setdefault(wanted.name, [])  # several entries are answered as one
-        for one in wanted.partitions:
+        for partition in wanted.partitions:
             try:
-                answers.append(_deleted(node, topic, one))
+                answers.append(_deleted(node, topic, partition))
             except ApiError as error:
                 answers.append(
                     DeleteRecordsPartitionResult(
-                        partition_index=one.partition_index,
+                        partition_index=partition.partition_index,
                         low_watermark=-1,
                         error_code=error.code,
                     )

@@ -40,10 +40,10 @@ def delete_topics(node: Node, call: Call[DeleteTopicsRequest], _now: Millis) -> 
         raise ApiError(code, "delete.topic.enable is false")
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     check_time(request.timeout_ms, wanted)
-    named = [one for one in wanted if one.name is not None or one.topic_id != NO_TOPIC_ID]
+    named = [topic for topic in wanted if topic.name is not None or topic.topic_id != NO_TOPIC_ID]
 
     def answer(judged: dict[NameOrId, Topic | ApiError]) -> DeleteTopicsResponse:
-        responses = [_deleted(*one) for one in judged.items()]
+        responses = [_deleted(*item) for item in judged.items()]
         responses += [_deleted((None, NO_TOPIC_ID), _NEITHER)] * (len(wanted) - len(named))
         return DeleteTopicsResponse(responses=responses)
 
@@ -58,7 +58,9 @@ def _judged(
 ) -> dict[NameOrId, Topic | ApiError]:
     """What becomes of each topic. A topic that is named twice is not deleted."""
     judged: dict[NameOrId, Topic | ApiError] = {}
-    for (name, topic_id), count in Counter((one.name, one.topic_id) for one in wanted).items():
+    for (name, topic_id), count in Counter(
+        (topic.name, topic.topic_id) for topic in wanted
+    ).items():
         shown = name
         try:
             check_once(count, "id" if name is None else "name")
@@ -69,14 +71,14 @@ def _judged(
             judged[name, topic_id] = _deletable(topic)
         except ApiError as error:
             judged[shown, topic_id] = error
-    for (name, topic_id), one in list(judged.items()):
-        if name is not None and isinstance(one, Topic):
-            twice = judged.get((None, one.topic_id))
+    for (name, topic_id), outcome in list(judged.items()):
+        if name is not None and isinstance(outcome, Topic):
+            twice = judged.get((None, outcome.topic_id))
             if isinstance(twice, Topic):
-                del judged[name, topic_id], judged[None, one.topic_id]
+                del judged[name, topic_id], judged[None, outcome.topic_id]
                 text = "The topic is named by its name and by its id."
-                judged[name, one.topic_id] = ApiError(ErrorCode.INVALID_REQUEST, text)
-    going = [one for one in judged.values() if isinstance(one, Topic)]
+                judged[name, outcome.topic_id] = ApiError(ErrorCode.INVALID_REQUEST, text)
+    going = [topic for topic in judged.values() if isinstance(topic, Topic)]
     if going:
         draft.delete(*going)
     return judged

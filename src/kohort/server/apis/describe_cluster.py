@@ -35,8 +35,8 @@ def describe_cluster(
         cluster_id=cluster.catalog.cluster_id,
         controller_id=cluster.placement.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=one.id, host=one.host, port=one.port)
-            for one in cluster.placement.brokers
+            DescribeClusterBroker(broker_id=broker.id, host=broker.host, port=broker.port)
+            for broker in cluster.placement.brokers
         ],
         cluster_authorized_operations=(
             cluster_operations(cluster.may, call.client)

@@ -58,7 +58,7 @@ _TOPIC_NAMES = tuple(hash_order(TOPIC_SETTINGS, text_hash))
 _BROKER_NAMES = tuple(hash_order(BROKER_SETTINGS, text_hash, _BROKER_TABLE))
 # Settings that say the same in other units: each shows the sources of all of them.
 _TOGETHER: dict[str, tuple[str, ...]] = {
-    synonym.name: tuple(one.name for one in row.synonyms)
+    synonym.name: tuple(synonym.name for synonym in row.synonyms)
     for row in TOPIC_SETTINGS.values()
     for synonym in row.synonyms
 }
@@ -269,12 +269,12 @@ def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[Descri
         for one in names
         if (default := BROKER_SETTINGS[one].default) is not None
     ]
-    return list(dropwhile(lambda one: one.name != name, found))
+    return list(dropwhile(lambda synonym: synonym.name != name, found))
 
 
 def _changed_source(node: Node, name: str) -> Source | None:
     """Where the value comes from when it was changed while the broker ran."""
-    return next((one for one, texts in changed_layers(node.cluster) if name in texts), None)
+    return next((layer for layer, texts in changed_layers(node.cluster) if name in texts), None)
 
 
 def _broker_source(node: Node, name: str, broker: BrokerConfig) -> Source:

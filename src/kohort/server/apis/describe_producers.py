@@ -43,13 +43,13 @@ def _described(node: Node, topic: Topic | ApiError, index: int, now: Millis) -> 
     partition = led_partition(node, topic, index)
     states = [
         ProducerState(
-            producer_id=one.producer_id,
-            producer_epoch=one.epoch,
-            last_sequence=one.last_sequence,
-            last_timestamp=one.timestamp,
-            coordinator_epoch=one.coordinator_epoch,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=_NO_OFFSET if begun is None else begun,
         )
-        for one, begun in partition.active_producers(now)
+        for producer, begun in partition.active_producers(now)
     ]
     return PartitionResponse(partition_index=index, active_producers=states)

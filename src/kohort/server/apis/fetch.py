@@ -115,7 +115,7 @@ class _Reading:
         self.unread: list[Partition] | None = []  # these first; None once it is the time to answer
         self.watched: list[tuple[str, int]] = []
         self.wanted: list[tuple[TopicKey, list[FetchPartition]]] = (
-            [((one.topic, TopicId(one.topic_id)), one.partitions) for one in request.topics]
+            [((topic.topic, TopicId(topic.topic_id)), topic.partitions) for topic in request.topics]
             if session is None
             else list(session.wanted())
         )
@@ -259,6 +259,6 @@ def _aborted(partition: Partition, start: int, records: bytes) -> list[AbortedTr
         return []  # as nearly always: the batches need not be looked at
     last = deque(walk(records), maxlen=1)[0][1]
     return [
-        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first)
-        for one in partition.aborted(Offset(start), Offset(last.last_offset + 1))
+        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first)
+        for aborted in partition.aborted(Offset(start), Offset(last.last_offset + 1))
     ]

@@ -45,7 +45,7 @@ def ask(
 
 def shards_asked(node: Node) -> int:
     """How many tokens `ask_all` wants."""
-    return sum(one.condition is not Condition.FAILED for one in node.cluster.drivers.values())
+    return sum(driver.condition is not Condition.FAILED for driver in node.cluster.drivers.values())
 
 
 def ask_all(node: Node, call: Call[Any], tokens: Sequence[Token]) -> None:

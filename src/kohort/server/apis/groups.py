@@ -83,7 +83,7 @@ def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
             ]
         )
 
-    drivers = [one for one in node.drivers() if one.condition is not Condition.FAILED]
+    drivers = [driver for driver in node.drivers() if driver.condition is not Condition.FAILED]
     _every(node, drivers, call, merge)
 
 
@@ -168,7 +168,7 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
         return DeleteGroupsRequest(groups_names=ids)
 
     def merge(parts: list[Any]) -> Any:
-        return DeleteGroupsResponse(results=[one for part in parts for one in part.results])
+        return DeleteGroupsResponse(results=[result for part in parts for result in part.results])
 
     ids = list(dict.fromkeys(call.request.groups_names))
     _split(node, call, DELETE, ids, DELETED_AT_ONCE, narrowed, merge)

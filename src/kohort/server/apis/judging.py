@@ -41,7 +41,9 @@ def change_topics(
         def finish(error: StorageError | None) -> None:
             if error is not None and not validate_only:
                 refused = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-                passed = [key for key, one in judged.items() if not isinstance(one, ApiError)]
+                passed = [
+                    key for key, outcome in judged.items() if not isinstance(outcome, ApiError)
+                ]
                 judged.update(dict.fromkeys(passed, refused))
             call.token.answer(answer(judged))
 
@@ -65,7 +67,7 @@ def judged_topics(
     and so is one for which `check_allowed` raises ApiError. Topics that pass are put into the
     draft.
     """
-    counts = Counter(one.name for one in asked)
+    counts = Counter(topic.name for topic in asked)
     judged: dict[str, Topic | ApiError] = {}
     for one in asked:
         if one.name not in judged:
@@ -94,7 +96,7 @@ def check_time(timeout_ms: int, asked: Sequence[Any]) -> None:
     """Raises ApiError for a timeout that is over: upstream's controller then does nothing. It does
     not check topics that are named twice.
     """
-    if timeout_ms <= 0 and 1 in Counter(one.name for one in asked).values():
+    if timeout_ms <= 0 and 1 in Counter(topic.name for topic in asked).values():
         raise ApiError(
             ErrorCode.REQUEST_TIMED_OUT, f"the timeout is {timeout_ms} ms, expected more than 0"
         )

@@ -26,11 +26,11 @@ def offset_for_leader_epoch(
     for wanted in call.request.topics:
         topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
         answers = []
-        for one in wanted.partitions:
+        for partition in wanted.partitions:
             try:
-                answers.append(_epoch_end(node, topic, one))
+                answers.append(_epoch_end(node, topic, partition))
             except ApiError as error:
-                answers.append(EpochEndOffset(error_code=error.code, partition=one.partition))
+                answers.append(EpochEndOffset(error_code=error.code, partition=partition.partition))
         topics.append(OffsetForLeaderTopicResult(topic=wanted.topic, partitions=answers))
     return OffsetForLeaderEpochResponse(topics=topics)
 

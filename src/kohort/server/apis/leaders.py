@@ -97,8 +97,8 @@ def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
     cluster = node.cluster
     placement = cluster.placement
     replicas = placement.replicas(topic, index)
-    offline = [one for one in replicas if not placement.serves(one)]
-    in_sync = [one for one in replicas if one not in offline] if offline else replicas
+    offline = [replica for replica in replicas if not placement.serves(replica)]
+    in_sync = [replica for replica in replicas if replica not in offline] if offline else replicas
     nodes = replicas, in_sync or replicas, offline
     partition = cluster.partition(topic.name, index)
     if partition is None:

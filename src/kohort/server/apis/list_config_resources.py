@@ -51,7 +51,7 @@ def _answer(
         if part.error is not None and part.error.code != ErrorCode.NOT_COORDINATOR:
             return ListConfigResourcesResponse(error_code=part.error.code)
     cluster = node.cluster
-    brokers = [str(one.id) for one in cluster.placement.brokers]
+    brokers = [str(broker.id) for broker in cluster.placement.brokers]
     names: dict[int, list[str]] = {
         Resource.GROUP: [group_id for part in parts for group_id in part.group_ids],
         Resource.CLIENT_METRICS: [],

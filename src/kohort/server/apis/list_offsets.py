@@ -80,7 +80,7 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     topics = []
     for name, partitions in _by_topic(request.topics).items():
         topic = topic_named(node, call.client, DESCRIBE, name)
-        counts = Counter(one.partition_index for one in partitions)
+        counts = Counter(partition.partition_index for partition in partitions)
         answers = [
             ListOffsetsPartitionResponse(
                 partition_index=index, error_code=ErrorCode.INVALID_REQUEST
@@ -88,14 +88,16 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
             for index, count in counts.items()
             if count > 1
         ]
-        for one in partitions:
-            if counts[one.partition_index] == 1:
+        for partition in partitions:
+            if counts[partition.partition_index] == 1:
                 try:
-                    answers.append(_found(node, topic, one, call.version, committed=committed))
+                    answers.append(
+                        _found(node, topic, partition, call.version, committed=committed)
+                    )
                 except ApiError as error:
                     answers.append(
                         ListOffsetsPartitionResponse(
-                            partition_index=one.partition_index, error_code=error.code
+                            partition_index=partition.partition_index, error_code=error.code
                         )
                     )
         topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
@@ -105,9 +107,9 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
 def _by_topic(asked: Sequence[ListOffsetsTopic]) -> dict[str, list[ListOffsetsPartition]]:
     """The partitions asked for, by topic: several entries of one topic count as one."""
     found: dict[str, list[ListOffsetsPartition]] = {}
-    for one in asked:
-        if one.partitions:
-            found.setdefault(one.name, []).extend(one.partitions)
+    for partition in asked:
+        if partition.partitions:
+            found.setdefault(partition.name, []).extend(partition.partitions)
     return found
 
 

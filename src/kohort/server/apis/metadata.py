@@ -48,7 +48,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
         ]
     else:
         # A topic that is named twice is told once, as upstream does.
-        distinct = dict.fromkeys((TopicId(one.topic_id), one.name) for one in wanted)
+        distinct = dict.fromkeys((TopicId(topic.topic_id), topic.name) for topic in wanted)
         answers = [
             _topic_by_id(node, client, topic_id)
             if topic_id != NO_TOPIC_ID or name is None
@@ -56,13 +56,16 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
             for topic_id, name in distinct
         ]
     if request.include_topic_authorized_operations:
-        for one in answers:
-            if one.name is not None and one.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                one.topic_authorized_operations = operations(may, client, TOPIC, one.name)
+        for answer in answers:
+            if (
+                answer.name is not None
+                and answer.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            ):
+                answer.topic_authorized_operations = operations(may, client, TOPIC, answer.name)
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port)
-            for one in cluster.placement.brokers
+            MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port)
+            for broker in cluster.placement.brokers
         ],
         cluster_id=cluster.catalog.cluster_id,
         controller_id=cluster.placement.controller_id,

@@ -52,9 +52,13 @@ def take_refused(
     for topic in requested:
         code = why(topic)
         count = topics.by_name[topic.name].partitions if code is None else 0
-        good = [one for one in topic.partitions if 0 <= one.partition_index < count]
+        good = [
+            partition for partition in topic.partitions if 0 <= partition.partition_index < count
+        ]
         bad = [
-            one.partition_index for one in topic.partitions if not 0 <= one.partition_index < count
+            partition.partition_index
+            for partition in topic.partitions
+            if not 0 <= partition.partition_index < count
         ]
         if bad or code is not None:
             answer = refusal(topic, bad, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -40,7 +40,7 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
             return commit_wire.OffsetCommitResponseTopic(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partitions=[partition(partition_index=one, error_code=code) for one in indexes],
+                partitions=[partition(partition_index=index, error_code=code) for index in indexes],
             )
 
         request.topics, refused = take_refused(request.topics, topics, why, refusal)

@@ -27,7 +27,7 @@ def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
         partition = delete_wire.OffsetDeleteResponsePartition
         return delete_wire.OffsetDeleteResponseTopic(
             name=topic.name,
-            partitions=[partition(partition_index=one, error_code=code) for one in indexes],
+            partitions=[partition(partition_index=index, error_code=code) for index in indexes],
         )
 
     request.topics, refused = take_refused(request.topics, node.cluster.topics, why, refusal)

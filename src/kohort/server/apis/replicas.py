@@ -107,7 +107,7 @@ def _check_reassignment(node: Node, topic: Topic | None, partition: Reassignable
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"The replicas of partition {index} are {wanted}, expected each node once.",
         )
-    unknown = [one for one in wanted if one not in placement.node_ids]
+    unknown = [replica for replica in wanted if replica not in placement.node_ids]
     if unknown:
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

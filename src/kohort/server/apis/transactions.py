@@ -80,13 +80,13 @@ def add_partitions(node: Node, call: Call[AddPartitionsToTxnRequest]) -> None:
     """Partitions come into transactions: all that a transaction names, or none of them."""
     request = call.request
     if call.version < _BATCHED_SINCE:
-        one = AddPartitionsToTxnTransaction(
+        transaction = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        _add(node, call, one, Mapped(call.token, _as_single))
+        _add(node, call, transaction, Mapped(call.token, _as_single))
         return
     check(node.cluster.may, call.client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
 
@@ -97,8 +97,8 @@ def add_partitions(node: Node, call: Call[AddPartitionsToTxnRequest]) -> None:
         call.token.answer(merge([]))
         return
     gather = Gather(call.token, len(request.transactions), merge)
-    for index, one in enumerate(request.transactions):
-        _add(node, call, one, gather.part(index))
+    for index, transaction in enumerate(request.transactions):
+        _add(node, call, transaction, gather.part(index))
 
 
 def _as_single(result: add_wire.AddPartitionsToTxnResult) -> AddPartitionsToTxnResponse:
@@ -108,14 +108,14 @@ def _as_single(result: add_wire.AddPartitionsToTxnResult) -> AddPartitionsToTxnR
 def _add(
     node: Node,
     call: Call[AddPartitionsToTxnRequest],
-    one: AddPartitionsToTxnTransaction,
+    transaction: AddPartitionsToTxnTransaction,
     token: Token,
 ) -> None:
     """Answer `token` with the result for one transaction."""
 
     def told(codes: dict[TopicPartition, ErrorCode]) -> add_wire.AddPartitionsToTxnResult:
         return add_wire.AddPartitionsToTxnResult(
-            transactional_id=one.transactional_id,
+            transactional_id=transaction.transactional_id,
             topic_results=[
                 add_wire.AddPartitionsToTxnTopicResult(
                     name=topic.name,
@@ -127,12 +127,14 @@ def _add(
                         for index in topic.partitions
                     ],
                 )
-                for topic in one.topics
+                for topic in transaction.topics
             ],
         )
 
     places = [
-        TopicPartition(topic.name, index) for topic in one.topics for index in topic.partitions
+        TopicPartition(topic.name, index)
+        for topic in transaction.topics
+        for index in topic.partitions
     ]
 
     def answer(enrolled: Enrolled) -> add_wire.AddPartitionsToTxnResult:
@@ -141,21 +143,21 @@ def _add(
         return told({place: absent if place in enrolled.missing else code for place in places})
 
     try:
-        check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, one.transactional_id)
+        check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
         refused = {place: code for place in places if (code := _why_not(node, call.client, place))}
         if refused:
             rest = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
             token.answer(told({**rest, **refused}))
             return
-        driver = node.transactor_of(one.transactional_id)
+        driver = node.transactor_of(transaction.transactional_id)
     except ApiError as error:
         token.answer(told(dict.fromkeys(places, error.code)))
         return
     enrol = Enrol(
-        one.transactional_id,
-        Producer(one.producer_id, one.producer_epoch),
+        transaction.transactional_id,
+        Producer(transaction.producer_id, transaction.producer_epoch),
         tuple(places),
-        verify_only=one.verify_only,
+        verify_only=transaction.verify_only,
     )
     node.cluster.submit(driver, Call(Mapped(token, answer), enrol, call.version, call.client))
 
@@ -186,19 +188,24 @@ def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
     may, client = node.cluster.may, call.client
     by_driver: dict[TransactionDriver, list[str]] = {}
     refused: list[Any] = []
-    for one in call.request.transactional_ids:
+    for transactional_id in call.request.transactional_ids:
         try:
-            check(may, client, DESCRIBE, TRANSACTIONAL_ID, one)
-            by_driver.setdefault(node.transactor_of(one), []).append(one)
+            check(may, client, DESCRIBE, TRANSACTIONAL_ID, transactional_id)
+            by_driver.setdefault(node.transactor_of(transactional_id), []).append(transactional_id)
         except ApiError as error:
-            alone = DescribeTransactionsRequest(transactional_ids=[one])
+            alone = DescribeTransactionsRequest(transactional_ids=[transactional_id])
             refused += alone.refused(error).transaction_states
 
     def merge(parts: list[DescribeTransactionsResponse]) -> DescribeTransactionsResponse:
         states = refused + [state for part in parts for state in part.transaction_states]
         for state in states:
-            state.topics = [one for one in state.topics if may(client, DESCRIBE, TOPIC, one.topic)]
-        order = {one: place for place, one in enumerate(call.request.transactional_ids)}
+            state.topics = [
+                topic for topic in state.topics if may(client, DESCRIBE, TOPIC, topic.topic)
+            ]
+        order = {
+            transactional_id: place
+            for place, transactional_id in enumerate(call.request.transactional_ids)
+        }
         states.sort(key=lambda state: order[state.transactional_id])
         return DescribeTransactionsResponse(transaction_states=states)
 
@@ -234,7 +241,7 @@ def list_transactions(node: Node, call: Call[ListTransactionsRequest]) -> None:
             ],
         )
 
-    drivers = [one for one in node.transactors() if one.condition is not Condition.FAILED]
+    drivers = [driver for driver in node.transactors() if driver.condition is not Condition.FAILED]
     if not drivers:
         call.token.answer(merge([]))
         return

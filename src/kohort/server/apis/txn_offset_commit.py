@@ -38,7 +38,7 @@ def commit_offsets(node: Node, call: Call[TxnOffsetCommitRequest]) -> None:
         partition = wire.TxnOffsetCommitResponsePartition
         return wire.TxnOffsetCommitResponseTopic(
             name=topic.name,
-            partitions=[partition(partition_index=one, error_code=code) for one in indexes],
+            partitions=[partition(partition_index=index, error_code=code) for index in indexes],
         )
 
     request.topics, refused = take_refused(request.topics, node.cluster.topics, why, refusal)

@@ -134,12 +134,14 @@ def _shared(prepared: ConsumerGroupPrepareAssignmentResponse) -> list[Member]:
     """Each topic to its readers in turn, the first partition to the reader that its number says."""
     metadata = str(prepared.group_epoch).encode()
     parts = {
-        one.member_id: Member(member_id=one.member_id, metadata_bytes=metadata)
-        for one in prepared.members
+        member.member_id: Member(member_id=member.member_id, metadata_bytes=metadata)
+        for member in prepared.members
     }
     for topic in prepared.topics:
         readers = [
-            one.member_id for one in prepared.members if topic.topic_id in one.subscribed_topic_ids
+            member.member_id
+            for member in prepared.members
+            if topic.topic_id in member.subscribed_topic_ids
         ]
         first = prepared.group_epoch  # so that partitions move from epoch to epoch
         for number, reader in enumerate(readers):
@@ -154,8 +156,8 @@ def _shared(prepared: ConsumerGroupPrepareAssignmentResponse) -> list[Member]:
 
 def _twice(prepared: ConsumerGroupPrepareAssignmentResponse) -> list[Member]:
     """A member gets the first partition of a topic twice, if anybody gets any."""
-    for one in prepared.members:
-        for topic_id in one.subscribed_topic_ids:
+    for member in prepared.members:
+        for topic_id in member.subscribed_topic_ids:
             twice = [TopicPartition(topic_id=topic_id, partitions=[0, 0])]
-            return [Member(member_id=one.member_id, partitions=twice)]
+            return [Member(member_id=member.member_id, partitions=twice)]
     return [Member(member_id="nobody")]

@@ -40,7 +40,9 @@ class Auditor(Actor):
             self.alarm("gets no answer to Metadata")
             return
         self.tell(
-            TopicsAtEnd({one.name: (one.topic_id, len(one.leaders)) for one in known.values()})
+            TopicsAtEnd(
+                {topic.name: (topic.topic_id, len(topic.leaders)) for topic in known.values()}
+            )
         )
         for topic in known.values():
             if topic.ours:
@@ -140,9 +142,9 @@ class Auditor(Actor):
             listed = await self.ask(
                 ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0, node=node
             )
-            for one in [] if listed is None else listed.transaction_states:
-                if one.transactional_id.startswith("work-"):
-                    await self._described(one.transactional_id, 0)
+            for transaction in [] if listed is None else listed.transaction_states:
+                if transaction.transactional_id.startswith("work-"):
+                    await self._described(transaction.transactional_id, 0)
 
     async def _described(self, transactional_id: str, expected: int) -> int:
         """Ask until the answer is the expected one, and no transaction is open; 0, or the code.
@@ -153,8 +155,8 @@ class Auditor(Actor):
         for _ in range(TRIES):
             answer = await self.ask_coordinator(transactional_id, request, 0, of=TRANSACTION)
             if answer is not None:
-                (one,) = answer.transaction_states
-                code, state = one.error_code, one.transaction_state
+                (transaction,) = answer.transaction_states
+                code, state = transaction.error_code, transaction.transaction_state
                 self.coordinator_moved(transactional_id, code, TRANSACTION)
                 if code == expected and state not in OPEN:
                     break
@@ -167,7 +169,7 @@ class Auditor(Actor):
 def _key_of(shard: int, shards: int) -> str:
     """A name that nobody has, and that belongs to this shard."""
     return next(
-        one
-        for one in (f"nobody-{number}" for number in range(10_000))
-        if coordinator_partition(one, shards) == shard
+        name
+        for name in (f"nobody-{number}" for number in range(10_000))
+        if coordinator_partition(name, shards) == shard
     )

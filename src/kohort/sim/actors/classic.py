@@ -101,7 +101,7 @@ class ClassicConsumer(Actor):
         """Give out the partitions where this member leads, and take its own."""
         given = []
         if joined.leader == self.member:
-            members = sorted(one.member_id for one in joined.members)
+            members = sorted(member.member_id for member in joined.members)
             given = [
                 SyncGroupRequestAssignment(member_id=member, assignment=self._part(at, members))
                 for at, member in enumerate(members)
@@ -124,12 +124,12 @@ class ClassicConsumer(Actor):
             now = self.stage.loop.now
             self.generation = joined.generation_id
             self.tell(Joined(self.group, self.member, now))
-            for one in consumer_protocol.decode_assignment(answer.assignment).assigned_partitions:
-                for index in one.partitions:
-                    self.owned[self.known[one.topic], index] = now
+            for topic in consumer_protocol.decode_assignment(answer.assignment).assigned_partitions:
+                for index in topic.partitions:
+                    self.owned[self.known[topic.topic], index] = now
 
     def _part(self, at: int, members: list[str]) -> bytes:
-        mine = [one for one in range(self.partitions) if one % len(members) == at]
+        mine = [index for index in range(self.partitions) if index % len(members) == at]
         parts = [TopicPartition(topic=TOPIC, partitions=mine)] if mine else []
         return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts))
 

@@ -54,7 +54,9 @@ class Committer(Actor):
         """
         self.next += 1
         offset = self.next
-        some = [one for one in range(len(self.acknowledged)) if self.random.random() < 0.7] or [0]
+        some = [index for index in range(len(self.acknowledged)) if self.random.random() < 0.7] or [
+            0
+        ]
         for partition in some:
             self.tell(CommitSent(self.group, partition, offset))
         request = OffsetCommitRequest(
@@ -66,11 +68,11 @@ class Committer(Actor):
                     name=TOPIC,
                     partitions=[
                         OffsetCommitRequestPartition(
-                            partition_index=one,
+                            partition_index=index,
                             committed_offset=offset,
                             committed_metadata=str(offset),
                         )
-                        for one in some
+                        for index in some
                     ],
                 )
             ],

@@ -55,7 +55,7 @@ class Consumer(Member):
         profile = self.machine.profile
         if not profile.regex:
             return profile.names
-        found = (one for one in TOPICS if expressions.matches(profile.regex, one))
+        found = (topic for topic in TOPICS if expressions.matches(profile.regex, topic))
         return tuple(dict.fromkeys((*profile.names, *found)))
 
     def version_of(self, request: Any) -> int:
@@ -90,4 +90,4 @@ def _subscription(random: Random) -> tuple[tuple[str, ...], str]:
 
 
 def _some_topics(random: Random) -> tuple[str, ...]:
-    return tuple(one for one in TOPICS if random.random() < 0.6) or TOPICS[:1]
+    return tuple(topic for topic in TOPICS if random.random() < 0.6) or TOPICS[:1]

@@ -249,8 +249,8 @@ class Member(Actor):
         for event in events:
             match event:
                 case Assigned(partitions):
-                    for one in partitions:
-                        self.owned[self.place(one)] = self.stage.loop.now
+                    for partition in partitions:
+                        self.owned[self.place(partition)] = self.stage.loop.now
                 case Revoked(partitions) | Lost(partitions):
                     self._release_later(frozenset(partitions))
                 case CoordinatorWanted():
@@ -279,8 +279,8 @@ class Member(Actor):
     def _release(self, machine: Any, partitions: frozenset[Any]) -> None:
         if machine is not self.machine:
             return  # of a life that is over
-        for one in partitions:
-            del self.owned[self.place(one)]
+        for partition in partitions:
+            del self.owned[self.place(partition)]
         self.take(self.released(partitions))
         self._poke()
 

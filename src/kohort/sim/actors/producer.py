@@ -43,7 +43,7 @@ class Producer(Actor):
             await self.pause(random.randrange(10, 1500))
             if not known or random.random() < 0.1:
                 known = await topics_of(self) or {}
-            ours = [one for one in known.values() if one.ours and one.leaders]
+            ours = [topic for topic in known.values() if topic.ours and topic.leaders]
             if self.idempotent and (self.id < 0 or random.random() < 0.01):
                 await self.begin_anew()
             elif ours:
@@ -78,8 +78,8 @@ class Producer(Actor):
         self.made += 1
         count = self.random.choice([1, 1, 3, 20])
         values = [
-            b"%s:%d:%d;" % (self.name.encode(), self.made, one) * self.random.choice([1, 1, 9])
-            for one in range(count)
+            b"%s:%d:%d;" % (self.name.encode(), self.made, number) * self.random.choice([1, 1, 9])
+            for number in range(count)
         ]
         for value in values:
             self.tell(RecordSent(place, value, once=self.idempotent))

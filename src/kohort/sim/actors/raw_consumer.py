@@ -33,7 +33,7 @@ class RawConsumer(Actor):
         self.group = f"consumers-{number % GROUPS}"
         self.member = f"member-{number}"
         self.epoch = 0
-        self.topics = tuple(one for one in TOPICS if self.random.random() < 0.6) or TOPICS[:1]
+        self.topics = tuple(topic for topic in TOPICS if self.random.random() < 0.6) or TOPICS[:1]
         self.owned: dict[Place, int] = {}
         self.assigned: frozenset[Place] = frozenset()
         self.said: set[Place] = set()  # what its last heartbeat said that it owns
@@ -57,7 +57,9 @@ class RawConsumer(Actor):
                 self.member = f"member-{self.number}-{self.lives}"
                 await self.pause(random.randrange(20_000))
             elif self.epoch and chance > 0.98:
-                self.topics = tuple(one for one in TOPICS if random.random() < 0.6) or TOPICS[:1]
+                self.topics = (
+                    tuple(topic for topic in TOPICS if random.random() < 0.6) or TOPICS[:1]
+                )
                 self.tells_all = True
             await self.heartbeat()
             if self.owned.keys() != self.assigned:
@@ -79,7 +81,7 @@ class RawConsumer(Actor):
 
     async def heartbeat(self) -> None:
         now = self.stage.loop.now
-        for place in [one for one in self.owned if one not in self.assigned]:
+        for place in [place for place in self.owned if place not in self.assigned]:
             if now >= self.let_go_at:
                 del self.owned[place]
         owned = dict(self.owned)
@@ -128,7 +130,9 @@ class RawConsumer(Actor):
         done with; what is new is owned at once, because nobody else has it.
         """
         self.assigned = frozenset(
-            (one.topic_id, index) for one in assignment.topic_partitions for index in one.partitions
+            (topic.topic_id, index)
+            for topic in assignment.topic_partitions
+            for index in topic.partitions
         )
         if self.let_go_at < at and not self.owned.keys() <= self.assigned:
             self.let_go_at = at + self.random.choice([0, 0, 2_000_000, 9_000_000])
@@ -147,4 +151,6 @@ def _grouped(owned: dict[Place, int]) -> list[TopicPartitions]:
     topics: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(owned):
         topics.setdefault(topic_id, []).append(index)
-    return [TopicPartitions(topic_id=one, partitions=places) for one, places in topics.items()]
+    return [
+        TopicPartitions(topic_id=topic_id, partitions=places) for topic_id, places in topics.items()
+    ]

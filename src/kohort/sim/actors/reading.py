@@ -78,7 +78,7 @@ class _Dropped:
     """Which batches a client leaves out: markers, and what the answer says was aborted."""
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
-        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._coming = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
         self._inside: set[int] = set()  # producers within an aborted transaction
 
     def has(self, header: BatchHeader, data: bytes) -> bool:

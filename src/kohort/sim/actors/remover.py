@@ -62,8 +62,8 @@ class Remover(Committer):
             code = answer.results[0].error_code
             self.coordinator_moved(self.group, code)
             if not code:
-                for one in partitions:
-                    self.tell(CommitsDeleted(self.group, one))
+                for partition in partitions:
+                    self.tell(CommitsDeleted(self.group, partition))
 
     async def delete_offset(self) -> None:
         index = self.random.randrange(len(self.acknowledged))

@@ -40,4 +40,4 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Assigner, 5),
 )
 
-KINDS: dict[str, tuple[type[Actor], int]] = {one.kind: (one, most) for one, most in _MOST}
+KINDS: dict[str, tuple[type[Actor], int]] = {actor.kind: (actor, most) for actor, most in _MOST}

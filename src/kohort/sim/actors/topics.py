@@ -33,7 +33,7 @@ class Browsing:
         random = self._actor.random
         if not self._known or random.random() < 0.1:
             self._known = await topics_of(self._actor) or {}
-        ours = [one for one in self._known.values() if one.ours and one.leaders]
+        ours = [topic for topic in self._known.values() if topic.ours and topic.leaders]
         if not ours:
             return None
         topic = random.choice(ours)
@@ -48,17 +48,17 @@ async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
     if answer is None:
         return None
     found = {
-        one.name: TopicKnown(
-            one.name,
-            one.topic_id,
+        topic.name: TopicKnown(
+            topic.name,
+            topic.topic_id,
             tuple(
                 part.leader_id
-                for part in sorted(one.partitions, key=lambda part: part.partition_index)
+                for part in sorted(topic.partitions, key=lambda part: part.partition_index)
             ),
-            one.name in OURS,
+            topic.name in OURS,
         )
-        for one in answer.topics
-        if not one.error_code
+        for topic in answer.topics
+        if not topic.error_code
     }
-    actor.tell(TopicsSeen({one.topic_id: name for name, one in found.items()}, sent))
+    actor.tell(TopicsSeen({topic.topic_id: name for name, topic in found.items()}, sent))
     return found

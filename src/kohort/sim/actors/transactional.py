@@ -93,11 +93,11 @@ class TransactionalProducer(Actor):
 
         def code(answer: Any) -> int:
             codes = [
-                one.partition_error_code
+                result.partition_error_code
                 for topic in answer.results_by_topic_v3_and_below
-                for one in topic.results_by_partition
+                for result in topic.results_by_partition
             ]
-            return next((one for one in codes if one), 0)
+            return next((code for code in codes if code), 0)
 
         answer = await self._insist(lambda: self._ask_own(request, 3), code, "adding partitions")
         return None if answer is None else code(answer)
@@ -197,7 +197,12 @@ class TransactionalProducer(Actor):
 
         def code(answer: Any) -> int:
             return next(
-                (one.error_code for one in answer.topics[0].partitions if one.error_code), 0
+                (
+                    partition.error_code
+                    for partition in answer.topics[0].partitions
+                    if partition.error_code
+                ),
+                0,
             )
 
         answer = await self._insist(ask, code, "offsets")

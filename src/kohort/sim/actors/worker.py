@@ -102,13 +102,13 @@ class Worker(TransactionalProducer):
                 (group,) = answer.groups
                 self.coordinator_moved(self.group, group.error_code)
                 places = [] if group.error_code else group.topics[0].partitions
-                if places and not any(one.error_code for one in places):
-                    for one in places:
-                        self.offsets[one.partition_index] = max(one.committed_offset, 0)
-                        self.behind[one.partition_index] = one.metadata or ""
+                if places and not any(place.error_code for place in places):
+                    for place in places:
+                        self.offsets[place.partition_index] = max(place.committed_offset, 0)
+                        self.behind[place.partition_index] = place.metadata or ""
                         self.tell(
                             OffsetOfTransaction(
-                                self.group, one.partition_index, one.metadata or "", at_rest
+                                self.group, place.partition_index, place.metadata or "", at_rest
                             )
                         )
                     return True
@@ -126,7 +126,11 @@ class Worker(TransactionalProducer):
         self.begun += 1
         transaction = f"{self.name}:{self.begun}"
         steps: list[Step] = [self._write] * random.choice([0, 1, 1, 2, 3])
-        taken = {one: self.offsets[one] + 1 for one in self.offsets if random.random() < 0.6}
+        taken = {
+            partition: self.offsets[partition] + 1
+            for partition in self.offsets
+            if random.random() < 0.6
+        }
         if taken and (not steps or random.random() < 0.7):
             steps.insert(random.randrange(len(steps) + 1), self._take_on)
         whole = bool(steps)
@@ -145,7 +149,7 @@ class Worker(TransactionalProducer):
         """Some records; whether they are written."""
         random = self.random
         topic = self.known[TOPIC]
-        ours = [one for one in self.known.values() if one.ours and one.leaders]
+        ours = [topic for topic in self.known.values() if topic.ours and topic.leaders]
         if self.version == SECOND:
             topic = random.choice(ours)
         index = random.randrange(len(topic.leaders))
@@ -157,8 +161,8 @@ class Worker(TransactionalProducer):
             if await self.add_partitions(*dict.fromkeys(places)) != 0:
                 return False
         values = [
-            b"%s:%d:%d;" % (transaction.encode(), random.randrange(1 << 30), one)
-            for one in range(random.choice([1, 1, 3]))
+            b"%s:%d:%d;" % (transaction.encode(), random.randrange(1 << 30), number)
+            for number in range(random.choice([1, 1, 3]))
         ]
         return await self.produce(transaction, topic, index, values) == 0
 

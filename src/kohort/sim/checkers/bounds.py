@@ -44,10 +44,13 @@ class Bounds(Checker):
         decided or over, and about each marker that is under way.
         """
         cluster = broker.cluster
-        machines = [] if cluster is None else [one.machine for one in cluster.transactors.values()]
+        machines = (
+            [] if cluster is None else [driver.machine for driver in cluster.transactors.values()]
+        )
         return sum(
-            2 * len(one.transactions) + sum(len(ending.left) for ending in one.endings.values())
-            for one in machines
+            2 * len(machine.transactions)
+            + sum(len(ending.left) for ending in machine.endings.values())
+            for machine in machines
         )
 
     @staticmethod
@@ -57,4 +60,4 @@ class Bounds(Checker):
         if cluster is None:
             return 0
         held = sum(map(len, cluster.durability._held.values()))  # noqa: SLF001
-        return held + sum(len(one._parked) for one in cluster.drivers.values())  # noqa: SLF001
+        return held + sum(len(driver._parked) for driver in cluster.drivers.values())  # noqa: SLF001

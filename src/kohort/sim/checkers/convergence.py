@@ -41,7 +41,7 @@ class Convergence(Checker):
                 self._judge(group, members)
 
     def _judge(self, group: str, members: list[MemberAtEnd]) -> None:
-        epochs = {one.member: one.epoch for one in members}
+        epochs = {member.member: member.epoch for member in members}
         if len(set(epochs.values())) > 1:
             self.alarm(f"the members of {group} are at {epochs}")
         owners: dict[Place, str] = {}
@@ -52,8 +52,8 @@ class Convergence(Checker):
                     self.alarm(f"{place} of {group} has {other} and {one.member}")
         wanted = {
             (self._topics[name][0], index): name
-            for one in members
-            for name in one.topics
+            for member in members
+            for name in member.topics
             if name in self._topics
             for index in range(self._topics[name][1])
         }

@@ -32,9 +32,9 @@ def last_values(log: Log) -> Iterator[Kept]:
         entries = batches.entries(data)
         if header.is_control:
             commit = all(batches.marker_commits(key) for _, _, key, _ in entries)
-            for one in waiting.pop(header.producer_id, ()):
+            for record in waiting.pop(header.producer_id, ()):
                 if commit:
-                    _take(last, one._replace(producer=None))
+                    _take(last, record._replace(producer=None))
             continue
         producer = None
         if header.is_transactional:
@@ -42,25 +42,25 @@ def last_values(log: Log) -> Iterator[Kept]:
         for offset, _, key, value in entries:
             if key is None:
                 continue
-            one = Kept(offset, key, value, producer)
+            record = Kept(offset, key, value, producer)
             if producer is None:
-                _take(last, one)
+                _take(last, record)
             else:
-                waiting.setdefault(producer.id, []).append(one)
-    left = [one for one in last.values() if one.value is not None]
+                waiting.setdefault(producer.id, []).append(record)
+    left = [record for record in last.values() if record.value is not None]
     for opened in waiting.values():
-        left += [one for one in opened if not _is_deleted(last, one)]
-    yield from sorted(left, key=lambda one: one.offset)
+        left += [record for record in opened if not _is_deleted(last, record)]
+    yield from sorted(left, key=lambda record: record.offset)
 
 
-def _take(last: dict[bytes, Kept], one: Kept) -> None:
+def _take(last: dict[bytes, Kept], record: Kept) -> None:
     """The later record counts, not the later marker."""
-    before = last.get(one.key)
-    if before is None or before.offset < one.offset:
-        last[one.key] = one
+    before = last.get(record.key)
+    if before is None or before.offset < record.offset:
+        last[record.key] = record
 
 
-def _is_deleted(last: dict[bytes, Kept], one: Kept) -> bool:
+def _is_deleted(last: dict[bytes, Kept], record: Kept) -> bool:
     """Whether a tombstone behind it has taken it away already."""
-    after = last.get(one.key)
-    return after is not None and after.value is None and after.offset > one.offset
+    after = last.get(record.key)
+    return after is not None and after.value is None and after.offset > record.offset

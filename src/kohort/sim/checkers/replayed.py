@@ -95,7 +95,7 @@ Counts = tuple[dict[Standing, int], int]
 
 def counts(shard: Shard) -> Counts:
     """What a shard says that it holds."""
-    groups = {one: count for one, count in shard.story.census.counts.items() if count}
+    groups = {kind: count for kind, count in shard.story.census.counts.items() if count}
     return groups, shard.offsets.count.number
 
 
@@ -117,7 +117,7 @@ def differences(live: Shard, replayed: Shard) -> Iterator[str]:
         if other is None and group in empty:
             continue
         if group in moving:
-            mine, other = (one and {"offsets": one["offsets"]} for one in (mine, other))
+            mine, other = (group and {"offsets": group["offsets"]} for group in (mine, other))
             if other is None:
                 other = {"offsets": {}}
         if mine != other:
@@ -182,8 +182,8 @@ def pending(shard: Shard, group_id: GroupId) -> dict[NamedPartition, Any]:
     """The offsets of a group that wait for the end of a transaction."""
     return {
         partition: {
-            producer_id: (one.value.offset, one.value.metadata, one.overtaken)
-            for producer_id, one in producers.items()
+            producer_id: (producer.value.offset, producer.value.metadata, producer.overtaken)
+            for producer_id, producer in producers.items()
         }
         for partition, producers in shard.offsets.open_partitions(group_id).items()
     }

@@ -184,11 +184,15 @@ class Transactions(Checker):
     def _judge_open(self) -> None:
         """Alarm about transactions that are open, and about partitions where readers wait."""
         waits = self._who_waits()
-        for one in self._states:
-            if one.state in OPEN and one.transactional_id in self._folders.keys() - waits:
-                self.alarm(f"{one.transactional_id} is {one.state} though nothing fails any more")
+        for state in self._states:
+            if state.state in OPEN and state.transactional_id in self._folders.keys() - waits:
+                self.alarm(
+                    f"{state.transactional_id} is {state.state} though nothing fails any more"
+                )
         for place, found in self._all.items():
-            writers = {self._known[self._of[one]].transactional_id for one in self._written(place)}
+            writers = {
+                self._known[self._of[number]].transactional_id for number in self._written(place)
+            }
             if found.stopped < found.end and not writers & waits:
                 self.alarm(
                     f"readers of {_shown(place)} are stopped at {found.stopped}, it ends at"
@@ -203,11 +207,13 @@ class Transactions(Checker):
         """The transactional ids whose log is damaged, or that of somebody who needs a marker."""
         names = {topic_id: name for name, (topic_id, _) in self._topics.items()}
         folders = self._folders
-        for one in self._known.values():
-            mine = folders[one.transactional_id]
-            mine.add(self._folder(IDS_TOPIC, one.transactional_id))
-            mine.update(f"{names.get(place[0])}-{place[1]}" for place in one.values.values())
-            mine.update(self._folder(GROUPS_TOPIC, group) for group, _ in one.before)
+        for transaction in self._known.values():
+            mine = folders[transaction.transactional_id]
+            mine.add(self._folder(IDS_TOPIC, transaction.transactional_id))
+            mine.update(
+                f"{names.get(place[0])}-{place[1]}" for place in transaction.values.values()
+            )
+            mine.update(self._folder(GROUPS_TOPIC, group) for group, _ in transaction.before)
         return {name for name, needed in folders.items() if needed & self._damaged}
 
     def _folder(self, topic: str, key: str) -> str:

@@ -62,7 +62,7 @@ def answer_leader() -> Iterator[None]:
 
     def to_the_leader(state: Any, group: Any, leader: Any, call: Call[Any], now: Any) -> Effects:
         effects = hand_out(state, group, leader, call, now)
-        effects.replies[:] = [one for one in effects.replies if one.token is call.token]
+        effects.replies[:] = [reply for reply in effects.replies if reply.token is call.token]
         return effects
 
     with instead(sync, "_hand_out", to_the_leader):

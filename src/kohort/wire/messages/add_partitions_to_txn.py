@@ -75,7 +75,7 @@ def refused_topic(topic: AddPartitionsToTxnTopic, code: int) -> AddPartitionsToT
     return AddPartitionsToTxnTopicResult(
         name=topic.name,
         results_by_partition=[
-            AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=code)
-            for one in topic.partitions
+            AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=code)
+            for partition in topic.partitions
         ],
     )

@@ -11,8 +11,8 @@ class DescribeTransactionsRequest:
     def refused(self, error: ApiError) -> "DescribeTransactionsResponse":
         return DescribeTransactionsResponse(
             transaction_states=[
-                TransactionState(error_code=error.code, transactional_id=one)
-                for one in self.transactional_ids
+                TransactionState(error_code=error.code, transactional_id=transactional_id)
+                for transactional_id in self.transactional_ids
             ]
         )
 

@@ -29,9 +29,11 @@ class ElectLeadersRequest:
                     topic=topic.topic,
                     partition_result=[
                         PartitionResult(
-                            partition_id=one, error_code=error.code, error_message=error.message
+                            partition_id=partition,
+                            error_code=error.code,
+                            error_message=error.message,
                         )
-                        for one in topic.partitions
+                        for partition in topic.partitions
                     ],
                 )
                 for topic in self.topic_partitions or ()

@@ -43,9 +43,9 @@ class TxnOffsetCommitRequest:
                     name=topic.name,
                     partitions=[
                         TxnOffsetCommitResponsePartition(
-                            partition_index=one.partition_index, error_code=error.code
+                            partition_index=partition.partition_index, error_code=error.code
                         )
-                        for one in topic.partitions
+                        for partition in topic.partitions
                     ],
                 )
                 for topic in self.topics

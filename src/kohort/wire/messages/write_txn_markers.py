@@ -49,9 +49,9 @@ class WriteTxnMarkersRequest:
                             name=topic.name,
                             partitions=[
                                 WritableTxnMarkerPartitionResult(
-                                    partition_index=one, error_code=error.code
+                                    partition_index=index, error_code=error.code
                                 )
-                                for one in topic.partition_indexes
+                                for index in topic.partition_indexes
                             ],
                         )
                         for topic in marker.topics

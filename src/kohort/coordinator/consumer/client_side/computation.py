@@ -62,7 +62,7 @@ def fit(members: Iterable[Member], assignor: str, late: Collection[MemberId]) ->
     read the metadata of everybody.
     """
     known = list(members)
-    offers = {one.id: offered_by(one).get(assignor) for one in known}
+    offers = {member.id: offered_by(member).get(assignor) for member in known}
     versions = [
         offer.version
         for offer in offers.values()
@@ -70,14 +70,14 @@ def fit(members: Iterable[Member], assignor: str, late: Collection[MemberId]) ->
     ]
     lowest, highest = min(versions, default=0), max(versions, default=0)
     found = []
-    for one in known:
-        offer = offers[one.id]
+    for member in known:
+        offer = offers[member.id]
         if (
-            one.classic is None
-            and one.epoch > 0
-            and one.id not in late
+            member.classic is None
+            and member.epoch > 0
+            and member.id not in late
             and offer is not None
             and (not versions or offer.reads(lowest, highest))
         ):
-            found.append(one.id)
+            found.append(member.id)
     return sorted(found)

@@ -81,15 +81,15 @@ def _computed(
 ) -> dict[MemberId, Target]:
     """The target of each member that was prepared. Who is not named gets nothing."""
     targets = dict.fromkeys(basis.reads, Target({}, Attachment(assignor=assignor)))
-    for one in request.members:
+    for member in request.members:
         partitions: dict[TopicId, tuple[int, ...]] = {}
-        for part in one.partitions:
+        for part in member.partitions:
             topic_id = TopicId(part.topic_id)
             together = {*partitions.get(topic_id, ()), *part.partitions}
             if together:
                 partitions[topic_id] = tuple(sorted(together))
-        attachment = Attachment(0, one.metadata_version, one.metadata_bytes, assignor)
-        targets[MemberId(one.member_id)] = Target(partitions, attachment)
+        attachment = Attachment(0, member.metadata_version, member.metadata_bytes, assignor)
+        targets[MemberId(member.member_id)] = Target(partitions, attachment)
     return targets
 
 

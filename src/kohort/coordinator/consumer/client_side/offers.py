@@ -54,41 +54,41 @@ def of_heartbeat(offered: Iterable[heartbeat.ClientAssignor]) -> tuple[ClientAss
     """What a heartbeat lists, the first preferred."""
     return tuple(
         ClientAssignor(
-            one.name,
-            one.minimum_version,
-            one.maximum_version,
-            one.reason,
-            one.metadata_version,
-            one.metadata_bytes,
+            offer.name,
+            offer.minimum_version,
+            offer.maximum_version,
+            offer.reason,
+            offer.metadata_version,
+            offer.metadata_bytes,
         )
-        for one in offered
+        for offer in offered
     )
 
 
 def check(offered: Iterable[heartbeat.ClientAssignor] | None) -> None:
     """Raise ApiError INVALID_REQUEST for a list that makes no sense."""
     names = set()
-    for one in offered or ():
-        if not one.name.strip():
+    for offer in offered or ():
+        if not offer.name.strip():
             raise _invalid("a client assignor has no name")
-        if one.name in names:
-            raise _invalid(f"client assignor {one.name} is listed twice")
-        names.add(one.name)
-        low, high = one.minimum_version, one.maximum_version
+        if offer.name in names:
+            raise _invalid(f"client assignor {offer.name} is listed twice")
+        names.add(offer.name)
+        low, high = offer.minimum_version, offer.maximum_version
         if low > high:
             raise _invalid(
-                f"client assignor {one.name} reads {low} to {high}, expected the lower first"
+                f"client assignor {offer.name} reads {low} to {high}, expected the lower first"
             )
-        if not low <= one.metadata_version <= high:
+        if not low <= offer.metadata_version <= high:
             raise _invalid(
-                f"client assignor {one.name} has metadata of version {one.metadata_version}, which "
-                f"it does not read itself: expected {low} to {high}"
+                f"client assignor {offer.name} has metadata of version {offer.metadata_version}, "
+                f"which it does not read itself: expected {low} to {high}"
             )
 
 
 def check_size(offered: Iterable[ClientAssignor], record_limit: int) -> None:
     """Raise ApiError INVALID_REQUEST for metadata that a member's record has no room for."""
-    size = sum(len(one.metadata) for one in offered)
+    size = sum(len(offer.metadata) for offer in offered)
     if size > record_limit // 2:
         raise _invalid(
             f"the metadata of the client assignors takes {size} bytes, expected at most "

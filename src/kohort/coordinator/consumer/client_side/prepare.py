@@ -36,7 +36,7 @@ def prepare(
     }
     basis = Basis(
         group.group_epoch,
-        {member_id: frozenset(one.topics) for member_id, one in given.members.items()},
+        {member_id: frozenset(member.topics) for member_id, member in given.members.items()},
         given.partitions,
         {topic_id: state.topics.by_id[topic_id].name for topic_id in given.partitions},
         planning.instances_of(given),
@@ -50,16 +50,16 @@ def prepare(
             wire.Member(
                 member_id=member_id,
                 member_epoch=group.members[member_id].epoch,
-                instance_id=one.instance_id,
-                rack_id=one.rack,
-                subscribed_topic_ids=list(one.topics),
+                instance_id=member.instance_id,
+                rack_id=member.rack,
+                subscribed_topic_ids=list(member.topics),
                 assignor=_said(offers[member_id]),
                 topic_partitions=[
                     wire.TopicPartition(topic_id=topic_id, partitions=list(partitions))
-                    for topic_id, partitions in one.previous.items()
+                    for topic_id, partitions in member.previous.items()
                 ],
             )
-            for member_id, one in given.members.items()
+            for member_id, member in given.members.items()
         ],
         topics=[
             wire.TopicMetadata(

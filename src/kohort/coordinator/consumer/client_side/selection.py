@@ -34,14 +34,14 @@ def offered_by(member: Member) -> dict[str, ClientAssignor]:
     one, unless its bytes cannot be read.
     """
     if member.classic is None:
-        return {one.name: one for one in member.client_assignors}
+        return {assignor.name: assignor for assignor in member.client_assignors}
     offers = {}
-    for one in member.classic.supported_protocols:
+    for protocol in member.classic.supported_protocols:
         try:
-            said = embedded.subscription({one.name: one.metadata})
+            said = embedded.subscription({protocol.name: protocol.metadata})
         except WireError:
             continue
-        offers[one.name] = of_classic(one.name, said.user_data or b"")
+        offers[protocol.name] = of_classic(protocol.name, said.user_data or b"")
     return offers
 
 
@@ -51,8 +51,8 @@ def selected(members: Iterable[Member], default: str) -> Choice:
     """
     offers = [offered_by(member) for member in members]
     common = dict.fromkeys(offers[0]) if offers else {}
-    for one in offers:
-        common = {name: None for name in common if name in one}
+    for offer in offers:
+        common = {name: None for name in common if name in offer}
     if not common:
         return Choice(default, why=NOT_COMMON)
     ranges = {name: _range(offers, name) for name in common}
@@ -61,8 +61,8 @@ def selected(members: Iterable[Member], default: str) -> Choice:
         text = "the members read no version of metadata in common, of any assignor that all offer"
         return Choice(default, why=text)
     votes = dict.fromkeys(fitting, 0)
-    for one in offers:
-        votes[next(name for name in one if name in fitting)] += 1
+    for offer in offers:
+        votes[next(name for name in offer if name in fitting)] += 1
     name = min(votes, key=lambda name: (-votes[name], name))
     return Choice(name, fitting[name])
 
@@ -76,7 +76,7 @@ def check_range(others: Iterable[Member], member: Member) -> None:
     offer = offered_by(member).get(choice.name)
     if choice.version is None or offer is None:
         return
-    low, high = _range([offered_by(one) for one in others], choice.name)
+    low, high = _range([offered_by(other) for other in others], choice.name)
     if max(low, offer.minimum) > min(high, offer.maximum):
         raise ApiError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -86,5 +86,5 @@ def check_range(others: Iterable[Member], member: Member) -> None:
 
 
 def _range(offers: Iterable[dict[str, ClientAssignor]], name: str) -> tuple[int, int]:
-    own = [one[name] for one in offers]
-    return max(one.minimum for one in own), min(one.maximum for one in own)
+    own = [offer[name] for offer in offers]
+    return max(offer.minimum for offer in own), min(offer.maximum for offer in own)

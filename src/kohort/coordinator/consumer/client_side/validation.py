@@ -26,8 +26,8 @@ def wrong(members: Iterable[Member], basis: Basis, record_limit: int) -> str:
 def _problems(members: Iterable[Member], basis: Basis, record_limit: int) -> Iterator[str]:
     named: set[MemberId] = set()
     owners: dict[TopicId, dict[int, MemberId]] = {}
-    for one in members:
-        member_id = MemberId(one.member_id)
+    for member in members:
+        member_id = MemberId(member.member_id)
         if member_id not in basis.reads:
             yield f"member {member_id} is not in the group of epoch {basis.epoch}"
             continue
@@ -35,8 +35,8 @@ def _problems(members: Iterable[Member], basis: Basis, record_limit: int) -> Ite
             yield f"member {member_id} is named twice"
             continue
         named.add(member_id)
-        yield from _problems_of(one, member_id, basis, record_limit)
-        for part in one.partitions:
+        yield from _problems_of(member, member_id, basis, record_limit)
+        for part in member.partitions:
             topic_id = TopicId(part.topic_id)
             count = basis.partitions.get(topic_id)
             if count is None:
@@ -59,18 +59,18 @@ def _problems(members: Iterable[Member], basis: Basis, record_limit: int) -> Ite
 
 
 def _problems_of(
-    one: Member, member_id: MemberId, basis: Basis, record_limit: int
+    member: Member, member_id: MemberId, basis: Basis, record_limit: int
 ) -> Iterator[str]:
     """What is wrong with a member's part as a whole."""
     low, high = basis.reads[member_id]
-    if one.metadata_bytes and not low <= one.metadata_version <= high:
+    if member.metadata_bytes and not low <= member.metadata_version <= high:
         yield (
             f"member {member_id} reads metadata of versions {low} to {high}, not "
-            f"{one.metadata_version}"
+            f"{member.metadata_version}"
         )
-    partitions = sum(len(part.partitions) for part in one.partitions)
-    size = _PER_MEMBER + len(one.metadata_bytes)
-    size += _PER_TOPIC * len(one.partitions) + _PER_PARTITION * partitions
+    partitions = sum(len(part.partitions) for part in member.partitions)
+    size = _PER_MEMBER + len(member.metadata_bytes)
+    size += _PER_TOPIC * len(member.partitions) + _PER_PARTITION * partitions
     if size > record_limit:
         yield (
             f"the part of member {member_id} takes {size} bytes, a record has room for "
