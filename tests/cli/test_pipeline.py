@@ -256,6 +256,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         ),
         *("--to", "1795248000000", "--master", "local[1]", "-X", "a.b=c=d", "--retention", "7d"),
         *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta"),
+        *("--server-log", "a.log", "b*", "--server-log", "c"),
     )
 
     assert (ran.code, ran.err) == (0, "")
@@ -273,6 +274,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         "session_timeout_ms": None,
         "format": "delta",
         "keep_days": 90.0,
+        "server_logs": ["a.log", "b*", "c"],
         "alone": True,
     }
     lines = ran.out.splitlines()
