@@ -229,7 +229,9 @@ def test_damage_of_files_is_named(copy, kind):
 def test_other_versions_are_named(copy):
     with Writer(copy) as writer:
         writer.publish(writer.manifest.with_(code="another"))
-    (one,) = jobs.verify(copy).findings
+    found = jobs.verify(copy)
+    assert found.why_not == "another Kohort has computed it"
+    (one,) = found.findings
     assert "expected gold that this Kohort has computed, found that of another" in str(one)
     text = (copy / "manifest.json").read_text()
     (copy / "manifest.json").write_text(text.replace('"schema_version": 1', '"schema_version": 0'))

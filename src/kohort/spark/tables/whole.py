@@ -18,6 +18,7 @@ from kohort.spark.tables.manifest import (
     END,
     GOLD,
     HISTORIES,
+    MOST_NOTES,
     PROGRESS,
     ROWS,
     SERVER_LOGS,
@@ -185,6 +186,8 @@ def _kind(path: Path) -> str:
 
 def holes(manifest: Manifest) -> Iterator[Finding]:
     """Offsets between increments that nobody has read, and of which no note tells."""
+    if len(manifest.notes) >= MOST_NOTES:  # older ones are forgotten
+        return
     noted = {(one.partition, one.offset) for one in manifest.notes}
     spans: dict[int, list[tuple[int, int, bool]]] = {}
     for one in manifest.increments:
