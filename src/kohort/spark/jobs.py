@@ -48,6 +48,7 @@ from kohort.spark.tables.rebuilding import (
     partitions_of,
     rebuilt,
 )
+from kohort.spark.tables.server_logs import Found as Logged
 from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.verifying import Recomputed, Verified, looked_through, why_not
@@ -77,16 +78,14 @@ def run(
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
     Where nothing can have changed since the last run, Spark is not started: the summary says
-    `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`).
-
-    Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
-    planned: what the log says later is read by the next run. `keep_days` drops history
-    that is older, but not what tells the state of groups. `server_logs` are log files of Kafka
-    brokers, or patterns: what they say of members that are gone is kept, and decides why.
-    `retention_ms` and `session_timeout_ms` are the cluster's (see `Settings`), where the source
-    cannot ask. `alone` says that the process
+    `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`). Gold is computed for
+    the moment `as_of`, by default `to_time` or the moment at which reading was planned: what the
+    log says later is read by the next run. `keep_days` drops history that is older, but not what
+    tells the state of groups. `server_logs` are log files of Kafka brokers, or patterns: what they
+    say of members that are gone is kept, and decides why. `retention_ms` and `session_timeout_ms`
+    are the cluster's (see `Settings`), where the source cannot ask. `alone` says that the process
     ends with this run: a JVM that is started for few rows is made for few rows. Raises KohortError:
-    the source cannot be read, the tables are those of another log, somebody else is writing them.
+    the source cannot be read, the tables are those of another log, somebody else writes them.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -99,8 +98,7 @@ def run(
         session_timeout_ms=session_timeout_ms,
         keep_days=keep_days,
     )
-    same = None if server_logs else unchanged.summary_or_none(out, told)
-    if same is not None:
+    if not server_logs and (same := unchanged.summary_or_none(out, told)) is not None:
         return same
     with _opened(source, out, format) as (log, writer):
         seen = unchanged.seen(told)
@@ -110,19 +108,29 @@ def run(
         given = Given(spark, master, conf, alone=alone)
         with _session(given, writer, progress, quick=_is_quick(writer, plan)) as active:
             if to_time is None:  # with `to_time`, a plan ends before the log does
-                older = older_copy.older_copies(active, writer, log, plan)
-                plan = older_copy.spared(plan, writer, older)
-            batch = _batch(active, writer, log, plan, from_time)._replace(
-                ends=ends, server_log=logged.parts
-            )
+                plan = _spared(active, writer, log, plan)
+            batch = _batch(active, writer, log, plan, from_time)
+            batch = batch._replace(ends=ends, server_log=logged.parts)
             settings_told = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, settings_told, keep_days)
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
-        gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
+        return _ended(added, writer, logged, began)
+
+
+def _spared(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -> Plan:
+    """The plan without those partitions of which the log is an older copy."""
+    return older_copy.spared(plan, writer, older_copy.older_copies(spark, writer, log, plan))
+
+
+def _ended(added: Summary, writer: Writer, logged: Logged, began: float) -> Summary:
+    """What a run has to tell that began at that moment of the monotonic clock."""
     return added._replace(
-        gold=gold, seconds=time.monotonic() - began, log_end=ended, server_logs=logged.files
+        gold=writer.manifest.gold_rows(),
+        seconds=time.monotonic() - began,
+        log_end=log_end(Tables(writer.directory)),
+        server_logs=logged.files,
     )
 
 
