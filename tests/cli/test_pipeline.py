@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from tests import golden_logs
 
-from kohort.cli import doing, show
+from kohort.cli import show
 from kohort.spark import jobs, report, snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
@@ -378,16 +378,6 @@ def test_snapshot_takes_the_cluster_from_where_others_do(kohort, tmp_path, monke
         *("snapshot", "--out", str(tmp_path)),
     )
     assert (ran.code, asked) == (0, ["h:7"])
-
-
-def test_progress_is_a_line_every_ten_seconds_in_a_pipe(capsys, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(doing.time, "monotonic", lambda: now[0])
-    shown = doing.Shown()
-    for seconds in range(25):
-        now[0] = 100.0 + seconds
-        shown(f"at {seconds}")
-    assert capsys.readouterr().err.splitlines() == ["at 2", "at 12", "at 22"]
 
 
 @pytest.mark.spark
