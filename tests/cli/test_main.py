@@ -26,6 +26,7 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("consume",),  # a document in each line
     ("pipeline", "run"),
     ("pipeline", "report"),
+    ("pipeline", "rebuild"),
     ("pipeline", "export"),
     ("pipeline", "snapshot"),
     ("pipeline", "warm"),

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from tests import golden_logs
 
-from kohort.cli import doing, show
+from kohort.cli import show
 from kohort.spark import jobs, report, snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
@@ -256,6 +256,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         ),
         *("--to", "1795248000000", "--master", "local[1]", "-X", "a.b=c=d", "--retention", "7d"),
         *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta", "--cluster", "west"),
+        *("--server-log", "a.log", "b*", "--server-log", "c"),
     )
 
     assert (ran.code, ran.err) == (0, "")
@@ -274,6 +275,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         "session_timeout_ms": None,
         "format": "delta",
         "keep_days": 90.0,
+        "server_logs": ["a.log", "b*", "c"],
         "alone": True,
     }
     lines = ran.out.splitlines()
@@ -377,16 +379,6 @@ def test_snapshot_takes_the_cluster_from_where_others_do(kohort, tmp_path, monke
         *("snapshot", "--out", str(tmp_path)),
     )
     assert (ran.code, asked) == (0, ["h:7"])
-
-
-def test_progress_is_a_line_every_ten_seconds_in_a_pipe(capsys, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(doing.time, "monotonic", lambda: now[0])
-    shown = doing.Shown()
-    for seconds in range(25):
-        now[0] = 100.0 + seconds
-        shown(f"at {seconds}")
-    assert capsys.readouterr().err.splitlines() == ["at 2", "at 12", "at 22"]
 
 
 @pytest.mark.spark

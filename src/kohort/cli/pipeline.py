@@ -68,6 +68,7 @@ class Run(Command):
             help="with --stream: go on until interrupted, with a micro-batch at this interval",
         )
         _add_cluster(parser)
+        _add_server_logs(parser)
         parser.add_argument("--master", metavar="URL", help="Spark's master (default local[*])")
         parser.add_argument(
             "-X",
@@ -89,16 +90,6 @@ class Run(Command):
             type=moment,
             metavar="TIME",
             help="the time for which lag and the like are computed (default --to, or now)",
-        )
-        parser.add_argument(
-            "--server-log",
-            dest="server_logs",
-            action="extend",
-            nargs="+",
-            default=[],
-            metavar="FILE",
-            help="log files of Kafka brokers, also by gzip or as patterns: what they say of "
-            "members that are gone is proof of causes",
         )
         parser.add_argument(
             "--keep",
@@ -136,6 +127,19 @@ def _add_cluster(parser: ArgumentParser) -> None:
         metavar="45s",
         help="the shortest session of a member of the consumer protocol, where the cluster "
         "cannot be asked: group.consumer.session.timeout.ms, or what groups set for themselves",
+    )
+
+
+def _add_server_logs(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--server-log",
+        dest="server_logs",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="log files of Kafka brokers, also by gzip or as patterns: what they say of "
+        "members that are gone is proof of causes",
     )
 
 

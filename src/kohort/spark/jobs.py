@@ -50,6 +50,7 @@ from kohort.spark.tables.rebuilding import (
     partitions_of,
     rebuilt,
 )
+from kohort.spark.tables.server_logs import Found as Logged
 from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.verifying import Recomputed, Verified, looked_through, why_not
@@ -80,16 +81,15 @@ def run(
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
     Where nothing can have changed since the last run, Spark is not started: the summary says
-    `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`).
-
-    Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
-    planned: what the log says later is read by the next run. `keep_days` drops history that is
-    older, but not what tells the state of groups. `server_logs` are log files of Kafka brokers, or
-    patterns: what they say of members that are gone is kept, and decides why. `retention_ms` and
-    `session_timeout_ms` are the cluster's (see `Settings`), where the source cannot ask, and
-    `cluster` is its name. `alone` says that the process ends with this run: its JVM may be made for
-    few rows. Raises KohortError: the source cannot be read, the tables are of another log or
-    cluster, somebody else is writing them.
+    `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`). Gold is computed for
+    the moment `as_of`, by default `to_time` or the moment at which reading was planned: what the
+    log says later is read by the next run. `keep_days` drops history that is older, but not what
+    tells the state of groups. `server_logs` are log files of Kafka brokers, or patterns: what they
+    say of members that are gone is kept, and decides why. `retention_ms` and `session_timeout_ms`
+    are the cluster's (see `Settings`), where the source cannot ask, and `cluster` is its name.
+    `alone` says that the process ends with this run: its JVM may be made for few rows. Raises
+    KohortError: the source cannot be read, the tables are of another log or cluster, somebody else
+    writes them.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -103,8 +103,7 @@ def run(
         keep_days=keep_days,
         cluster=cluster,
     )
-    same = None if server_logs else unchanged.summary_or_none(out, told)
-    if same is not None:
+    if not server_logs and (same := unchanged.summary_or_none(out, told)) is not None:
         return same
     with _opened(source, out, format, cluster) as (log, writer):
         seen = unchanged.seen(told)
@@ -122,9 +121,16 @@ def run(
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
-        gold, ended = writer.manifest.gold_rows(), log_end(Tables(writer.directory))
+        return _ended(added, writer, logged, began)
+
+
+def _ended(added: Summary, writer: Writer, logged: Logged, began: float) -> Summary:
+    """What a run has to tell that began at that moment of the monotonic clock."""
     return added._replace(
-        gold=gold, seconds=time.monotonic() - began, log_end=ended, server_logs=logged.files
+        gold=writer.manifest.gold_rows(),
+        seconds=time.monotonic() - began,
+        log_end=log_end(Tables(writer.directory)),
+        server_logs=logged.files,
     )
 
 

@@ -101,7 +101,8 @@ def play(script: Script, out: Path) -> Path:
         said = (folder / "server.log").read_bytes().splitlines(keepends=True)
         kept = [line for line in said if COORDINATOR in line]
         (kafka.data / "server.log").write_bytes(b"".join(kept))
-        return record.pack(truth, kafka.data, out)
+        packed = record.pack(truth, kafka.data, out)
+        return packed.rename(out / f"{script.name}.tar.xz")
 
 
 def main(arguments: list[str] | None = None) -> int:

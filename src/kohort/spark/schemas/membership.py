@@ -314,7 +314,7 @@ REBALANCES = Table(
             "trigger",
             pa.string(),
             f"why: the first of `triggers` in the order {', '.join(f'`{one}`' for one in TRIGGERS)}"
-            ". `unknown` where keys and values of the log do not tell",
+            ". `unknown` where neither the group log nor a broker's log file tells",
         ),
         Column("triggers", TEXTS, "all causes that the log proves, and `unknown` for the others"),
         Column(
@@ -391,10 +391,11 @@ REBALANCES = Table(
     "the leader epoch of the log's partition changed, the coordinator was away.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
     "written when it leaves, when an administrator removes it, and when its session ends. Kohort's "
-    "own broker writes the cause into headers of these records, and what it wrote is proof. When a "
-    "rebalance of a classic group began, and those that ended without a generation. For how long "
-    "a member that keeps a partition did not read it in an eager rebalance. The owner before, of a "
-    "partition that nobody owned at `complete_from`. Time without an owner is seen from the "
-    "coordinator: clients learn of it with their next heartbeat. `unread` is seen from the "
-    "commits, so it is as exact as they are frequent.",
+    "own broker writes the cause into headers of these records, Apache Kafka into its log file, "
+    "which `--server-log` reads: both are proof. When a rebalance of a classic group began, and "
+    "those that ended without a generation. For how long a member that keeps a partition did not "
+    "read it in an eager rebalance. The owner before, of a partition that nobody owned at "
+    "`complete_from`. Time without an owner is seen from the coordinator: clients learn of it with "
+    "their next heartbeat. `unread` is seen from the commits, so it is as exact as they are "
+    "frequent.",
 )

@@ -89,7 +89,8 @@ def _since(run: Run, fresh: Fresh) -> int:
     ]
     assert run.standing.before is not None
     fed = run.standing.before.fed
-    known = pa.table({"partition": pa.array([*fed], pa.int32()), "fed": pa.array([*fed.values()])})
+    offsets = pa.array([*fed.values()], pa.int64())
+    known = pa.table({"partition": pa.array([*fed], pa.int32()), "fed": offsets})
     for part in fresh.over:  # some commits have a time of their own
         rows = parquet.folder_dataset(run.directory / part.path, COMMITS.arrow)
         for batch in rows.to_batches(columns=["partition", "effective_offset", "effective_at"]):

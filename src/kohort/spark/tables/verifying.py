@@ -56,8 +56,10 @@ def looked_through(tables: Tables) -> Iterator[Finding]:
 
 def why_not(tables: Tables, found: list[Finding]) -> str:
     """Why gold was not computed anew."""
-    if found:
+    if any(one.file != MANIFEST for one in found):
         return "there is damage"
+    if found:
+        return "another Kohort has computed it"
     if tables.manifest.format == "delta":
         return "tables of Delta are not"
     if not isinstance(tables.directory, Path):

@@ -27,7 +27,7 @@ from kohort.spark.stores.layout import (
 )
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.manifest import Increment, Manifest, Part
+from kohort.spark.tables.manifest import MOST_NOTES, Increment, Manifest, Part
 
 _FOLDERS = (ROWS, END, HISTORIES, PROGRESS, SERVER_LOGS)
 _CRC_HEADER = struct.Struct(">4si")
@@ -208,6 +208,8 @@ def _kind(path: Path) -> str:
 
 def holes(manifest: Manifest) -> Iterator[Finding]:
     """Offsets between increments that nobody has read, and of which no note tells."""
+    if len(manifest.notes) >= MOST_NOTES:  # older ones are forgotten
+        return
     noted = {(one.partition, one.offset) for one in manifest.notes}
     spans: dict[int, list[tuple[int, int, bool]]] = {}
     for one in manifest.increments:
