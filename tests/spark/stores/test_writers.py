@@ -117,22 +117,21 @@ def test_who_was_silent_and_wakes_up_flips_nothing(place, monkeypatch, known):
             sleeper.publish(sleeper.manifest.with_(gold=gold))
         flip(writer, "next")
 
-    sleeper._store._lease._tag = None  # what its thread would find
     sleeper.close()
     assert groups(place) == ["next"]
 
 
 def test_a_writer_learns_that_it_was_replaced(place, monkeypatch):
-    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    monkeypatch.setattr(lease, "BEAT_S", 600)
     sleeper = Writer(place)
-    monkeypatch.setattr(sleeper._store._lease, "_holder", sleeper._store._lease._holder)
     silent(monkeypatch)
-    with Writer(place):
-        sleeper._store._lease._thread.join(30)
-    with pytest.raises(TablesError, match="somebody else"):
-        flip(sleeper, "late")
-    sleeper.close()
-    assert load_or_none(place) is None
+    with Writer(place_of(str(place))) as writer:
+        monkeypatch.setattr(lease, "BEAT_S", 0.01)
+        sleeper._store._lease._renew()  # as its thread would
+        assert sleeper._store._lease._lost
+        sleeper.close()
+        flip(writer, "a")
+    assert groups(place) == ["a"]
 
 
 def test_a_lease_is_renewed(place, monkeypatch):

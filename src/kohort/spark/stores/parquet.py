@@ -79,5 +79,4 @@ def write(rows: pa.Table, file: Folder, **options: Any) -> None:
 
 def _opened(file: Folder, end_bytes: int | None = None) -> pa.NativeFile:
     assert isinstance(file, ObjectPath)
-    more = () if end_bytes is None else (end_bytes,)
-    return pa.PythonFile(ObjectFile(file.root.bucket, file.key, *more), mode="r")
+    return pa.PythonFile(ObjectFile(file.root.bucket, file.key, end_bytes), mode="r")
