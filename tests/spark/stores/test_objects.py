@@ -4,6 +4,7 @@ import pytest
 from tests.spark.stores.bucket import NAME
 
 from kohort.spark.stores import objects
+from kohort.spark.stores.arrow_files import ObjectFile
 from kohort.spark.stores.failures import ConflictError, MissingError, StoreError
 
 
@@ -59,3 +60,30 @@ def test_many_are_deleted_and_a_range_is_read(key):
     assert [one.key for one in objects.listed(NAME, f"{key}/")] == [names[0], names[1000]]
     objects.delete(NAME, names)
     assert list(objects.listed(NAME, f"{key}/")) == []
+
+
+@pytest.mark.parametrize("end_bytes", [1, 4, 9, 10, 100])
+def test_a_file_is_read_at_any_place(key, end_bytes):
+    data = b"0123456789"
+    objects.put(NAME, key, data)
+    file = ObjectFile(NAME, key, end_bytes)
+    for begin in range(11):
+        for count in (0, 1, 3, 20, -1):
+            file.seek(begin)
+            until = len(data) if count < 0 else min(begin + count, len(data))
+            assert file.read(count) == data[begin:until]
+            assert file.tell() == until
+    assert (file.seek(-2, 2), file.seek(1, 1), file.size()) == (8, 9, 10)
+
+
+def test_what_is_known_twice_is_there_once(place):
+    """A writer knows the files of a kind, and the manifest those of the whole increment."""
+    place.root.know({"rows/1/kind=a": {"part-0.parquet": 7}})
+    place.root.know({"rows/1/kind=b": {"part-0.parquet": 8}})
+    place.root.know({"rows/1/kind=b": {"part-1.parquet": 9}})
+    place.root.know({"rows/1": {"kind=a/part-0.parquet": 7}, "rows/2": {}})
+    folder = place / "rows" / "1"
+    assert [one.name for one in folder.glob("kind=*")] == ["kind=a", "kind=b"]
+    assert [one.size() for one in folder.rglob("*.parquet")] == [7, 8, 9]
+    assert [one.name for one in (folder / "kind=a").glob("*.parquet")] == ["part-0.parquet"]
+    assert [(place / "rows" / one).is_dir() for one in ("1", "2", "3")] == [True, True, False]

@@ -72,7 +72,7 @@ def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path):
         query = f"select * from {name}"
         rows = [kohort.tables.sql(str(one), query).to_pylist() for one in (place, out)]
         assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1])), name
-    assert jobs.report(str(place)).read_bytes().startswith(b"<!doctype html>")
+    assert jobs.report(str(place)).read_bytes().startswith(b"<!DOCTYPE html>")
 
 
 @pytest.mark.timeout(600)

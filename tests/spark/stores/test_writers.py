@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -86,6 +87,38 @@ def test_one_writes_at_a_time_and_others_are_told_who(place):
         writer.publish(writer.manifest)
 
 
+def test_of_many_that_begin_at_once_one_writes(place):
+    def begin(_):
+        try:
+            return Writer(place_of(str(place)))
+        except BusyError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(8) as pool:
+        begun = list(pool.map(begin, range(8)))
+    (winner,) = (one for one in begun if isinstance(one, Writer))
+    assert all(f"pid {os.getpid()} on" in one for one in begun if one is not winner)
+    flip(winner, "a")
+    winner.close()
+    assert groups(place) == ["a"]
+
+
+def test_of_two_that_flip_the_same_tables_one_is_refused(place):
+    """Without a lease, as processes are that act for its holder."""
+    with Writer(place) as writer:
+        flip(writer, "before")
+    first, second = (Writer(place_of(str(place)), locked=False) for _ in range(2))
+    flip(first, "first")
+    part = write(second, STATES, rows("second"))
+    gold = {STATES.name: Gold(columns="", parts=(part,))}
+    following = second.manifest.with_(gold=gold, number=second.manifest.number + 1)
+    with pytest.raises(TablesError, match="by somebody else meanwhile: manifest 2 is there"):
+        second.publish(second.manifest.with_(gold=gold))
+    with pytest.raises(TablesError, match="by somebody else meanwhile, and is as that one left it"):
+        second._flip(following)  # had it looked a moment earlier
+    assert groups(place) == ["first"]
+
+
 def test_another_machine_is_waited_for(place, monkeypatch):
     with other_process(place) as other:
         other.stdout.readline()
@@ -117,22 +150,21 @@ def test_who_was_silent_and_wakes_up_flips_nothing(place, monkeypatch, known):
             sleeper.publish(sleeper.manifest.with_(gold=gold))
         flip(writer, "next")
 
-    sleeper._store._lease._tag = None  # what its thread would find
     sleeper.close()
     assert groups(place) == ["next"]
 
 
 def test_a_writer_learns_that_it_was_replaced(place, monkeypatch):
-    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    monkeypatch.setattr(lease, "BEAT_S", 600)
     sleeper = Writer(place)
-    monkeypatch.setattr(sleeper._store._lease, "_holder", sleeper._store._lease._holder)
     silent(monkeypatch)
-    with Writer(place):
-        sleeper._store._lease._thread.join(30)
-    with pytest.raises(TablesError, match="somebody else"):
-        flip(sleeper, "late")
-    sleeper.close()
-    assert load_or_none(place) is None
+    with Writer(place_of(str(place))) as writer:
+        monkeypatch.setattr(lease, "BEAT_S", 0.01)
+        sleeper._store._lease._renew()  # as its thread would
+        assert sleeper._store._lease._lost
+        sleeper.close()
+        flip(writer, "a")
+    assert groups(place) == ["a"]
 
 
 def test_a_lease_is_renewed(place, monkeypatch):

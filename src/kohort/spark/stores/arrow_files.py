@@ -20,10 +20,10 @@ FOOTER_BYTES = 64 << 10
 class ObjectFile(io.RawIOBase):
     """An object that is read at any place. Its end is here from the beginning."""
 
-    def __init__(self, bucket: str, key: str, end_bytes: int = SMALL_BYTES) -> None:
+    def __init__(self, bucket: str, key: str, end_bytes: int | None = None) -> None:
         super().__init__()
         self._bucket, self._key = bucket, key
-        self.length, self._end = objects.get_end(bucket, key, end_bytes)
+        self.length, self._end = objects.get_end(bucket, key, end_bytes or SMALL_BYTES)
         self._at = 0
 
     def readable(self) -> bool:

@@ -44,18 +44,13 @@ class Lease:
     def __init__(self, path: ObjectPath) -> None:
         """Raises HeldError: somebody else writes; StoreError."""
         self._path = path
-        self._lost = ""
+        self._lost = False
         self._ended = threading.Event()
         self._holder = _this_process()
         self.was_left = self._take()
         """Whoever held it before has not given it back."""
         self._thread = threading.Thread(target=self._renew, name="kohort-lease", daemon=True)
         self._thread.start()
-
-    def check(self) -> None:
-        """Raises ConflictError where somebody has taken over."""
-        if self._lost:
-            raise ConflictError(self._lost, str(self._path))
 
     def close(self) -> None:
         """Let others write. A lease that cannot be given back runs out."""
@@ -106,8 +101,8 @@ class Lease:
             holder = self._holder
             try:
                 self._write(msgspec.structs.replace(holder, beats=holder.beats + 1))
-            except ConflictError as error:
-                self._lost = f"somebody else has taken over from this process ({error.strerror})"
+            except ConflictError:  # somebody has taken over; the next flip is refused
+                self._lost = True
                 return
             except StoreError:
                 continue  # it may answer the next time

@@ -91,7 +91,7 @@ class ObjectPath:
 
     def rglob(self, pattern: str) -> "Iterator[ObjectPath]":
         """Known files at any depth."""
-        found = sorted(self._below())
+        found = sorted(set(self._below()))  # as it was written, and as a manifest names it
         return (self / one for one in found if fnmatchcase(one.rpartition("/")[2], pattern))
 
     def _below(self) -> Iterator[str]:

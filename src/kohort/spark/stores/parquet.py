@@ -110,5 +110,4 @@ def _put(file: ObjectPath, data: bytes | IO[bytes], size: int) -> None:
 
 def _opened(file: Folder, end_bytes: int | None = None) -> pa.NativeFile:
     assert isinstance(file, ObjectPath)
-    more = () if end_bytes is None else (end_bytes,)
-    return pa.PythonFile(ObjectFile(file.root.bucket, file.key, *more), mode="r")
+    return pa.PythonFile(ObjectFile(file.root.bucket, file.key, end_bytes), mode="r")
