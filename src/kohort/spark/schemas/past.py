@@ -53,8 +53,8 @@ LAG_HISTORY = Table(
     "fewer where more than 5,000,000 rows would come of it. Where a whole day is more than a day "
     "old, its rows of every five minutes become one; where a whole week (from Thursday on, in UTC) "
     "is more than a week old, those of every hour. Minimum, maximum and counts are those of all "
-    "moments, the other values those of the last. A moment is added once: a run for one that is there leaves "
-    "it, and so does one for a moment within a row that stands for several.",
+    "moments, the other values those of the last. A moment is added once: a run for one that is "
+    "there leaves it, and so does one for a moment within a row that stands for several.",
     unknown="What happened between two moments. A row says what was known when it was computed: "
     "commits and samples that came to light later, as from a newer copy of a log, change `lag` and "
     "leave it as it is; `end_sampled_at` says how old the end was that it rests on.",
