@@ -206,6 +206,19 @@ def test_the_last_column_says_of_which_cluster_a_row_is(out, two):
     assert (empty.num_rows, empty.schema.names[-1]) == (0, "cluster")
 
 
+def test_of_silver_too_the_cluster_alone_is_a_column(out):
+    add_log(out)
+    of_all = kohort.tables.read(out, "offset_commit", columns=["offset"])
+    told = kohort.tables.read(out, "offset_commit", columns=["cluster"])
+    assert (told.num_rows, told.schema.names) == (of_all.num_rows, ["cluster"])
+
+
+def test_tables_of_an_older_kohort_have_no_past_yet(out):
+    assert "lag_history" not in kohort.tables.names(out)
+    with pytest.raises(KohortError, match="has no table lag_history yet: the next"):
+        kohort.tables.read(out, "lag_history")
+
+
 def test_several_directories_are_one_table(two):
     columns = ["cluster", "group_id", "lag_records"]
     found = kohort.tables.read(two, "lag", columns=columns, group="b").to_pylist()

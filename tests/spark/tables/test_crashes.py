@@ -113,13 +113,14 @@ def test_killed_while_histories_go_on(points, spark, tmp_path, monkeypatch):
 def test_killed_while_progress_goes_on(points, spark, tmp_path):
     """Tables and what they go on from are of one run at every moment, the old one or the new."""
     folder, out, before, wanted = part_then_whole(spark, tmp_path)
-    known = load_or_none(out).progress
+    known, past = load_or_none(out).progress, load_or_none(out).past
     assert 10 < len(before["commits"]) < len(wanted["commits"])
 
     for point in points:
         die(folder, out, "all", point)
         assert contents(out) == (wanted if point == FLIPPED else before), point
         assert (load_or_none(out).progress == known) == (point != FLIPPED)
+        assert load_or_none(out).past == past, "its moment was there"
 
     summary = jobs.run(f"log:{folder}", out, spark=spark, as_of=killed.AS_OF)
 

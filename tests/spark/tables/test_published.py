@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import datasource as sources
+from pyspark.sql.types import StringType, StructField
 from tests.tables.published import add_log, publish, write
 
 import kohort.spark
@@ -66,7 +67,7 @@ def test_the_source_gives_the_rows_and_columns_of_a_table(spark, out):
     schema = opened(spark, out).schema("at timestamp, lag_records bigint").load()
     silver = opened(spark, out).option("table", "offset_commit").load()
 
-    assert lag.schema == LAG.spark.add("cluster", "string")
+    assert [*lag.schema] == [*LAG.spark, StructField("cluster", StringType())]
     assert [one["at"] for one in by_lag(lag.collect())] == [
         one.replace(tzinfo=None) for one in [row["at"] for row in LAGS]
     ]

@@ -50,11 +50,11 @@ LAG_HISTORY = Table(
     ),
     computed="Each run adds the rows that `lag` has for its own moment, and those for the times of "
     "samples since the run before: of many, the latest in each of at most 200 equal steps, of "
-    "fewer where more than 5,000,000 rows would come of it. A day later the rows of five minutes "
-    "become one, a week after that those of an hour; minutes and hours begin where UTC has them, "
-    "and days become over as wholes. Minimum, maximum and counts are those of all moments, the "
-    "other values those of the last. A moment is added once: a run for one that is there leaves "
-    "it, and so does one for a moment within a row that stands for several.",
+    "fewer where more than 5,000,000 rows would come of it. Where a whole day is more than a day "
+    "old, its rows of every five minutes become one; where a whole week (from Thursday on, in UTC) "
+    "is more than a week old, those of every hour. Minimum, maximum and counts are those of all "
+    "moments, the other values those of the last. A moment is added once: a run for one that is "
+    "there leaves it, and so does one for a moment within a row that stands for several.",
     unknown="What happened between two moments. A row says what was known when it was computed: "
     "commits and samples that came to light later, as from a newer copy of a log, change `lag` and "
     "leave it as it is; `end_sampled_at` says how old the end was that it rests on.",

@@ -25,7 +25,7 @@ from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone, thinned
 MOST_PARTS = 10
 """So many small files of single moments become one."""
 FEW_ROWS = 200_000
-ROWS_AT_ONCE = 2_000_000
+ROWS_AT_ONCE = 500_000
 _ROW_GROUP = 100_000
 _LEVELS = ("group", "topic", "partition")
 
