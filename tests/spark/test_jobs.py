@@ -463,15 +463,18 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
     assert by_partition(tmp_path) == {0: {"partition": 0, "rows": 2, "as_of": later, "more": 1}}
 
 
-def test_what_a_small_run_sets_ends_with_it(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("spark.sql.codegen.wholeStage", "FEW_ROWS"), ("spark.sql.adaptive.enabled", "FEW_HERE")],
+)
+def test_what_a_small_run_sets_ends_with_it(spark, tmp_path, monkeypatch, name, limit):
     """Also in a session that is there already: the next run may be large."""
-    name = "spark.sql.codegen.wholeStage"
     before = {one: spark.conf.get(one) for one in (name, "spark.sql.shuffle.partitions")}
     log, heard = Fed({0: keyed(2)}), []
     spark.conf.set(name, "true")
     try:
-        for most in (jobs.FEW_ROWS, 0):
-            monkeypatch.setattr(jobs, "FEW_ROWS", most)
+        for most in (getattr(jobs, limit), 0):
+            monkeypatch.setattr(jobs, limit, most)
             jobs.run(
                 log, tmp_path, as_of=AS_OF, progress=lambda _: heard.append(spark.conf.get(name))
             )

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.spark.engine import class_archive, shipping
 from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
-    FEW,
+    INTERPRETED,
+    ONE_TASK,
     SessionError,
     is_local,
     sentence,
@@ -42,6 +43,7 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
 from kohort.spark.tables.manifest import TablesError, Writer, claim, load
+from kohort.spark.tables.progress_run import FEW_HERE
 from kohort.spark.tables.rebuilding import (
     Rebuilt,
     as_of_of,
@@ -57,6 +59,7 @@ from kohort.spark.tables.verifying import Recomputed, Verified, looked_through, 
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000
+"""For so many rows plans are interpreted; see also `FEW_HERE`."""
 
 
 def run(
@@ -111,7 +114,7 @@ def run(
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
-        with _session(given, writer, progress, quick=_is_quick(writer, plan)) as active:
+        with _session(given, writer, progress, _rows_at_most(writer, plan)) as active:
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time)
             batch = batch._replace(ends=ends, server_log=logged.parts)
@@ -249,15 +252,15 @@ def stream(
     )
 
 
-def _is_quick(writer: Writer, plan: Plan) -> bool:
-    """Whether there will be few rows: those that are new, and where the tables cannot go on from
-    what earlier runs have kept, all others. Of that a few rows of each key are left.
+def _rows_at_most(writer: Writer, plan: Plan) -> int:
+    """How many rows there will be: those that are new, and where the tables cannot go on from what
+    earlier runs have kept, all others. Of that a few rows of each key are left.
     """
     planned = sum(end - start for start, end in plan.ranges.values())
     before = writer.manifest.progress
     goes_on = before is not None and before.code == code() and not plan.cut
     known = before.newest if goes_on and before is not None else writer.manifest.increments
-    return planned + sum(one.rows for one in known) <= FEW_ROWS
+    return planned + sum(one.rows for one in known)
 
 
 def _batch(
@@ -299,13 +302,14 @@ class Given(NamedTuple):
 
 @contextmanager
 def _session(
-    given: Given, writer: Writer, progress: Progress | None, *, quick: bool = False
+    given: Given, writer: Writer, progress: Progress | None, rows: int | None = None
 ) -> Iterator[SparkSession]:
     """The session, with our package on its executors and the settings that we need.
 
-    `quick` is for few rows. A session of our own outlives the run, so what only they want is set
-    back, and in the JVM itself it is set only when nothing comes after.
+    `rows` is how many there are at most. A session of our own outlives the run, so what only few
+    want is set back, and in the JVM itself it is set only when nothing comes after.
     """
+    quick = rows is not None and rows <= FEW_ROWS
     as_delta = writer.manifest.format == "delta"
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
@@ -315,9 +319,11 @@ def _session(
     )
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
-    few = {name: one for name, one in FEW.items() if name not in chosen}
+    wanted = INTERPRETED if quick and ours else {}
+    if quick and ours and rows is not None and rows <= FEW_HERE:
+        wanted = wanted | ONE_TASK
     try:
-        with settings(active, few if quick and ours else None):
+        with settings(active, {name: one for name, one in wanted.items() if name not in chosen}):
             if as_delta:
                 delta.check(active, writer.directory)
             yield active

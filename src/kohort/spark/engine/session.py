@@ -43,19 +43,22 @@ DEFAULTS = {
     # Else every column asks the JVM a dozen questions, to name our lines in errors.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-FEW = {
+INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For rows that are not many: to compile the plans of gold takes longer than to interpret them."""
+ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
-"""For few rows: to compile the plans of gold takes longer than to interpret them. To plan anew
-behind each shuffle makes a job of each, and one task has done what several would begin.
+"""For few rows: to plan anew behind each shuffle makes a job of each, and one task has done what
+several would begin.
 """
 QUICK = {
     _OPTIONS: (f"{_ARROW} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"),
-    **FEW,
+    **INTERPRETED,
 }
 """For a process that does nothing but a run over few rows: a JVM stays as it was started. Of a run
 over 344 records it halves the CPU time. The first compiler alone would fill its code cache, which
