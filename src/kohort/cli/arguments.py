@@ -94,6 +94,13 @@ def directory(text: str) -> Path | str:
     return path
 
 
+def local_directory(text: str) -> Path:
+    """A directory of this machine, which may not be there yet."""
+    if "://" in text:
+        raise ArgumentTypeError(f"{text!r} is a URI, expected a directory of this machine")
+    return Path(text)
+
+
 def source(text: str) -> str:
     """A source of a run, by its form alone: where it leads shows later."""
     word, _, place = text.partition(":")

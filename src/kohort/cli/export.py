@@ -1,10 +1,9 @@
 """`kohort pipeline export`: whole tables as files. No Spark and no Java are needed."""
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import ClassVar
 
-from kohort.cli.arguments import add_out, require
+from kohort.cli.arguments import add_out, local_directory, require
 from kohort.cli.command import OK, Command, print_result
 from kohort.cli.render import Output
 from kohort.errors import KohortError
@@ -26,7 +25,11 @@ class Export(Command):
     def configure(self, parser: ArgumentParser) -> None:
         add_out(parser)
         parser.add_argument(
-            "--to", required=True, type=Path, metavar="DIR", help="the directory of the files"
+            "--to",
+            required=True,
+            type=local_directory,
+            metavar="DIR",
+            help="the directory of the files",
         )
         parser.add_argument(
             "--format",

@@ -83,16 +83,14 @@ def run(
 ) -> Summary:
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
-    Where nothing can have changed since the last run, Spark is not started: the summary says
-    `unchanged`, and `as_of` is that of the tables (see `tables.unchanged`). Gold is computed for
-    the moment `as_of`, by default `to_time` or the moment at which reading was planned: what the
-    log says later is read by the next run. `keep_days` drops history that is older, but not what
-    tells the state of groups. `server_logs` are log files of Kafka brokers, or patterns: what they
-    say of members that are gone is kept, and decides why. `retention_ms` and `session_timeout_ms`
-    are the cluster's (see `Settings`), where the source cannot ask, and `cluster` is its name.
-    `alone` says that the process ends with this run: its JVM may be made for few rows. Raises
-    KohortError: the source cannot be read, the tables are of another log or cluster, somebody else
-    writes them.
+    Where nothing can have changed since the last run, Spark is not started (`tables.unchanged`).
+    Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
+    planned: what the log says later is read by the next run. `keep_days` drops history that is
+    older, but not what tells the state of groups. `server_logs` are log files of Kafka brokers, or
+    patterns: what they say of members that are gone is kept, and decides why. `retention_ms` and
+    `session_timeout_ms` are the cluster's (see `Settings`), where the source cannot ask, `cluster`
+    is its name. `alone` says that the process ends with this run: its JVM may be made for few rows.
+    Raises KohortError: the source cannot be read, or the tables are not its own, or being written.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -118,9 +116,8 @@ def run(
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time)
             batch = batch._replace(ends=ends, server_log=logged.parts)
-            options = Options(
-                as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days
-            )
+            settings = Settings(retention_ms, session_timeout_ms)
+            options = Options(as_of or to_time, settings, keep_days)
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)

@@ -14,6 +14,9 @@ from kohort.spark.stores.arrow_files import FOOTER_BYTES, ObjectFile, filesystem
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder, is_object
 
+CHECKED: dict[str, Any] = {"write_page_checksum": True}
+"""How every file is written, so that `pipeline verify` finds a bit that has flipped."""
+
 _SCHEME = "s3://"
 
 
@@ -73,10 +76,10 @@ def opened(file: Folder, **options: Any) -> pq.ParquetFile:
 def write(rows: pa.Table, file: Folder, **options: Any) -> None:
     """A new file, as a whole."""
     if isinstance(file, Path):
-        pq.write_table(rows, file, **options)
+        pq.write_table(rows, file, **CHECKED, **options)
         return
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, **options)
+    pq.write_table(rows, sink, **CHECKED, **options)
     data = sink.getvalue().to_pybytes()
     _put(file, data, len(data))
 
@@ -87,7 +90,7 @@ class Growing:
     def __init__(self, file: Folder, schema: pa.Schema, **options: Any) -> None:
         self._file = file
         self._aside = None if isinstance(file, Path) else tempfile.TemporaryFile()  # noqa: SIM115
-        self._writer = pq.ParquetWriter(self._aside or file, schema, **options)
+        self._writer = pq.ParquetWriter(self._aside or file, schema, **CHECKED, **options)
 
     def write(self, rows: pa.Table, row_group_size: int) -> None:
         self._writer.write_table(rows, row_group_size=row_group_size)

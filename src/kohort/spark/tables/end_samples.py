@@ -70,6 +70,5 @@ def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
     name = f"{END}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
-    options = {"compression": "zstd", "write_page_checksum": True}
-    parquet.write(whole, path / "samples.parquet", **options)
+    parquet.write(whole, path / "samples.parquet", compression="zstd")
     return Part(path=name, rows=whole.num_rows)

@@ -189,7 +189,7 @@ def _write_names(writer: Writer, besides: Known) -> Part:
         "topic_id": pa.array(besides.names.keys(), pa.string()),
         "topic": pa.array(besides.names.values(), pa.string()),
     }
-    parquet.write(pa.table(rows), path / _NAMES, write_page_checksum=True)
+    parquet.write(pa.table(rows), path / _NAMES)
     return Part(path=name, rows=len(besides.names))
 
 

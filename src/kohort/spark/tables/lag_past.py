@@ -199,8 +199,8 @@ class _File:
         if self._open is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             schema = LAG_HISTORY.arrow
-            options = {"compression": "zstd", "write_page_checksum": True}
-            self._open = parquet.Growing(self._folder / self._name, schema, **options)
+            file = self._folder / self._name
+            self._open = parquet.Growing(file, schema, compression="zstd")
         self._open.write(rows, _ROW_GROUP)
 
 

@@ -12,10 +12,6 @@ from kohort.spark.tables.manifest import Manifest, TablesError, Writer
 from kohort.spark.tables.news import reached_by
 from kohort.spark.tables.whole import counted_rows
 
-NOT_OF_THE_LOG: frozenset[str] = frozenset()
-"""Tables of gold that no log tells again, such as what was observed of a cluster at some moment:
-they are kept as they are."""
-
 
 class Rebuilt(NamedTuple):
     """What was computed anew."""
@@ -34,9 +30,8 @@ class Rebuilt(NamedTuple):
 
 
 def forgotten(manifest: Manifest) -> Manifest:
-    """The manifest without anything that can be computed from its rows."""
-    kept = {name: one for name, one in manifest.gold.items() if name in NOT_OF_THE_LOG}
-    return manifest.with_(gold=kept, histories=None, progress=None, code=None)
+    """The manifest without anything that can be computed from its rows: the past stays."""
+    return manifest.with_(gold={}, histories=None, progress=None, code=None)
 
 
 def partitions_of(manifest: Manifest) -> list[int]:

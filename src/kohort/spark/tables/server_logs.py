@@ -104,5 +104,5 @@ def _write(writer: Writer, rows: list[tuple[object, ...]]) -> Part:
         schema=SERVER_LOG.arrow,
     )
     file = path / "lines.parquet"
-    parquet.write(table, file, compression="zstd", write_page_checksum=True)
+    parquet.write(table, file, compression="zstd")
     return Part(path=name, rows=len(rows))

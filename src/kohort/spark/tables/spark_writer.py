@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from kohort.spark.stores import objects
+from kohort.spark.stores import objects, parquet
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
 
@@ -115,7 +115,7 @@ class _Files:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  (`end` closes it)
             # Times are read in UTC, whatever zone the session shows them in.
             self._writer = pq.ParquetWriter(
-                self._file, rows.schema, compression="zstd", store_schema=False
+                self._file, rows.schema, compression="zstd", store_schema=False, **parquet.CHECKED
             )
         self._writer.write_table(rows)
         self._rows += rows.num_rows

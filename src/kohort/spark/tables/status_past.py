@@ -58,6 +58,5 @@ def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False)
     path = writer.directory / name
     path.mkdir(parents=True)
     order = [(one, "ascending") for one in ("group_id", "rules", "valid_from")]
-    options = {"compression": "zstd", "write_page_checksum": True}
-    parquet.write(table.sort_by(order), path / "part-0.parquet", **options)
+    parquet.write(table.sort_by(order), path / "part-0.parquet", compression="zstd")
     return (Part(path=name, rows=table.num_rows, is_open=is_open),)

@@ -61,7 +61,7 @@ def keep(writer: Writer, pairs: Pairs) -> Part:
     path.mkdir(parents=True)
     ids, topics = zip(*sorted(pairs), strict=True) if pairs else ((), ())
     rows = {"topic_id": pa.array(ids, pa.string()), "topic": pa.array(topics, pa.string())}
-    parquet.write(pa.table(rows), path / _FILE, write_page_checksum=True)
+    parquet.write(pa.table(rows), path / _FILE)
     return Part(path=name, rows=len(pairs))
 
 

@@ -19,7 +19,7 @@ from kohort.spark.tables.catalog import there
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.manifest import Manifest, Writer
-from kohort.spark.tables.rebuilding import NOT_OF_THE_LOG, as_of_of, forgotten, partitions_of
+from kohort.spark.tables.rebuilding import as_of_of, forgotten, partitions_of
 from kohort.spark.tables.whole import Finding, damage, holes, strangers
 
 SAMPLE = 4
@@ -105,7 +105,7 @@ class Recomputed:
         found = compute(self._spark, self._writer, alone, touched, context, self._doing)
         after = alone.with_(gold=found.gold)
         for table in there(before).values():
-            if table.layer == "gold" and table.name in found.gold.keys() - NOT_OF_THE_LOG:
+            if table.layer == "gold" and table.name in found.gold:
                 yield from self._difference(table, after, chosen)
 
     def _difference(
