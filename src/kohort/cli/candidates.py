@@ -116,17 +116,17 @@ def _offset(row: Mapping[str, Any]) -> tuple[Place, int]:
 
 async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[str, Kept | None]:
     """The reason not to delete each group now, None where there is none."""
-    asked = [one.group_id for one in candidates if one.against is None]
+    asked = [candidate.group_id for candidate in candidates if candidate.against is None]
     described = dict((await admin.describe_groups(asked)).items())
     found = [one for one in asked if not isinstance(described[one], ApiError)]
     offsets = dict((await admin.list_group_offsets(dict.fromkeys(found))).items())
     return {
-        one.group_id: (
-            Kept("kept", one.against, is_failure=False)
-            if one.against is not None
-            else _against(one, described[one.group_id], offsets.get(one.group_id))
+        candidate.group_id: (
+            Kept("kept", candidate.against, is_failure=False)
+            if candidate.against is not None
+            else _against(candidate, described[candidate.group_id], offsets.get(candidate.group_id))
         )
-        for one in candidates
+        for candidate in candidates
     }
 
 

@@ -116,13 +116,13 @@ def _rules(args: Namespace) -> "Rules":
 
 def _tell(verdict: "Verdict", output: Output) -> None:
     """A line that says it all, as Nagios shows it, and a table of what is not well."""
-    counts = Counter(one.state.name for one in verdict.findings)
+    counts = Counter(finding.state.name for finding in verdict.findings)
     states = ("CRITICAL", "WARNING", "UNKNOWN", "OK")
-    listed = ", ".join(f"{counts[one]} {one.lower()}" for one in states if counts[one])
+    listed = ", ".join(f"{counts[state]} {state.lower()}" for state in states if counts[state])
     first = next(iter(verdict.findings), None)
     about = "" if first is None or not first.state else f": {_where(first)}{first.why}"
     output.line(f"{verdict.state.name} - {listed or 'nothing was checked'}{about}")
-    bad = [one for one in verdict.findings if one.state]
+    bad = [finding for finding in verdict.findings if finding.state]
     if bad:
         output.table(
             ("STATE", "RULE", "GROUP", "WHAT", "WARNING", "CRITICAL"),
@@ -165,7 +165,7 @@ def _tell_json(verdict: "Verdict", output: Output) -> None:
             "exit_code": int(verdict.state),
             "as_of": verdict.as_of and _time(verdict.as_of),
             "checked_at": _time(verdict.checked_at),
-            "findings": [_fields(one) for one in verdict.findings],
+            "findings": [_fields(finding) for finding in verdict.findings],
         }
     )
 

@@ -79,8 +79,8 @@ class DescribeGroups(AdminCommand):
         skipped: list[GroupListing] = []
         if args.all:
             listings = await admin.list_groups()
-            ids = [one.group_id for one in listings if one.type in DESCRIBABLE]
-            skipped = [one for one in listings if one.type not in DESCRIBABLE]
+            ids = [listing.group_id for listing in listings if listing.type in DESCRIBABLE]
+            skipped = [listing for listing in listings if listing.type not in DESCRIBABLE]
         output.doing = f"describing {len(ids)} groups"
         described = await admin.describe_groups(ids)
         output.doing = f"fetching the committed offsets of {len(ids)} groups"
@@ -168,7 +168,10 @@ class _Shown:
         return code
 
     def _rows(self) -> list[tuple[Any, Any, Any]]:
-        return [(one, self._committed.get(one), self._ends.get(one)) for one in self._partitions]
+        return [
+            (partition, self._committed.get(partition), self._ends.get(partition))
+            for partition in self._partitions
+        ]
 
     def show(self, output: Output) -> None:
         group = self._group
@@ -316,7 +319,7 @@ def _client_side_text(side: "ClientSide") -> str:
 def _client_side_fields(member: "MemberDescription") -> dict[str, Any]:
     """What a member that offers assignors has more than others."""
     found = {
-        "client_assignors": [_plain(one) for one in member.client_assignors] or None,
+        "client_assignors": [_plain(assignor) for assignor in member.client_assignors] or None,
         "attachment": _plain(member.attachment),
         "target_attachment": _plain(member.target_attachment),
     }

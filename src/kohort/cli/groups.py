@@ -38,7 +38,7 @@ class ListGroups(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        states, types = [one.value for one in GroupState], [one.value for one in GroupType]
+        states, types = [state.value for state in GroupState], [type_.value for type_ in GroupType]
         parser.add_argument(
             "--state",
             action="extend",

@@ -171,7 +171,7 @@ def _show(
                 "in_use": in_use,
                 "whole": not damaged and not failed,
                 "repaired": mended and not failed,
-                "partitions": [_fields(one, failed) for one in _partitions(found)],
+                "partitions": [_fields(partition, failed) for partition in _partitions(found)],
                 "damages": [
                     _damage_fields(damage)
                     for one in found
@@ -206,16 +206,16 @@ def _print(
         headers,
         [
             (
-                one.name,
-                state(one),
-                one.segments,
-                one.size_bytes,
-                one.batches,
-                one.records,
-                one.start,
-                one.end,
+                partition.name,
+                state(partition),
+                partition.segments,
+                partition.size_bytes,
+                partition.batches,
+                partition.records,
+                partition.start,
+                partition.end,
             )
-            for one in _partitions(found)
+            for partition in _partitions(found)
         ],
     )
     damages = [(one.name, damage) for one in found for damage in one.damages]
@@ -259,7 +259,7 @@ def _summary(found: "list[Inspected]", *, mended: bool) -> str:
         return f"{unreadable} of {_many(total, 'partition')} cannot be read, the others are whole."
     if not damages:
         return "The one partition is whole." if total == 1 else f"All {total} partitions are whole."
-    partitions = sum(1 for one in _partitions(found) if one.damages)
+    partitions = sum(1 for partition in _partitions(found) if partition.damages)
     which = f"{partitions} of {_many(total, 'partition')} {'is' if partitions == 1 else 'are'}"
     batches = sum(damage.batches for _, damage in damages)
     offsets = sum(

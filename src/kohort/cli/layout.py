@@ -46,8 +46,8 @@ def fitting(
     two may be left out, from the right.
     """
     shown = list(columns)
-    order = [one.header for one in reversed(columns[FEWEST:])] if spare is None else spare
-    left = [header for header in order if any(one.header == header for one in columns)]
+    order = [column.header for column in reversed(columns[FEWEST:])] if spare is None else spare
+    left = [header for header in order if any(column.header == header for column in columns)]
     while _size(shown, gap, [one.least for one in shown]) > room:
         if not left:
             return None
@@ -63,7 +63,10 @@ def _size(columns: Sequence[Column], gap: int, widths: Sequence[int]) -> int:
 
 def _share(columns: Sequence[Column], room: int) -> None:
     """Share the remaining room equally among the columns of prose, as far as they can use it."""
-    greedy = sorted((one for one in columns if one.width > one.least), key=lambda one: one.width)
+    greedy = sorted(
+        (column for column in columns if column.width > column.least),
+        key=lambda column: column.width,
+    )
     for index, one in enumerate(greedy):
         wanted = min(one.width, one.least + room // (len(greedy) - index))
         room -= wanted - one.least

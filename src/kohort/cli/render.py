@@ -90,17 +90,17 @@ class Output:
             self._listed(texts, len(rows))
             return
         kept = {one.header for one in shown}
-        self._left_out.update(dict.fromkeys(one for one in headers if one not in kept))
+        self._left_out.update(dict.fromkeys(header for header in headers if header not in kept))
         _draw(console, shown)
 
     def _listed(self, texts: "Sequence[Column]", count: int) -> None:
         """A line for each field. A value that is wider than the terminal is kept whole."""
-        width = max(len(one.header) for one in texts)
+        width = max(len(text.header) for text in texts)
         for row in range(count):
             if row:
                 self._stream.write("\n")
-            for one in texts:
-                self._stream.write(f"{one.header.ljust(width)}  {one.cells[row]}\n")
+            for text in texts:
+                self._stream.write(f"{text.header.ljust(width)}  {text.cells[row]}\n")
 
 
 def _draw(console: "Console", shown: "Sequence[Column]") -> None:

@@ -298,7 +298,7 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    addresses = ",".join(_address_text(*one) for one in broker.addresses)
+    addresses = ",".join(_address_text(*address) for address in broker.addresses)
     sys.stdout.write(f"kohort ready on {addresses} {ready}\n")
     sys.stdout.flush()
     waiting = [asyncio.create_task(one.wait()) for one in (told, broker.stopped)]

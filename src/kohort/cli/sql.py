@@ -74,4 +74,6 @@ def _print(answer: "pa.Table", form: str, output: Output) -> None:
     if form == "json":
         output.json([dict(zip(names, map(plain, row), strict=True)) for row in found])
     else:
-        output.table([one.upper() for one in names], [[cell(one) for one in row] for row in found])
+        output.table(
+            [name.upper() for name in names], [[cell(one) for one in row] for row in found]
+        )

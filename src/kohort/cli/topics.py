@@ -164,7 +164,9 @@ class ListTopics(AdminCommand):
             return listings
         from kohort import expressions
 
-        return tuple(one for one in listings if expressions.matches(args.matching, one.name))
+        return tuple(
+            listing for listing in listings if expressions.matches(args.matching, listing.name)
+        )
 
     def show(self, answer: "tuple[TopicListing, ...]", _args: Namespace, output: Output) -> int:
         if output.as_json:
@@ -224,15 +226,15 @@ class DescribeTopics(AdminCommand):
                 (
                     (
                         topic.name,
-                        one.partition,
-                        one.leader,
-                        one.leader_epoch,
-                        runs(one.replicas),
-                        runs(one.in_sync),
-                        one.error.code.name if one.error else None,
+                        partition.partition,
+                        partition.leader,
+                        partition.leader_epoch,
+                        runs(partition.replicas),
+                        runs(partition.in_sync),
+                        partition.error.code.name if partition.error else None,
                     )
                     for topic in answer.succeeded.values()
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ),
                 spare=("EPOCH", "IN-SYNC", "REPLICAS"),
             )
@@ -246,15 +248,15 @@ def _topic_fields(topic: "TopicDescription") -> dict[str, Any]:
         "internal": topic.internal,
         "partitions": [
             {
-                "partition": one.partition,
-                "leader": one.leader,
-                "leader_epoch": one.leader_epoch,
-                "replicas": one.replicas,
-                "in_sync": one.in_sync,
-                "offline": one.offline,
-                **(error_fields(one.error) if one.error else {}),
+                "partition": partition.partition,
+                "leader": partition.leader,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": partition.replicas,
+                "in_sync": partition.in_sync,
+                "offline": partition.offline,
+                **(error_fields(partition.error) if partition.error else {}),
             }
-            for one in topic.partitions
+            for partition in topic.partitions
         ],
     }
 

@@ -96,8 +96,8 @@ def _verify(args: Namespace, output: Output) -> int:
 
 
 def _tell(found: "Verified", output: Output) -> None:
-    for one in found.findings:
-        output.line(str(one))
+    for finding in found.findings:
+        output.line(str(finding))
     if found.partitions is None:
         output.line(f"note: gold was not computed anew, since {found.why_not}")
     elif not found.findings:
@@ -111,7 +111,7 @@ def _tell_json(found: "Verified", output: Output) -> None:
     output.json(
         {
             "directory": str(found.directory),
-            "findings": [one._asdict() for one in found.findings],
+            "findings": [finding._asdict() for finding in found.findings],
             "computed_anew": None if found.partitions is None else [*found.partitions],
             "why_not": found.why_not,
         }

@@ -163,7 +163,7 @@ def _longest_us(member: ClassicMember) -> int:
 
 
 def _places(topics: Iterable[ByName] | None) -> list[NamedPlace]:
-    return [(one.topic, index) for one in topics or () for index in one.partitions]
+    return [(topic.topic, index) for topic in topics or () for index in topic.partitions]
 
 
 def _without(members: Members, others: Members) -> Members:
@@ -171,9 +171,9 @@ def _without(members: Members, others: Members) -> Members:
     ids = {one.member_id for one in others}
     instances = {one.group_instance_id for one in others} - {None}
     return [
-        one
-        for one in members
-        if one.member_id not in ids and one.group_instance_id not in instances
+        member
+        for member in members
+        if member.member_id not in ids and member.group_instance_id not in instances
     ]
 
 
@@ -309,11 +309,11 @@ def _explain(
 
 
 def _names(members: Members) -> str:
-    return ", ".join(sorted(one.member_id for one in members))
+    return ", ".join(sorted(member.member_id for member in members))
 
 
 def _all(members: Members, name: str) -> list[NamedPlace]:
-    return [place for one in members for place in _places(getattr(one, name))]
+    return [place for member in members for place in _places(getattr(member, name))]
 
 
 def _grown(now: Members, was: Members) -> int:

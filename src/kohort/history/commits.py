@@ -175,8 +175,9 @@ def begin_silence(
 
 def waits_for_commits(rebalance: Rebalance, now: int | None) -> bool:
     """Whether a commit may still tell more about this rebalance."""
-    return any(_waits(one, now) for one in rebalance.silences) or any(
-        one.waits_for is not None and _is_lately(one.removed_at, now) for one in rebalance.removals
+    return any(_waits(silence, now) for silence in rebalance.silences) or any(
+        removal.waits_for is not None and _is_lately(removal.removed_at, now)
+        for removal in rebalance.removals
     )
 
 

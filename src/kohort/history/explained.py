@@ -71,7 +71,9 @@ def _of_generation(rebalance: Rebalance) -> Explained | None:
 
 
 def _in_order(removals: list[Removal]) -> list[Removal]:
-    return sorted(removals, key=lambda one: (null_first(one.who), one.possible, one.evidence))
+    return sorted(
+        removals, key=lambda removal: (null_first(removal.who), removal.possible, removal.evidence)
+    )
 
 
 class _Facts(NamedTuple):
@@ -140,7 +142,7 @@ def _subscribers(resolved: list[Resolution]) -> list[Who]:
 
 def _facts(rebalance: Rebalance) -> _Facts:
     came = _sorted(rebalance.came)
-    gone = _instances([one.who for one in rebalance.removals])
+    gone = _instances([removal.who for removal in rebalance.removals])
     new = _instances(came)
     resolved = sorted(
         rebalance.resolved,
@@ -162,7 +164,7 @@ def _sorted(members: list[Who]) -> list[Who]:
 
 
 def _instances(members: list[Who]) -> set[str]:
-    return {one.group_instance_id for one in members if one.group_instance_id is not None}
+    return {member.group_instance_id for member in members if member.group_instance_id is not None}
 
 
 def _as_left(one: Removal) -> Removal:
@@ -194,7 +196,7 @@ def _words(rebalance: Rebalance, facts: _Facts, *, by_hash: bool, only_epoch: bo
 
 
 def _ids(members: list[Who]) -> str:
-    return ", ".join(one.member_id for one in members)
+    return ", ".join(member.member_id for member in members)
 
 
 def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
@@ -202,9 +204,9 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
     ended = found.ended_at
     is_superseded = rebalance.ends and rebalance.group_type == "consumer"
     triggers = _triggers(rebalance, found, told)
-    uncertain = [one.possible for one in found.removals if len(one.possible) > 1]
+    uncertain = [removal.possible for removal in found.removals if len(removal.possible) > 1]
     moves = sorted(rebalance.moves, key=null_first)
-    unread = sorted((_unread(one) for one in rebalance.silences), key=null_first)
+    unread = sorted((_unread(silence) for silence in rebalance.silences), key=null_first)
     known = [one.seconds for one in unread if one.seconds is not None]
     return RebalanceRow(
         rebalance.group_type,
@@ -222,14 +224,16 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
         triggers[0],
         triggers,
         list(dict.fromkeys(cause for possible in uncertain for cause in possible)),
-        [one.likely for one in found.removals],
-        "; ".join([*found.facts, *(one.evidence for one in found.removals), *rebalance.said]),
+        [removal.likely for removal in found.removals],
+        "; ".join(
+            [*found.facts, *(removal.evidence for removal in found.removals), *rebalance.said]
+        ),
         found.joined,
-        [one.who for one in found.removals],
+        [removal.who for removal in found.removals],
         found.changed,
         found.members,
         len(rebalance.involved),
-        sum(one.from_member_id not in {None, one.to_member_id} for one in moves),
+        sum(move.from_member_id not in {None, move.to_member_id} for move in moves),
         moves,
         _unowned(rebalance),
         unread,
@@ -246,9 +250,11 @@ def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
     complete = told.complete_offset
     is_sound = not found.by_hash_alone or (complete is not None and rebalance.offset >= complete)
     causes = {one for one in found.proven if is_sound or one != METADATA_CHANGE}
-    causes |= {one.possible[0] if len(one.possible) == 1 else UNKNOWN for one in found.removals}
+    causes |= {
+        removal.possible[0] if len(removal.possible) == 1 else UNKNOWN for removal in found.removals
+    }
     causes |= {*rebalance.written}
-    return [one for one in TRIGGERS if one in causes] or [UNKNOWN]
+    return [trigger for trigger in TRIGGERS if trigger in causes] or [UNKNOWN]
 
 
 def _unowned(rebalance: Rebalance) -> list[Unowned]:

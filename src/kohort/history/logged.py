@@ -43,8 +43,8 @@ Lines = Mapping[str, Sequence[Line]]
 def by_member(lines: Iterable[Line]) -> Lines:
     """The lines about each member."""
     found: dict[str, list[Line]] = {}
-    for one in lines:
-        found.setdefault(one.member_id, []).append(one)
+    for line in lines:
+        found.setdefault(line.member_id, []).append(line)
     return found
 
 
@@ -72,7 +72,7 @@ def _fitting(lines: Sequence[Line], numbers: range, since: int, before: int) -> 
     """Lines that name such a number; where none does, those that name none, if a clock can tell
     anything.
     """
-    near = [one for one in lines if zones(one.clock_us, since, before)]
+    near = [line for line in lines if zones(line.clock_us, since, before)]
     named = [one for one in near if one.number in numbers]
     if named:
         return named

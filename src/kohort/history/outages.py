@@ -44,14 +44,14 @@ def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
     if outage.silent:
         return
     removals = [state.rebalances[offset].removals[index] for offset, index in outage.out]
-    times = [one.removed_at for one in removals if one.removed_at is not None]
+    times = [removal.removed_at for removal in removals if removal.removed_at is not None]
     if len(removals) >= FEWEST and len(times) == len(removals):
         lately = all(
             one.seen_at is not None and at - one.seen_at <= LONGEST_OUTAGE_US
             for one, at in zip(removals, times, strict=True)
         )
         if lately and max(times) - min(times) <= AT_ONCE_US:
-            for one in removals:
-                one.likely = one.likely._replace(likely=COORDINATOR_AWAY)
-                one.waits_for = None
+            for removal in removals:
+                removal.likely = removal.likely._replace(likely=COORDINATOR_AWAY)
+                removal.waits_for = None
     outage.out = []

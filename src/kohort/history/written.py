@@ -36,15 +36,15 @@ OF_REMOVALS = {LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT}
 
 def note(rebalance: Rebalance, causes: Iterable[Because]) -> None:
     """What the record that names an epoch or a generation says about why."""
-    for one in causes:
-        trigger = TRIGGER_OF.get(one.cause)  # type: ignore[call-overload]
+    for cause in causes:
+        trigger = TRIGGER_OF.get(cause.cause)  # type: ignore[call-overload]
         if trigger is None:
             continue
         rebalance.written.append(trigger)
-        rebalance.said.append(_text(one))
+        rebalance.said.append(_text(cause))
         for removal in rebalance.removals:
-            if removal.who.member_id == one.member_id:
-                settle(removal, [one])
+            if removal.who.member_id == cause.member_id:
+                settle(removal, [cause])
 
 
 def without_follow_up(rebalance: Rebalance) -> None:
@@ -56,9 +56,9 @@ def without_follow_up(rebalance: Rebalance) -> None:
 
 def settle(removal: Removal, causes: Iterable[Because]) -> None:
     """What is written about the end of a member rules out everything else."""
-    for one in causes:
-        trigger = TRIGGER_OF.get(one.cause)  # type: ignore[call-overload]
-        if trigger in OF_REMOVALS and one.member_id in {None, removal.who.member_id}:
+    for cause in causes:
+        trigger = TRIGGER_OF.get(cause.cause)  # type: ignore[call-overload]
+        if trigger in OF_REMOVALS and cause.member_id in {None, removal.who.member_id}:
             removal.possible, removal.settled = [trigger], True
 
 

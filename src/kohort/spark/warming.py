@@ -93,7 +93,7 @@ def _topic() -> Iterator[bytes]:
 def _group_log() -> Iterator[bytes]:
     following = 0
     for number, records in enumerate((*_lives(), *_commits())):
-        entries = [encode(one) for one in records]
+        entries = [encode(record) for record in records]
         yield batch.build(entries, _FIRST_MS + 500 * number, base_offset=following)
         following += len(entries)
 

@@ -64,13 +64,13 @@ class Session:
         self._engine = duckdb.connect(":memory:", config=SETTINGS)
         for name in snapshots.names:
             table, selected = snapshots.table(name), []
-            for one in snapshots.members:
-                places = one.tables.places(table)
-                selected.append(_of_cluster(self._select(table, places), one.cluster))
+            for member in snapshots.members:
+                places = member.tables.places(table)
+                selected.append(_of_cluster(self._select(table, places), member.cluster))
                 files |= {file for place in places for file in place.files if not is_object(file)}
             views[SHORT.get(name, name)] = views[name] = " UNION ALL ".join(selected)
         self._names = list(views)
-        allowed = sorted(files | {_escaped(one) for one in files})
+        allowed = sorted(files | {_escaped(file) for file in files})
         self._engine.execute(f"SET allowed_paths = {_texts(allowed)}")
         with self._told():
             for name, text in views.items():
@@ -128,8 +128,8 @@ class Session:
         except duckdb.ParserException as error:
             raise SqlError(_sentence(error) + _KEYWORDS) from error
         except (duckdb.Error, pa.ArrowException) as error:
-            for one in self._snapshots.members:
-                one.tables.check_kept()
+            for member in self._snapshots.members:
+                member.tables.check_kept()
             if "No such file" in str(error) or "No files found" in str(error):
                 raise GoneError(f"a file of the tables is gone: {_sentence(error)}") from error
             raise SqlError(_sentence(error)) from error
@@ -171,7 +171,7 @@ class Session:
             self._engine.register(name, parquet.dataset(place.files, _with_places(schema)))
             found = f"SELECT * FROM {_name(name)}"
         else:
-            files = _texts(_escaped(one) for one in place.files)
+            files = _texts(_escaped(file) for file in place.files)
             found = (
                 f"SELECT * FROM read_parquet({files}, union_by_name=true, hive_partitioning=false)"
             )
@@ -227,7 +227,7 @@ def _names(texts: Iterable[str]) -> str:
 
 
 def _texts(texts: Iterable[str]) -> str:
-    return "[" + ", ".join("'" + one.replace("'", "''") + "'" for one in texts) + "]"
+    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"
 
 
 def _escaped(path: str) -> str:

@@ -51,7 +51,7 @@ def export(
     Raises ThereError without `overwrite`, TablesError for a table that is not there or a directory
     that cannot be written, GoneError. Then the files that were there are as they were.
     """
-    wanted = snapshot.names if names is None else [snapshot.table(one).name for one in names]
+    wanted = snapshot.names if names is None else [snapshot.table(name).name for name in names]
     paths = {name: to / f"{name}.{form}" for name in dict.fromkeys(wanted)}
     if (to / MANIFEST).exists():
         raise TablesError(f"{to} is a directory of tables, expected another one to export to")

@@ -52,7 +52,9 @@ class Verdict:
     @property
     def state(self) -> State:
         """The worst of all; without any finding nothing is known."""
-        return worst([one.state for one in self.findings]) if self.findings else State.UNKNOWN
+        return (
+            worst([finding.state for finding in self.findings]) if self.findings else State.UNKNOWN
+        )
 
 
 def judge(snapshot: Snapshot, rules: Rules, now: datetime, groups: Iterable[str] = ()) -> Verdict:
@@ -147,7 +149,7 @@ def _lag_rows(
     columns = ["group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason"]
     columns += ["partitions", "partitions_unknown"]
     moments = [pc.max(one.column(0)).as_py() for one in snapshot.scan("lag", columns=["at"])]
-    newest = max((one for one in moments if one is not None), default=None)
+    newest = max((moment for moment in moments if moment is not None), default=None)
     now = of_groups & (pc.field("at") == newest)
     for row in snapshot.read("lag", columns=columns, group=groups or None, where=now).to_pylist():
         limit = rules.limit_or_none(rule, row["group_id"])
@@ -244,7 +246,7 @@ def _expiring(
 
 
 def _is_applied(rule: str, rules: Rules) -> bool:
-    return rule in rules.limits or any(one.limits.get(rule) for one in rules.groups)
+    return rule in rules.limits or any(group.limits.get(rule) for group in rules.groups)
 
 
 def _at_least(state: State) -> State:

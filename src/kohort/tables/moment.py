@@ -87,7 +87,7 @@ class Snapshots:
         if not members:
             raise TablesError("no directory of tables is given, expected one or several")
         if len(self.members) != 1:
-            check_apart((one.directory, one.cluster) for one in self.members)
+            check_apart((member.directory, member.cluster) for member in self.members)
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +97,7 @@ class Snapshots:
 
     def table(self, name: str) -> Table:
         """What a table is. Raises TablesError: no such table, or one of them has it not yet."""
-        tables = [one.table(name) for one in self.members]
+        tables = [member.table(name) for member in self.members]
         return tables[0]
 
     def scan(
@@ -115,7 +115,7 @@ class Snapshots:
         if group is not None:
             conditions.append(self._of_groups(table, group))
         chosen = reduce(pc.Expression.__and__, conditions) if conditions else None
-        rows = [one.tables(table.name) for one in self.members]  # what is gone is told now
+        rows = [member.tables(table.name) for member in self.members]  # what is gone is told now
         fields = {one.name: one for one in (*rows[0].schema, pa.field(CLUSTER, pa.string()))}
         schema = pa.schema([fields[one] for one in names])
         stored = inner(names, table.names)
@@ -137,9 +137,9 @@ class Snapshots:
     def _check_group(self, group: str, table: Table) -> None:
         """Raises TablesError for a group that none of them knows."""
         refused = []
-        for one in self.members:
+        for member in self.members:
             try:
-                return one.tables.check_groups([group], table.name)
+                return member.tables.check_groups([group], table.name)
             except GoneError:
                 raise
             except TablesError as error:

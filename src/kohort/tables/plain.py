@@ -37,7 +37,7 @@ def plain(value: Any) -> Any:
 
 def rows(batch: pa.RecordBatch) -> Iterator[list[Any]]:
     """The rows of a batch; two columns may have the same name."""
-    columns = [one.to_pylist() for one in batch.columns]
+    columns = [column.to_pylist() for column in batch.columns]
     return map(list, zip(*columns, strict=True))
 
 

@@ -32,7 +32,7 @@ def text(verdict: Verdict | None, now: datetime) -> str:
     if verdict is not None:
         if verdict.as_of is not None:
             samples["kohort_check_tables_as_of_seconds"] = [("", verdict.as_of.timestamp())]
-        labels = [(_labels(one.rule, one.group), one) for one in verdict.findings]
+        labels = [(_labels(finding.rule, finding.group), finding) for finding in verdict.findings]
         samples["kohort_check_state"] = [(name, float(one.state)) for name, one in labels]
         samples["kohort_check_value"] = [
             (name, float(one.value)) for name, one in labels if one.value is not None

@@ -32,7 +32,7 @@ class State(IntEnum):
 
 def worst(states: "list[State]") -> State:
     """The worst of these; of none, OK."""
-    return max(states, key=lambda one: one.severity, default=State.OK)
+    return max(states, key=lambda state: state.severity, default=State.OK)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _records(rows: pa.Table) -> Iterator[Record]:
 
 
 def _causes(headers: list[dict[str, Any]] | None) -> list[Because]:
-    return causes_in((one["key"], one["value"]) for one in headers) if headers else []
+    return causes_in((header["key"], header["value"]) for header in headers) if headers else []
 
 
 def _values(rows: pa.Table, number: int) -> list[Any]:

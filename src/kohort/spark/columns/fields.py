@@ -30,7 +30,7 @@ def records_of(headers: Headers, bodies: Bodies) -> tuple[Places, Bools]:
         right[of[~fine]] = False
     if not right.all():
         kept = right[of]
-        records = Places(*(one[kept] for one in records))
+        records = Places(*(record[kept] for record in records))
     append_time = (headers["attributes"] & batch.APPEND_TIME) != 0
     base = np.where(append_time, headers["max_timestamp"], headers["base_timestamp"])
     timestamp = base.astype(np.int64)[records.of]

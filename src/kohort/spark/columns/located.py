@@ -125,10 +125,10 @@ class Located:
         return np.zeros(len(self), np.bool_)
 
     def where(self, wanted: Bools) -> "Located":
-        return self._with(Places(*(one[wanted] for one in self._places)))
+        return self._with(Places(*(place[wanted] for place in self._places)))
 
     def between(self, first: int, stop: int) -> "Located":
-        return self._with(Places(*(one[first:stop] for one in self._places)))
+        return self._with(Places(*(place[first:stop] for place in self._places)))
 
     def _with(self, places: "Places") -> "Located":
         return Located(self._partition, self._data, self._headers, places)

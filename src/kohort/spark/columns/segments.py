@@ -39,7 +39,7 @@ class Parsed(NamedTuple):
     @property
     def rows(self) -> pa.RecordBatch:
         """All of it in columns."""
-        there = [raw(one) for one in self.pieces]
+        there = [raw(piece) for piece in self.pieces]
         return pa.concat_batches(there) if there else as_batch([])
 
 
@@ -92,7 +92,7 @@ def parse(
     if final and any(data[used:]):
         pieces.append(InColumns(as_batch([left_over(data[used:], partition, next_offset)])))
         used = len(data)
-    wanted = [with_offsets(one, start, end) for one in pieces if len(one)]
+    wanted = [with_offsets(piece, start, end) for piece in pieces if len(piece)]
     return Parsed(wanted, used, next_offset, last)
 
 

@@ -72,7 +72,7 @@ def _share_done(spark: SparkSession) -> float:
     with suppress(Exception):  # Spark Connect has no tracker, and a stage may end meanwhile
         tracker = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
-        done = sum(one.numCompletedTasks for one in stages if one is not None)
-        tasks = sum(one.numTasks for one in stages if one is not None)
+        done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+        tasks = sum(stage.numTasks for stage in stages if stage is not None)
         return done / tasks if tasks else 0.0
     return 0.0

@@ -28,13 +28,13 @@ _ENTRY = pa.struct(
         ("topic_hash", pa.int64()),
     ]
 )
-_LAST = [one for one in COMMITS.columns if one.name not in (*KEY, "complete_from")]
+_LAST = [column for column in COMMITS.columns if column.name not in (*KEY, "complete_from")]
 NEWEST = Table(
     "newest",
     "gold",
     "The last commit or removal of each partition of a group that took effect, as in `commits`.",
     (
-        *(one for one in COMMITS.columns if one.name in KEY),
+        *(column for column in COMMITS.columns if column.name in KEY),
         *_LAST,
         Column("window", pa.list_(_ENTRY), "the last of them, in order; null offset: removed"),
         Column(

@@ -192,7 +192,7 @@ def _lines_in(rows: pa.Table) -> Lines:
     if LINES not in rows.column_names:
         return {}
     found = rows[LINES].filter(pc.is_valid(rows[LINES])).to_pylist()
-    return by_member(sorted((Line(**one) for lines in found for one in lines), key=null_first))
+    return by_member(sorted((Line(**line) for lines in found for line in lines), key=null_first))
 
 
 def as_table(

@@ -55,7 +55,7 @@ def write(
         summary.completeness(read),
         summary.ended(log_end, until),
     )
-    top = [summary.figures(read, chosen), *(one for one in notes if one is not None)]
+    top = [summary.figures(read, chosen), *(note for note in notes if note is not None)]
     sections = [
         summary.status(read, chosen),
         lag.section(read, chosen, log_end),

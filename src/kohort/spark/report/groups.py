@@ -107,17 +107,17 @@ def _members(
     members: Sequence[Mapping[str, Any]], owned: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for one in members:
+    for member in members:
         topics: dict[str, list[int]] = {}
         for place in owned:
-            if place["member_id"] == one["member_id"]:
+            if place["member_id"] == member["member_id"]:
                 topic = place["topic"] or place["topic_id"] or "unknown topic"
                 topics.setdefault(topic, []).append(place["topic_partition"])
         rows.append(
             (
-                one["group_instance_id"] or one["client_id"] or "",
-                one["client_host"] or "",
-                one["member_id"],
+                member["group_instance_id"] or member["client_id"] or "",
+                member["client_host"] or "",
+                member["member_id"],
                 picks.counted(sum(map(len, topics.values()))),
                 "; ".join(f"{topic} {_ranges(indexes)}" for topic, indexes in topics.items()),
             )
@@ -128,9 +128,9 @@ def _members(
 def _ranges(indexes: Sequence[int]) -> str:
     """`0-3, 7` for 0, 1, 2, 3 and 7."""
     spans: list[list[int]] = []
-    for one in sorted(indexes):
-        if spans and one == spans[-1][1] + 1:
-            spans[-1][1] = one
+    for index in sorted(indexes):
+        if spans and index == spans[-1][1] + 1:
+            spans[-1][1] = index
         else:
-            spans.append([one, one])
+            spans.append([index, index])
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)

@@ -116,7 +116,7 @@ def _group(
     known: _Known,
 ) -> Html:
     moves = Counter(_place(row) for row in rows)
-    places = sorted(sorted(moves, key=lambda one: (-moves[one], one))[:_ROWS])
+    places = sorted(sorted(moves, key=lambda move: (-moves[move], move))[:_ROWS])
     chosen = set(places)
     drawn = [row for row in rows if _place(row) in chosen]
     latest = sorted(drawn, key=lambda row: row["valid_to"] or known.until)[-_BARS:]
@@ -132,7 +132,7 @@ def _group(
     named = _owners(bars)
     for bar in bars:
         bar["owner"] = named[bar["member"]]
-    labels = [_label(one) for one in places]
+    labels = [_label(place) for place in places]
     return page.figure(key, caption, _chart(bars, silent[-_BARS:], labels, known))
 
 
@@ -195,7 +195,7 @@ def _chart(
     places: Sequence[str],
     known: _Known,
 ) -> dict[str, Any]:
-    owners = list(dict.fromkeys(bar["owner"] for bar in sorted(bars, key=lambda one: one["from"])))
+    owners = list(dict.fromkeys(bar["owner"] for bar in sorted(bars, key=lambda bar: bar["from"])))
     picked = alt.selection_point(fields=["owner"], bind="legend", name="picked_owner")
     domain = (picks.milliseconds(known.begin), picks.milliseconds(known.until))
     colour = alt.Color(

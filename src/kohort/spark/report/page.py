@@ -56,7 +56,9 @@ def document(
     title: str, top: Iterable[Html], sections: Sequence[Section], foot: str, mark: str = ""
 ) -> str:
     """The whole page. `mark` is not shown: it says what the page was made of."""
-    links = "".join(f'<a href="#{escape(one.key)}">{escape(one.title)}</a>' for one in sections)
+    links = "".join(
+        f'<a href="#{escape(section.key)}">{escape(section.title)}</a>' for section in sections
+    )
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -70,9 +72,9 @@ def document(
         _RANGE,
         "<noscript><p class='note'>The charts need JavaScript; the tables do not.</p></noscript>",
     ]
-    for one in sections:
-        parts.append(f'<section id="{escape(one.key)}"><h2>{escape(one.title)}</h2>')
-        parts += one.content
+    for section in sections:
+        parts.append(f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>')
+        parts += section.content
         parts.append("</section>")
     parts += [
         f"<footer>{escape(foot)}</footer>",

@@ -44,7 +44,7 @@ def both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression 
 def top(scores: Mapping[str, tuple[float, ...]], groups: Groups, most: int) -> list[str]:
     """The groups with the highest scores, first one first; of wanted ones those that are there."""
     if groups is not None:
-        return [one for one in groups if one in scores][:most]
+        return [group for group in groups if group in scores][:most]
     return sorted(scores, key=lambda one: (*(-part for part in scores[one]), one))[:most]
 
 
@@ -114,4 +114,4 @@ def several(number: int, thing: str) -> str:
 
 def latest(values: Iterable[datetime | None]) -> datetime | None:
     """The latest of some times; None without any."""
-    return max((one for one in values if one is not None), default=None)
+    return max((value for value in values if value is not None), default=None)

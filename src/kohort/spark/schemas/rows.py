@@ -240,7 +240,7 @@ DECODED = Table(
 )
 
 _PRODUCER = tuple(column for column in RAW.columns if column.name.startswith("producer"))
-_TRANSACTION = (*_PRODUCER, *(one for one in RAW.columns if one.name == "transactional"))
+_TRANSACTION = (*_PRODUCER, *(column for column in RAW.columns if column.name == "transactional"))
 _VERSION = Column("value_version", pa.int16(), "version of the value")
 _TYPE = Column("type", pa.int16(), "record type, from the key; null where there is none")
 _TEXT_ID = Column("topic_id", pa.string(), "id of the topic as text; null before version 4")

@@ -114,7 +114,7 @@ class TopicClient:
 
     async def _look_up(self) -> None:
         answer = await self.metadata()
-        found = next((one for one in answer.topics if one.name == self.topic), None)
+        found = next((topic for topic in answer.topics if topic.name == self.topic), None)
         code = found.error_code if found is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             hint = ": it is made when the first group commits" if self.topic == GROUP_LOG else ""
@@ -124,11 +124,11 @@ class TopicClient:
         nodes = nodes_of(answer)
         topic_id = found.topic_id if found.topic_id != NO_TOPIC_ID else None
         self.identity = Identity(answer.cluster_id, uuid_text(topic_id) if topic_id else None)
-        self.partitions = tuple(sorted(one.partition_index for one in found.partitions))
+        self.partitions = tuple(sorted(partition.partition_index for partition in found.partitions))
         self.leaders = {
-            one.partition_index: Leader(nodes[one.leader_id], one.leader_epoch)
-            for one in found.partitions
-            if one.leader_id in nodes
+            partition.partition_index: Leader(nodes[partition.leader_id], partition.leader_epoch)
+            for partition in found.partitions
+            if partition.leader_id in nodes
         }
         self._is_known = True
 
@@ -145,7 +145,11 @@ class TopicClient:
             )
 
         def read(answer: Any) -> dict[int, Any]:
-            return {one.partition_index: one for part in answer.topics for one in part.partitions}
+            return {
+                partition.partition_index: partition
+                for part in answer.topics
+                for partition in part.partitions
+            }
 
         found = await self._ask(partitions, request, read)
         return {index: one.offset for index, one in found.items()}
@@ -178,7 +182,9 @@ class TopicClient:
             if answer.error_code:
                 raise api_error(answer.error_code)
             return {
-                one.partition_index: one for part in answer.responses for one in part.partitions
+                partition.partition_index: partition
+                for part in answer.responses
+                for partition in part.partitions
             }
 
         return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)

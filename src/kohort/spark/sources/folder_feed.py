@@ -68,7 +68,10 @@ class FolderFeed:
         return {one: _patiently(self._standing, one, mark) for one, mark in marks.items()}
 
     def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
-        return {one: _patiently(self._at_time, one, timestamp_ms) for one in partitions}
+        return {
+            partition: _patiently(self._at_time, partition, timestamp_ms)
+            for partition in partitions
+        }
 
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """A span for each segment, weighed in bytes."""
@@ -137,7 +140,7 @@ class FolderFeed:
     def _standing(self, partition: int, mark: Mark) -> int | None:
         base, crc = mark
         files = self._files(partition)
-        holding = [one for one in files if one.base <= base]
+        holding = [file for file in files if file.base <= base]
         if not holding:
             return base + 1  # retention has removed it
         is_closed = holding[-1] is not files[-1]
@@ -262,8 +265,8 @@ class _Reading:
         """One row for what is no batch; of a long stretch its beginning."""
         data = self._walk.file.read(position, min(stop - position, WINDOW_BYTES))
         parsed = parse(data, self._span.partition, start=self.following, final=True)
-        for one in parsed.pieces:
-            yield with_offsets(one, self._start, self._span.end)
+        for piece in parsed.pieces:
+            yield with_offsets(piece, self._start, self._span.end)
 
 
 def _seek(walk: Walk, offset: int, size: int) -> tuple[int, int]:

@@ -116,7 +116,7 @@ def _copies(directories: Sequence[str], topic: str) -> dict[int, list[str]]:
 def folders_in(directory: str) -> Iterator[str]:
     """The folders in a directory, sorted. Raises OSError."""
     with scandir(directory) as entries:
-        yield from sorted(one.path for one in entries if one.is_dir())
+        yield from sorted(entry.path for entry in entries if entry.is_dir())
 
 
 def is_partition(path: str) -> bool:

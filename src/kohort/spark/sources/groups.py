@@ -27,11 +27,11 @@ class KohortGroups(SnapshotSource):
     table = GROUPS_NOW
 
     def rows(self, share: Share) -> pa.RecordBatch:
-        ids = [one.group_id for one in share.listings]
+        ids = [listing.group_id for listing in share.listings]
         asked_at = time.time()
         found = ask(self.wanted.bootstrap, lambda admin: _described(admin, ids)) if ids else {}
         sampled_at = int((asked_at + time.time()) / 2 * 1e6)
-        rows = [_row(one, found[one.group_id]) for one in share.listings]
+        rows = [_row(listing, found[listing.group_id]) for listing in share.listings]
         if share.error is not None:
             rows.append({"coordinator_id": share.broker, "error": share.error})
         return of_rows(GROUPS_NOW, [{**row, "sampled_at": sampled_at} for row in rows])
@@ -60,7 +60,7 @@ def _row(listing: GroupListing, outcome: GroupDescription | ApiError) -> dict[st
         "group_epoch": outcome.group_epoch,
         "assignment_epoch": outcome.assignment_epoch,
         "assignor": outcome.assignor,
-        "members": [_member(one) for one in outcome.members],
+        "members": [_member(member) for member in outcome.members],
     }
 
 

@@ -31,7 +31,7 @@ class KohortOffsets(SnapshotSource):
     table = OFFSETS_NOW
 
     def rows(self, share: Share) -> pa.RecordBatch:
-        ids = [one.group_id for one in share.listings]
+        ids = [listing.group_id for listing in share.listings]
         asked_at = time.time()
         rows = ask(self.wanted.bootstrap, lambda admin: _rows(admin, ids)) if ids else []
         sampled_at = int((asked_at + time.time()) / 2 * 1e6)

@@ -73,7 +73,10 @@ class Options(NamedTuple):
             return {} if self.partitions == frozenset() else None
         if not self.partitions <= starting.keys() & ending.keys():
             return None
-        return {one: (starting[one], ending[one]) for one in sorted(self.partitions)}
+        return {
+            partition: (starting[partition], ending[partition])
+            for partition in sorted(self.partitions)
+        }
 
 
 def range_options(ranges: Mapping[int, tuple[int, int]]) -> dict[str, str]:

@@ -78,7 +78,7 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
     samples = thinned(_ends(segments, last), most)
     if not samples and last is None:
         samples = _end_by_file_time(segments)
-    start = max(log_start(folder), min((one.base for one in segments), default=0))
+    start = max(log_start(folder), min((segment.base for segment in segments), default=0))
     return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
 
 
@@ -182,9 +182,9 @@ def sample_cluster(bootstrap: str) -> pa.Table:
 
 async def _sample(admin: AdminClient) -> pa.Table:
     topics = [one for one in await admin.list_topics() if one.name not in INTERNAL_TOPICS]
-    ids = {one.name: uuid_text(one.topic_id) if one.topic_id else None for one in topics}
+    ids = {topic.name: uuid_text(topic.topic_id) if topic.topic_id else None for topic in topics}
     partitions = [
-        TopicPartition(one.name, index) for one in topics for index in range(one.partitions)
+        TopicPartition(topic.name, index) for topic in topics for index in range(topic.partitions)
     ]
     starts: Outcomes[TopicPartition, FoundOffset] = await admin.list_offsets(
         dict.fromkeys(partitions, "earliest")

@@ -123,7 +123,9 @@ async def _listed(
         cluster, states=wanted.states, types=wanted.types, deadline=deadline
     )
     named = None if wanted.groups is None else set(wanted.groups)
-    return [one for one in listings if named is None or one.group_id in named], listings.errors
+    return [
+        listing for listing in listings if named is None or listing.group_id in named
+    ], listings.errors
 
 
 class SnapshotSource(DataSource):

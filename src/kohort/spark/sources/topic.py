@@ -88,8 +88,8 @@ async def _numbers(client: TopicClient, names: list[str]) -> dict[str, int]:
     except (ApiError, UnsupportedVersionError, WireError):
         return {}
     return {
-        one.name: int(one.value)
+        config.name: int(config.value)
         for result in answer.results
-        for one in result.configs
-        if one.name in names and (one.value or "").isdigit()
+        for config in result.configs
+        if config.name in names and (config.value or "").isdigit()
     }

@@ -101,10 +101,10 @@ class ObjectPath:
             if folder == self.path:
                 yield from names
             elif folder.startswith(inside):
-                yield from (f"{folder[len(inside) :]}/{one}" for one in names)
+                yield from (f"{folder[len(inside) :]}/{name}" for name in names)
             elif self.path.startswith(f"{folder}/"):
                 rest = f"{self.path[len(folder) + 1 :]}/"
-                yield from (one[len(rest) :] for one in names if one.startswith(rest))
+                yield from (name[len(rest) :] for name in names if name.startswith(rest))
 
     def size(self) -> int:
         """The bytes of a known file."""

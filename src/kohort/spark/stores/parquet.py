@@ -24,10 +24,10 @@ def dataset(
     files: Sequence[str | Folder], schema: pa.Schema | None = None, partitioning: Any = None
 ) -> ds.Dataset:
     """Files as one table; those of an object store are `s3://…`."""
-    names = [str(one) for one in files]
+    names = [str(file) for file in files]
     if not (names and is_object(names[0])):
         return ds.dataset(names, schema, format="parquet", partitioning=partitioning)
-    keys = [one.removeprefix(_SCHEME) for one in names]
+    keys = [name.removeprefix(_SCHEME) for name in names]
     return ds.dataset(
         keys, schema, format="parquet", partitioning=partitioning, filesystem=filesystem()
     )

@@ -160,7 +160,10 @@ class Tables:
         if table.layer == "past":
             return self._parts(self.manifest.past.parts(table.name))
         kind = None if table is RECORDS_TABLE else table.name
-        return [Place(self._rows(one, kind), cuts=one.cuts) for one in self.manifest.increments]
+        return [
+            Place(self._rows(increment, kind), cuts=increment.cuts)
+            for increment in self.manifest.increments
+        ]
 
     def size_of(self, file: str) -> int:
         """The bytes of one of the files that `places` names."""
@@ -211,7 +214,7 @@ class Tables:
         path = self.directory / part.path
         if part.version is None:
             return _files(path)
-        return [one.path for one in delta_files.files(path, part.version)]
+        return [file.path for file in delta_files.files(path, part.version)]
 
     def _rows(self, one: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""

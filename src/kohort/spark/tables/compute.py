@@ -102,7 +102,7 @@ def compute(
 
 def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> OnDemand:
     """Tables of gold that are there already."""
-    tables = {one.table.name: one.table for one in MEASURES}
+    tables = {measure.table.name: measure.table for measure in MEASURES}
     return OnDemand(
         {
             name: partial(spark_reader.parts, spark, writer.directory, tables[name], one.parts)
@@ -112,7 +112,7 @@ def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> OnDe
 
 
 def _has_all(tables: Iterable[Table]) -> bool:
-    return {one.table.name for one in MEASURES} >= {one.name for one in tables}
+    return {measure.table.name for measure in MEASURES} >= {table.name for table in tables}
 
 
 def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold | None:
@@ -124,7 +124,7 @@ def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold |
     if before is None or measure.whole or "partition" not in table.names:
         return None
     same = before.columns == columns_of(table) and manifest.code == code()
-    return before if same and all(is_whole(directory, one) for one in before.parts) else None
+    return before if same and all(is_whole(directory, part) for part in before.parts) else None
 
 
 def _one(

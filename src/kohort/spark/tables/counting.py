@@ -102,7 +102,7 @@ def of_table(table: pa.Table, ranges: Ranges | None) -> Counted:
             ]
         )
     )
-    columns = (one.to_pylist() for one in sums.columns)
+    columns = (column.to_pylist() for column in sums.columns)
     return _checked((_Sum(*row) for row in zip(*columns, strict=True)), ranges)
 
 

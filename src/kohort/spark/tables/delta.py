@@ -50,7 +50,7 @@ def check(spark: SparkSession, directory: Folder) -> None:
 def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
     """Commit an increment; returns the version of the table of rows."""
     path = delta_files.on_disk(writer.directory) / ROWS
-    live = [one.name.partition("=")[2] for one in writer.manifest.increments]
+    live = [increment.name.partition("=")[2] for increment in writer.manifest.increments]
     mine = frame.withColumn("increment", F.lit(name.partition("=")[2]))
     output = (
         mine.write.format("delta")
@@ -74,7 +74,7 @@ def rows(
     """The rows of increments, with the name of their increment; null in columns that the version
     does not have.
     """
-    names = [one.name.partition("=")[2] for one in increments]
+    names = [increment.name.partition("=")[2] for increment in increments]
     frame = _at(spark, delta_files.on_disk(directory) / ROWS, version).where(
         F.col("increment").isin(names)
     )

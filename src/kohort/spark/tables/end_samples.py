@@ -32,7 +32,9 @@ def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tupl
     once = fresh.group_by(SAMPLE, use_threads=False).aggregate([(one, "first") for one in others])
     if not once.num_rows:
         return ()
-    columns = [once.column(one if one in SAMPLE else f"{one}_first") for one in END_OFFSETS.names]
+    columns = [
+        once.column(name if name in SAMPLE else f"{name}_first") for name in END_OFFSETS.names
+    ]
     return (as_one(writer, (), pa.table(columns, schema=END_OFFSETS.arrow)),)
 
 
@@ -65,8 +67,8 @@ def small_parts(manifest: Manifest) -> list[Part]:
 
 
 def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
-    tables = [parquet.read(writer.directory / one.path) for one in parts]
-    whole = pa.concat_tables([*(one.cast(END_OFFSETS.arrow) for one in tables), *more])
+    tables = [parquet.read(writer.directory / part.path) for part in parts]
+    whole = pa.concat_tables([*(table.cast(END_OFFSETS.arrow) for table in tables), *more])
     name = f"{END}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)

@@ -16,7 +16,9 @@ _COMMITS = (KINDS[0], KINDS[1])
 def has_transactions(directory: Folder, increments: Iterable[Increment]) -> bool:
     """Whether some of the commits in these increments may be in transactions."""
     folders = (
-        directory / ROWS / one.name / f"kind={kind}" for one in increments for kind in _COMMITS
+        directory / ROWS / increment.name / f"kind={kind}"
+        for increment in increments
+        for kind in _COMMITS
     )
     files = (file for folder in folders for file in folder.glob("*.parquet"))
     return any(_largest(file, "producer_id") not in {None, -1} for file in files)
@@ -43,4 +45,4 @@ def _largest(file: Folder, column: str) -> int | None:
             )
         else:
             values.append(statistics.max)
-    return max((one for one in values if one is not None), default=None)
+    return max((value for value in values if value is not None), default=None)

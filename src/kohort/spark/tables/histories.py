@@ -81,8 +81,12 @@ class _Run(NamedTuple):
 
     def increments(self, *, fresh: bool) -> list[Increment]:
         """Those that were added since the published manifest, or those before."""
-        old = {one.name for one in self.writer.manifest.increments}
-        return [one for one in self.manifest.increments if (one.name not in old) == fresh]
+        old = {increment.name for increment in self.writer.manifest.increments}
+        return [
+            increment
+            for increment in self.manifest.increments
+            if (increment.name not in old) == fresh
+        ]
 
     def rows(self, *, fresh: bool) -> DataFrame:
         """Their decoded rows."""
@@ -97,7 +101,7 @@ class _Run(NamedTuple):
     def about_members(self) -> int:
         """At most so many records about members are looked at."""
         counts = (one.counts for one in self.looked_at())
-        return sum(one.get(kind, 0) for one in counts for kind in _ABOUT_MEMBERS)
+        return sum(count.get(kind, 0) for count in counts for kind in _ABOUT_MEMBERS)
 
 
 def bring_up(
@@ -115,14 +119,14 @@ def bring_up(
     found = _news(writer, manifest, now, besides)
     if before is not None and found.touched == frozenset():
         same = before.with_(server_logs=now.server_logs)
-        return Replayed({one.name: manifest.gold[one.name] for one in TABLES.values()}, same)
+        return Replayed({table.name: manifest.gold[table.name] for table in TABLES.values()}, same)
     run = _Run(spark, writer, manifest, frames, besides, found)
     if _is_nobodys(run):
         names = _write_names(writer, besides)
         states = () if before is None or found.anew is None else before.states
         return Replayed(_as_before(run), now.with_(states=states, names=names))
     replayed, counts = _replayed(run)
-    gold = {one.name: _table(run, replayed, one, counts) for one in TABLES.values()}
+    gold = {table.name: _table(run, replayed, table, counts) for table in TABLES.values()}
     names = _write_names(writer, besides)
     return Replayed(gold, now.with_(states=_states(run, replayed), names=names))
 
@@ -130,7 +134,11 @@ def bring_up(
 def _is_nobodys(run: _Run) -> bool:
     """Whether what is new cannot be about a group with members: there are none, and none came."""
     before = run.manifest.histories
-    if run.news.anew is not None and before is not None and any(one.rows for one in before.states):
+    if (
+        run.news.anew is not None
+        and before is not None
+        and any(state.rows for state in before.states)
+    ):
         return False
     return not run.about_members()
 
@@ -138,8 +146,8 @@ def _is_nobodys(run: _Run) -> bool:
 def _as_before(run: _Run) -> dict[str, Gold]:
     """The three tables as they were; without rows where they begin anew."""
     if run.news.anew is not None:
-        return {one.name: run.manifest.gold[one.name] for one in TABLES.values()}
-    return {one.name: Gold(columns=columns_of(one), parts=()) for one in TABLES.values()}
+        return {table.name: run.manifest.gold[table.name] for table in TABLES.values()}
+    return {table.name: Gold(columns=columns_of(table), parts=()) for table in TABLES.values()}
 
 
 def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Histories:
@@ -164,7 +172,7 @@ def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) ->
         gold = manifest.gold.get(table.name)
         if gold is None or gold.columns != columns_of(table):
             return ALL
-        if not all(is_whole(directory, one) for one in gold.parts):
+        if not all(is_whole(directory, part) for part in gold.parts):
             return ALL
     if not all(is_whole(directory, one) for one in (*before.states, before.names)):
         return ALL
@@ -310,7 +318,7 @@ def _write(
 
 def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
     """The parts, small ones as one where there are many."""
-    small = [one for one in parts if one.rows < FEW_ROWS]
+    small = [part for part in parts if part.rows < FEW_ROWS]
     if len(small) < MOST_PARTS:
         return parts
     rows = sum(one.rows for one in small)

@@ -111,7 +111,7 @@ def _count(
 
 def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Increment, ...]:
     """The increments without the rows from where their logs were cut."""
-    return tuple(_cut(one, cuts) for one in increments)
+    return tuple(_cut(increment, cuts) for increment in increments)
 
 
 def _cut(increment: Increment, cuts: Mapping[int, int]) -> Increment:
@@ -140,9 +140,9 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
     increment spans more than a quarter of it, or it would keep what is too old.
     """
     by_size: dict[int, list[Increment]] = {}
-    for one in increments:
-        if not one.compacted:
-            by_size.setdefault(len(str(max(one.rows, 1000))), []).append(one)
+    for increment in increments:
+        if not increment.compacted:
+            by_size.setdefault(len(str(max(increment.rows, 1000))), []).append(increment)
     sizes = [size for size, those in by_size.items() if len(those) >= MOST_INCREMENTS]
     if not sizes:
         return []
@@ -156,12 +156,12 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
 def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Increment]]:
     """Several whose rows are not further apart than that, none of them twice."""
     near: list[Increment] = []
-    for one in sorted(increments, key=lambda one: one.oldest_ms or 0):
-        newest = max(each.newest_ms or 0 for each in (*near, one))
+    for increment in sorted(increments, key=lambda increment: increment.oldest_ms or 0):
+        newest = max(each.newest_ms or 0 for each in (*near, increment))
         if near and newest - (near[0].oldest_ms or 0) > reach_ms:
             yield near
             near = []
-        near.append(one)
+        near.append(increment)
     yield near
 
 
@@ -178,11 +178,11 @@ def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
     too old.
     """
     # Damage alone has no time: it is as old as what it stands before.
-    old = [one for one in manifest.increments if (one.newest_ms or 0) < before_ms]
+    old = [increment for increment in manifest.increments if (increment.newest_ms or 0) < before_ms]
     for _ in manifest.increments:
         begins: dict[int, int] = {}
-        for one in manifest.increments:
-            for partition, (start, _) in one.ranges.items() if one not in old else ():
+        for increment in manifest.increments:
+            for partition, (start, _) in increment.ranges.items() if increment not in old else ():
                 begins[partition] = min(start, begins.get(partition, start))
         old = [one for one in old if not _is_behind(one, begins)]
     return old if any(not one.compacted for one in old) else []
@@ -201,7 +201,7 @@ def compact(
     """The manifest with only that of these increments on which later rows build."""
     chosen = list(those)
     names = {one.name for one in chosen}
-    rest = [one for one in manifest.increments if one.name not in names]
+    rest = [increment for increment in manifest.increments if increment.name not in names]
     old, young = (
         spark_reader.rows(spark, writer.directory, manifest, some) for some in (chosen, rest)
     )
@@ -220,7 +220,7 @@ def _replace(
     rows = spark_reader.rows(spark, writer.directory, manifest, those) if frame is None else frame
     written = write(spark, writer, rows, None, compacted=compacted)
     gone = {one.name for one in those}
-    left = tuple(one for one in manifest.increments if one.name not in gone)
+    left = tuple(increment for increment in manifest.increments if increment.name not in gone)
     if written is None:
         return manifest.with_(increments=left)
     ranges: dict[int, tuple[int, int]] = {}

@@ -42,17 +42,17 @@ def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) 
 
 def _read(directory: Folder, parts: list[Part]) -> pa.Table:
     tables = [
-        parquet.read(directory / one.path, columns=["sampled_at", *PLACE, "origin"])
-        for one in parts
+        parquet.read(directory / part.path, columns=["sampled_at", *PLACE, "origin"])
+        for part in parts
     ]
     of_log = pc.equal(pa.array([], pa.string()), "log")
     schema = {"at": pa.int64(), "topic": pa.string(), "topic_partition": pa.int32()}
     empty = pa.table({name: pa.array([], kind) for name, kind in schema.items()})
     found = [empty.append_column("of_log", of_log.cast(pa.int64()))]
-    for one in tables:
-        at = one["sampled_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        counted = pc.equal(one["origin"], "log").cast(pa.int64())
-        columns = [at, one["topic"].cast(pa.string()), one["topic_partition"], counted]
+    for table in tables:
+        at = table["sampled_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        counted = pc.equal(table["origin"], "log").cast(pa.int64())
+        columns = [at, table["topic"].cast(pa.string()), table["topic_partition"], counted]
         found.append(pa.table(columns, names=[*schema, "of_log"]))
     return pa.concat_tables(found)
 

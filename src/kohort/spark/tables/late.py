@@ -50,9 +50,9 @@ def _open(manifest: Manifest) -> Column:
     """Where rows may be added."""
     closed = [
         (F.col("partition") == index) & (F.col("offset") < end)
-        for one in manifest.increments
-        if one.compacted
-        for index, (_, end) in one.ranges.items()
+        for increment in manifest.increments
+        if increment.compacted
+        for index, (_, end) in increment.ranges.items()
     ] + [
         (F.col("partition") == index) & (F.col("offset") < begin)
         for index, begin in manifest.begins.items()

@@ -20,9 +20,9 @@ def log_end(tables: Tables) -> datetime | None:
         return None
     moment = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
     told = [
-        datetime.fromtimestamp(one.newest_ms / 1000, UTC)
-        for one in manifest.increments
-        if one.newest_ms is not None
+        datetime.fromtimestamp(increment.newest_ms / 1000, UTC)
+        for increment in manifest.increments
+        if increment.newest_ms is not None
     ]
     until = ds.field("sampled_at") <= moment
     for batch in tables("end_offsets").to_batches(["sampled_at"], until):

@@ -252,7 +252,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def paths(self) -> Iterator[str]:
         """Every directory of Parquet files that count, relative to the directory of tables."""
         if self.format == "parquet":
-            yield from (f"{ROWS}/{one.name}" for one in self.increments)
+            yield from (f"{ROWS}/{increment.name}" for increment in self.increments)
         gold = (one for it in self.gold.values() for one in it.parts)
         past = (*self.past.parts("lag_history"), *self.past.status)
         for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *past):
@@ -269,7 +269,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     def gold_rows(self) -> dict[str, int]:
         """How many rows the files of each table of gold hold."""
-        return {name: sum(one.rows for one in table.parts) for name, table in self.gold.items()}
+        return {name: sum(part.rows for part in table.parts) for name, table in self.gold.items()}
 
     def with_(self, **changes: object) -> "Manifest":
         """A copy with other values."""
@@ -392,7 +392,7 @@ class Writer:
             )
         now_ms = time.time_ns() // 1_000_000
         known, paths = set(self.manifest.paths()), set(manifest.paths())
-        self._store.settle([one for one in manifest.paths() if one not in known], paths)
+        self._store.settle([path for path in manifest.paths() if path not in known], paths)
         if manifest.format == "delta" and isinstance(self._store, LocalStore):
             self._store.settle_delta()
         retired = (

@@ -59,9 +59,9 @@ def news(
 def reached_by(increments: Iterable[Increment]) -> dict[int, int]:
     """Partition of the log -> the offset behind the last that counts."""
     reached: dict[int, int] = {}
-    for one in increments:
-        for index, (_, end) in one.ranges.items():
-            reached[index] = max(min(end, one.cuts.get(index, end)), reached.get(index, 0))
+    for increment in increments:
+        for index, (_, end) in increment.ranges.items():
+            reached[index] = max(min(end, increment.cuts.get(index, end)), reached.get(index, 0))
     return reached
 
 
@@ -71,7 +71,7 @@ def renamed_topics(before: Mapping[str, str], now: Mapping[str, str]) -> set[str
     for topic_id in before.keys() | now.keys():
         names = before.get(topic_id), now.get(topic_id)
         if names[0] != names[1]:
-            found |= {topic_id, *(one for one in names if one is not None)}
+            found |= {topic_id, *(name for name in names if name is not None)}
     return found
 
 
@@ -79,7 +79,7 @@ def _rewritten(before: Increment, now: Increment | None) -> set[int]:
     """Partitions of which an increment does not say any more what it said."""
     if now is None:
         return {*before.ranges}
-    return {one for one in before.ranges if now.cuts.get(one) != before.cuts.get(one)}
+    return {index for index in before.ranges if now.cuts.get(index) != before.cuts.get(index)}
 
 
 def _is_behind(span: tuple[int, int], partition: int, before: Histories) -> bool:

@@ -38,8 +38,8 @@ def lag(
     told: set[int] = set()
     if before is not None and not run.standing.rewound:
         since = min(samples.since_us, _since(run, fresh))
-        told = {one for one in moments if one in before.moments and one < since}
-    computed = [one for one in moments if one not in told]
+        told = {moment for moment in moments if moment in before.moments and moment < since}
+    computed = [moment for moment in moments if moment not in told]
     if before is not None and not computed:
         if moments == [*before.moments]:
             return run.before(LAG), moments

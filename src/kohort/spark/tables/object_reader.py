@@ -69,11 +69,11 @@ def _frame(spark: SparkSession, files: list[_File], layout: pa.Schema) -> DataFr
 def _shares(files: list[_File]) -> Iterator[list[_File]]:
     """The files in tasks of some 32 MiB."""
     chosen: list[_File] = []
-    for one in files:
-        if chosen and sum(each.size for each in chosen) + one.size > TASK_BYTES:
+    for file in files:
+        if chosen and sum(each.size for each in chosen) + file.size > TASK_BYTES:
             yield chosen
             chosen = []
-        chosen.append(one)
+        chosen.append(file)
     yield chosen
 
 

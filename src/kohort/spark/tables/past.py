@@ -188,7 +188,7 @@ def _files(directory: Folder, parts: Iterable[Part]) -> list[str]:
         if part.version is None:
             found += [str(file) for file in parquet.files_of(path)]
         else:
-            found += [one.path for one in delta_files.files(path, part.version)]
+            found += [file.path for file in delta_files.files(path, part.version)]
     return found
 
 

@@ -76,7 +76,7 @@ def are_whole(directory: Folder, manifest: Manifest) -> bool:
         gold = manifest.gold.get(table.name)
         if gold is None or gold.columns != columns_of(table):
             return False
-        if not all(is_whole(directory, one) for one in gold.parts):
+        if not all(is_whole(directory, part) for part in gold.parts):
             return False
     return True
 
@@ -86,7 +86,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     standing, before = run.standing, run.standing.before
     gold: dict[str, Parts] = {}
     if before is not None and not standing.touched:
-        gold = {one.name: run.before(one) for one in TABLES}
+        gold = {table.name: run.before(table) for table in TABLES}
         fresh = Fresh((), (), before.open_from)
         state = State(before.newest, before.records, before.held_back)
     else:
@@ -123,7 +123,9 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         moments=tuple(moments),
         samples=tuple(one.path for one in run.manifest.end_offsets),
     )
-    tables = {one.name: Gold(columns=columns_of(one), parts=gold[one.name]) for one in TABLES}
+    tables = {
+        table.name: Gold(columns=columns_of(table), parts=gold[table.name]) for table in TABLES
+    }
     return Brought(tables, progress, partial(lag_at, run, fresh, gold))
 
 
@@ -173,8 +175,8 @@ def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
 
 def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
     """Rows that are known, from these offsets on."""
-    old = {one.name for one in run.writer.manifest.increments}
-    chosen = [one for one in run.manifest.increments if one.name in old]
+    old = {increment.name for increment in run.writer.manifest.increments}
+    chosen = [increment for increment in run.manifest.increments if increment.name in old]
     rows = spark_reader.rows(run.spark, run.directory, run.manifest, chosen)
     beyond = [(F.col("partition") == one) & (F.col("offset") >= at) for one, at in tail.items()]
     return rows.where(reduce(Column.__or__, beyond))
@@ -305,7 +307,7 @@ def _group_state(run: Run, state: State) -> Parts:
 
 def _merged(run: Run, table: Table, parts: Parts) -> Parts:
     """The parts, small ones as one where there are many."""
-    small = [one for one in parts if one.rows < FEW_ROWS]
+    small = [part for part in parts if part.rows < FEW_ROWS]
     if len(small) < MOST_PARTS:
         return parts
     few = sum(one.rows for one in small) <= FEW_ROWS

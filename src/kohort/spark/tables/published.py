@@ -92,10 +92,10 @@ class TableReader(DataSourceReader):
     def pushFilters(self, filters: list[sources.Filter]) -> Iterable[sources.Filter]:  # noqa: N802
         """Keeps what Arrow can answer, and gives back the rest."""
         schema = known_tables()[self._name].arrow
-        for one in filters:
-            condition = condition_or_none(one, schema)
+        for filtered in filters:
+            condition = condition_or_none(filtered, schema)
             if condition is None:
-                yield one
+                yield filtered
             else:
                 self._conditions.append(condition)
 

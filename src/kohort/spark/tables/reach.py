@@ -103,9 +103,9 @@ def are_few(manifest: Manifest) -> bool:
     """Whether all rows are few, and all rows in the files count: then the driver may look at some
     columns of theirs by itself.
     """
-    if manifest.format == "delta" or any(one.cuts for one in manifest.increments):
+    if manifest.format == "delta" or any(increment.cuts for increment in manifest.increments):
         return False
-    return sum(one.rows for one in manifest.increments) <= FEW_ROWS
+    return sum(increment.rows for increment in manifest.increments) <= FEW_ROWS
 
 
 def usable(directory: Folder, manifest: Manifest) -> Progress | None:
@@ -113,13 +113,13 @@ def usable(directory: Folder, manifest: Manifest) -> Progress | None:
     before = manifest.progress
     if before is None or not before.code or manifest.format == "delta":
         return None
-    return before if all(is_whole(directory, one) for one in before.parts) else None
+    return before if all(is_whole(directory, part) for part in before.parts) else None
 
 
 def fresh_increments(writer: Writer, manifest: Manifest) -> list[Increment]:
     """Those that were added since the published manifest."""
-    old = {one.name for one in writer.manifest.increments}
-    return [one for one in manifest.increments if one.name not in old]
+    old = {increment.name for increment in writer.manifest.increments}
+    return [increment for increment in manifest.increments if increment.name not in old]
 
 
 class _Counted(NamedTuple):
@@ -146,7 +146,9 @@ class _Counted(NamedTuple):
 def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
     """Partition of the log -> what the files of some increments have of it. Needs no Spark."""
     files = [
-        file for one in increments for file in (directory / ROWS / one.name).rglob("*.parquet")
+        file
+        for increment in increments
+        for file in (directory / ROWS / increment.name).rglob("*.parquet")
     ]
     if not files:
         return {}

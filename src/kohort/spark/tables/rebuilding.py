@@ -65,7 +65,7 @@ def rebuilt(before: Manifest, writer: Writer, seconds: float) -> Rebuilt:
     was, now = before.gold_rows(), writer.manifest.gold_rows()
     return Rebuilt(
         writer.directory,
-        sum(one.rows for one in before.increments),
+        sum(increment.rows for increment in before.increments),
         len(partitions_of(before)),
         {name: (was.get(name, 0), rows) for name, rows in now.items()},
         before.code != code(),

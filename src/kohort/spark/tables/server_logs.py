@@ -82,7 +82,7 @@ def paths_of(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _rows(found: LogFile) -> Iterator[tuple[object, ...]]:
-    return ((*one, found.path.name) for one in found.lines)
+    return ((*line, found.path.name) for line in found.lines)
 
 
 def _keys(directory: Folder, parts: Iterable[Part]) -> Iterator[tuple[object, ...]]:

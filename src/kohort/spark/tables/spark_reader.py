@@ -146,7 +146,7 @@ def parts(spark: SparkSession, directory: Folder, table: Table, those: Iterable[
         if isinstance(directory, ObjectPath):
             frame = object_reader.parts(spark, directory, places, table.arrow)
         else:
-            found = [str(directory / one) for one in places]
+            found = [str(directory / place) for place in places]
             frame = spark.read.schema(table.spark).parquet(*found)
         frames.append(_only(frame, partitions))
     if not frames:

@@ -43,8 +43,8 @@ def went_on(
 
 def _episodes(directory: Folder, parts: Sequence[Part]) -> pa.Table:
     schema = STATUS_HISTORY.arrow
-    tables = [parquet.folder_dataset(directory / one.path, schema) for one in parts]
-    return pa.concat_tables([schema.empty_table(), *(one.to_table() for one in tables)])
+    tables = [parquet.folder_dataset(directory / part.path, schema) for part in parts]
+    return pa.concat_tables([schema.empty_table(), *(table.to_table() for table in tables)])
 
 
 def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False) -> Parts:

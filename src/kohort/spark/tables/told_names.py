@@ -75,7 +75,7 @@ def _pairs(rows: pa.Table) -> Iterator[tuple[str, str]]:
 
 
 def _of_commits(directory: Folder, increments: list[Increment]) -> Iterator[tuple[str, str]]:
-    folders = [directory / ROWS / one.name / f"kind={_COMMIT}" for one in increments]
+    folders = [directory / ROWS / increment.name / f"kind={_COMMIT}" for increment in increments]
     files = [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
     rows = parquet.dataset(files, DECODED.arrow)
     for batch in rows.to_batches(columns=["topic_id", "topic"]) if files else ():

@@ -113,7 +113,10 @@ def _has_become_too_old(before: Manifest, told: Asked) -> bool:
     told_us = (told.as_of_us, told.to_us, int(time.time() * 1_000_000))
     moment_us = next(one for one in told_us if one is not None)
     oldest = moment_us / 1000 - told.keep_days * DAY_MS
-    return any(not one.compacted and (one.newest_ms or 0) < oldest for one in before.increments)
+    return any(
+        not increment.compacted and (increment.newest_ms or 0) < oldest
+        for increment in before.increments
+    )
 
 
 def _microseconds(moment: datetime | None) -> int | None:

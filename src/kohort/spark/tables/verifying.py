@@ -135,9 +135,9 @@ def _only(manifest: Manifest, chosen: tuple[int, ...] | None) -> Manifest:
     if chosen is None:
         return manifest
     kept = []
-    for one in manifest.increments:
-        cuts = dict.fromkeys(one.ranges.keys() - {*chosen}, 0)
-        kept.append(msgspec.structs.replace(one, cuts={**one.cuts, **cuts}))
+    for increment in manifest.increments:
+        cuts = dict.fromkeys(increment.ranges.keys() - {*chosen}, 0)
+        kept.append(msgspec.structs.replace(increment, cuts={**increment.cuts, **cuts}))
     return manifest.with_(increments=tuple(kept))
 
 

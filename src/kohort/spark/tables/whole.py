@@ -52,7 +52,7 @@ def counted_rows(directory: Folder, increment: Increment) -> int | None:
     rows: list[int]
     try:
         files = (directory / ROWS / increment.name).rglob("*.parquet")
-        rows = [parquet.footer(one).num_rows for one in files]
+        rows = [parquet.footer(file).num_rows for file in files]
     except (OSError, pa.ArrowInvalid):
         return None
     return sum(rows)
@@ -107,7 +107,7 @@ def _of_part(directory: Folder, part: Part) -> Iterator[Finding]:
         counts.append(rows)
     if None in counts:
         return
-    there = sum(one or 0 for one in counts)
+    there = sum(count or 0 for count in counts)
     if there != part.rows if part.partitions is None else there < part.rows:
         least = "" if part.partitions is None else "at least "
         yield Finding(part.path, f"{least}{part.rows:,} rows", f"{there:,}")
@@ -210,13 +210,13 @@ def holes(manifest: Manifest) -> Iterator[Finding]:
     """Offsets between increments that nobody has read, and of which no note tells."""
     if len(manifest.notes) >= MOST_NOTES:  # older ones are forgotten
         return
-    noted = {(one.partition, one.offset) for one in manifest.notes}
+    noted = {(note.partition, note.offset) for note in manifest.notes}
     spans: dict[int, list[tuple[int, int, bool]]] = {}
-    for one in manifest.increments:
-        for partition, (start, end) in one.ranges.items():
-            last = min(end, one.cuts.get(partition, end))
+    for increment in manifest.increments:
+        for partition, (start, end) in increment.ranges.items():
+            last = min(end, increment.cuts.get(partition, end))
             if last > start:
-                spans.setdefault(partition, []).append((start, last, one.planned))
+                spans.setdefault(partition, []).append((start, last, increment.planned))
     for partition, found in sorted(spans.items()):
         spans_in_order = sorted(found)
         _, reached, planned = spans_in_order[0]

@@ -169,8 +169,8 @@ def _subscription(data: bytes) -> Row:
     return {
         "subscribed_topics": subscription.topics,
         "owned_partitions": [
-            {"topic": one.topic, "partitions": one.partitions}
-            for one in subscription.owned_partitions
+            {"topic": topic.topic, "partitions": topic.partitions}
+            for topic in subscription.owned_partitions
         ],
         "rack_id": subscription.rack_id,
     }
@@ -183,8 +183,8 @@ def _assignment(data: bytes) -> Row:
         return {}
     return {
         "assigned_partitions": [
-            {"topic": one.topic, "partitions": one.partitions}
-            for one in assignment.assigned_partitions
+            {"topic": topic.topic, "partitions": topic.partitions}
+            for topic in assignment.assigned_partitions
         ]
     }
 
