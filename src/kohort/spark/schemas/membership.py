@@ -314,7 +314,8 @@ REBALANCES = Table(
             "trigger",
             pa.string(),
             "why: the first of `triggers` in the order "
-            f"{', '.join(f'`{name}`' for name in TRIGGERS)}. `unknown` where neither the group log nor a broker's log file tells",
+            f"{', '.join(f'`{name}`' for name in TRIGGERS)}. `unknown` where neither the group log "
+            "nor a broker's log file tells",
         ),
         Column("triggers", TEXTS, "all causes that the log proves, and `unknown` for the others"),
         Column(
