@@ -55,7 +55,13 @@ from kohort.spark.tables.rebuilding import (
 from kohort.spark.tables.server_logs import Found as Logged
 from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
-from kohort.spark.tables.verifying import Recomputed, Verified, looked_through, why_not
+from kohort.spark.tables.verifying import (
+    Recomputed,
+    Verified,
+    can_be_recomputed,
+    looked_through,
+    why_not,
+)
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000
@@ -177,7 +183,7 @@ def verify(
     """
     tables = Tables(out)
     found = [*looked_through(tables)]
-    if found or tables.manifest.code != code() or tables.manifest.format == "delta":
+    if found or not can_be_recomputed(tables):
         return Verified(tables.directory, tuple(found), None, why_not(tables, found))
     given = Given(spark, master, conf, alone=alone)
     with (
@@ -256,8 +262,9 @@ def _rows_at_most(writer: Writer, plan: Plan) -> int:
     planned = sum(end - start for start, end in plan.ranges.values())
     before = writer.manifest.progress
     goes_on = before is not None and before.code == code() and not plan.cut
-    known = before.newest if goes_on and before is not None else writer.manifest.increments
-    return planned + sum(one.rows for one in known)
+    if goes_on and before is not None:
+        return planned + sum(part.rows for part in (*before.newest, *before.records))
+    return planned + sum(increment.rows for increment in writer.manifest.increments)
 
 
 def _batch(

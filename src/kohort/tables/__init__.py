@@ -60,8 +60,10 @@ def read(
     several, `where` an expression of pyarrow over any columns but `cluster`. Raises KohortError:
     there is no such table, column or group, or several directories are not of several clusters.
     """
+    places = _kept(directory)
+    groups = group if group is None or isinstance(group, str) else list(group)
     return anew(
-        lambda: scan(directory, name, columns=columns, group=group, where=where).read_all(),
+        lambda: scan(places, name, columns=columns, group=groups, where=where).read_all(),
     )
 
 
@@ -83,8 +85,7 @@ def scan(
 
 def sql(directory: Directories, query: str, *, limit: int | None = None) -> "pa.Table":
     """What a SELECT in DuckDB's SQL answers; every table of the directory, or of several as `read`
-    has them, is a view. With `limit`,
-    its first rows only.
+    has them, is a view. With `limit`, its first rows only.
 
     Raises KohortError: the query is wrong, or is none that only reads.
     """
@@ -92,8 +93,10 @@ def sql(directory: Directories, query: str, *, limit: int | None = None) -> "pa.
     require("duckdb", "sql")
     from kohort.tables.duck import Session  # noqa: PLC0415  (what is not used is not imported)
 
+    places = _kept(directory)
+
     def ask() -> "pa.Table":
-        with Session(_snapshots(directory)) as session:
+        with Session(_snapshots(places)) as session:
             return session.ask(query, limit).read_all()
 
     return anew(ask)
@@ -123,8 +126,14 @@ def _snapshots(directory: Directories) -> "Snapshots":
     require("pyarrow", "tables")
     from kohort.tables.moment import Snapshots  # noqa: PLC0415  (what is not used is not imported)
 
-    several = [directory] if isinstance(directory, str | Path) else list(directory)
+    kept = _kept(directory)
+    several = kept if isinstance(kept, list) else [kept]
     return Snapshots([snapshot(one) for one in several])
+
+
+def _kept(directory: Directories) -> str | Path | list[str | Path]:
+    """What may be asked for again."""
+    return directory if isinstance(directory, str | Path) else list(directory)
 
 
 def anew(ask: Callable[[], Answer]) -> Answer:

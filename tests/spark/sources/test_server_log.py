@@ -1,11 +1,11 @@
 """Log files as they lie about: compressed, rotated, missing, huge."""
 
 import gzip
-import tarfile
 import tracemalloc
 from pathlib import Path
 
 import pytest
+from tests.archives import unpack_into
 
 from kohort.spark.sources.server_log import ServerLogError, files_of, read
 
@@ -29,8 +29,7 @@ RECORDED = {
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_a_real_broker_has_said(tmp_path, name):
-    with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-        archive.extract("server.log", tmp_path, filter="data")
+    unpack_into(tmp_path, DATA / f"{name}.tar.xz")
     found = read(tmp_path / "server.log").lines
     assert {one.trigger for one in found} == RECORDED[name]
     assert all(one.number for one in found)
@@ -66,6 +65,16 @@ def test_a_directory_and_a_damaged_archive_are_named(tmp_path):
     (tmp_path / "cut.gz").write_bytes(gzip.compress(LINE * 100)[:-20])
     with pytest.raises(ServerLogError, match=r"cut\.gz cannot be read"):
         read(tmp_path / "cut.gz")
+    whole = bytearray(gzip.compress(OTHER * 500 + LINE, mtime=0))
+    whole[12] ^= 0xFF  # a block of a kind that there is not
+    (tmp_path / "bent.gz").write_bytes(whole)
+    with pytest.raises(ServerLogError, match=r"bent\.gz cannot be read"):
+        read(tmp_path / "bent.gz")
+
+
+def test_a_name_that_no_disk_has_is_one_sentence(tmp_path):
+    with pytest.raises(ServerLogError, match="cannot be read: File name too long"):
+        files_of([tmp_path / ("x" * 300)])
 
 
 def test_a_large_file_is_not_in_memory(tmp_path):

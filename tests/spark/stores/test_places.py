@@ -15,7 +15,7 @@ from kohort.spark.stores.places import is_object, place_of
         ("s3://bucket/groups", "s3://bucket/groups"),
         ("s3a://bucket/groups/", "s3://bucket/groups"),
         ("S3://bucket//a//b", "s3://bucket/a/b"),
-        ("s3://bucket", "s3://bucket/"),
+        ("s3://bucket", "s3://bucket"),
         ("file:///tables/a%20b", "/tables/a b"),
         ("file://localhost/tables", "/tables"),
         ("/tables/a:b", "/tables/a:b"),

@@ -182,15 +182,15 @@ def test_leftovers_are_removed_and_strangers_stay(place):
         flip(writer, "a")
         write(writer, STATES, rows("crashed"))
     before = keys(place)
-    stray = f"gold/{STATES.name}/000001-late-1/part.parquet"
-    for name in (stray, "report.html", "notes/mine.txt", "goldfish"):
+    stray = f"gold/{STATES.name}/000001-0a1b2c3d-1/part.parquet"
+    for name in (stray, "report.html", "notes/mine.txt", "goldfish", "gold/sales/x"):
         objects.put(NAME, f"{place.key}/{name}", b"x")
 
     with Writer(place_of(str(place))):
         pass
 
     there = keys(place)
-    assert there - before == {"report.html", "notes/mine.txt", "goldfish"}
+    assert there - before == {"report.html", "notes/mine.txt", "goldfish", "gold/sales/x"}
     assert len(before - there) == 1
     assert groups(place) == ["a"]
 

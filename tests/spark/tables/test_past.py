@@ -103,6 +103,31 @@ def test_the_same_run_twice_adds_nothing(runs):
     assert runs.moments() == [40, 100]
 
 
+def test_what_is_damaged_is_told_and_the_rest_stays(runs):
+    runs(100)
+    runs(200)
+    held = load_or_none(runs.directory).past
+    cut = next((runs.directory / held.lag[0].part.path).glob("groups*"))
+    cut.write_bytes(cut.read_bytes()[:-20])
+    (runs.directory / held.status[-1].path / "part-0.parquet").unlink()
+
+    told = runs(300)
+
+    texts = sorted(note.text for note in told.notes)
+    assert len(texts) == 2
+    assert all(text.endswith("is gone or damaged") for text in texts)
+    assert runs.moments() == [200, 300]
+
+
+def test_the_worst_of_a_status_is_not_from_before_it(runs):
+    runs(100)
+    runs.lag = lambda second: 1000 if second < 100 else 1
+    runs(200, samples=[50, 150])  # a sample that was learned of late
+
+    (row,) = runs.rows("status_history")
+    assert row["worst_lag_records"] == 100 % 60
+
+
 def test_a_run_that_dies_before_the_flip_leaves_nothing(runs):
     runs(100)
     before, files = runs.rows(), runs.files()

@@ -116,13 +116,38 @@ def test_rows_behind_a_cut_do_not_count(tmp_path):
     assert increments.cut(again, {0: 5})[0].cuts == {0: 3}
 
 
+def test_what_others_keep_there_stays(tmp_path):
+    kept = [tmp_path / "server_logs" / "server.log", tmp_path / "gold" / "sales" / "x.parquet"]
+    for file in kept:
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"x")
+
+    for _ in range(2):
+        with Writer(tmp_path) as writer:
+            writer.publish(writer.manifest)
+
+    assert all(file.exists() for file in kept)
+
+
+def test_an_empty_manifest_is_damage_and_not_no_tables(tmp_path):
+    with Writer(tmp_path) as writer:
+        writer.publish(writer.manifest)
+        folder = tmp_path / "gold" / "lag" / writer.new_name("")
+    folder.mkdir(parents=True)
+    (tmp_path / layout.MANIFEST).write_bytes(b"")
+
+    with pytest.raises(TablesError, match="is not a manifest of tables"):
+        Writer(tmp_path)
+    assert folder.exists()
+
+
 def test_what_a_crashed_writer_left_is_removed_by_the_next(tmp_path):
     with Writer(tmp_path) as writer:
         kept = add(writer, raw([(0, b"k", None)]))
         lost = written(writer, raw([(1, b"k", None)]))
-        (tmp_path / "gold" / "lag" / "000002-x").mkdir(parents=True)
-        (tmp_path / "end_offsets" / "000002-x").mkdir(parents=True)
-        (tmp_path / "checkpoints" / "000002-x").mkdir(parents=True)
+        (tmp_path / "gold" / "lag" / "000002-0a1b2c3d-1").mkdir(parents=True)
+        (tmp_path / "end_offsets" / "000002-0a1b2c3d-1").mkdir(parents=True)
+        (tmp_path / "checkpoints" / "000002-0a1b2c3d-1").mkdir(parents=True)
         (tmp_path / "notes.txt").write_text("mine")
 
     assert Tables(tmp_path).table("records").num_rows == 1
@@ -190,8 +215,8 @@ def test_a_manifest_survives_its_way_through_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema_version": 99}, "has tables of schema version 99, this Kohort has 1: update"),
-        ({"schema_version": 0}, "version 0, this Kohort has 1: write the tables anew"),
+        ({"schema_version": 99}, "has tables of schema version 99, this Kohort has 2: update"),
+        ({"schema_version": 0}, "version 0, this Kohort has 2: write the tables anew"),
         ({"positions": 1}, "is not a manifest of tables: Expected"),
     ],
 )

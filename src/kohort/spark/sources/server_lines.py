@@ -122,6 +122,7 @@ FORMS = (
     ),
 )
 _STATES = r" in state \w+ with old generation (\d+) (?:\(\S+\) )?\(reason: "
+_DIGITS, _HIGHEST = 10, 2**31 - 1
 _NUMBERS = (
     (re.compile(r"\[GroupId (.+)\] Bumped group epoch to (\d+) with metadata hash -?\d+\."), 0),
     (re.compile(rf"Preparing to rebalance group (.+){_STATES}.*\)\.?"), 1),
@@ -195,8 +196,9 @@ def _message(line: bytes) -> tuple[int, str] | None:
 def _number(text: str) -> tuple[str, int] | None:
     for pattern, more in _NUMBERS:
         found = pattern.fullmatch(text)
-        if found is not None:
-            return found[1], int(found[2]) + more
+        if found is not None and len(found[2]) <= _DIGITS:
+            number = int(found[2]) + more
+            return (found[1], number) if number <= _HIGHEST else None
     return None
 
 

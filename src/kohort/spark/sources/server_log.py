@@ -2,6 +2,7 @@
 
 import glob
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -30,7 +31,10 @@ def files_of(given: Iterable[str | Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for one in given:
         path = Path(one)
-        paths = [path] if path.exists() else _matching(str(one))
+        try:
+            paths = [path] if path.exists() else _matching(str(one))
+        except OSError as error:
+            raise _unread(path, error.strerror or str(error)) from error
         if not paths:
             raise ServerLogError(f"server log {one} does not exist: expected a file or a pattern")
         for path in paths:
@@ -54,9 +58,12 @@ def read(path: Path) -> LogFile:
             file.seek(0)
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_gzip else file
             return LogFile(path, list(said(_lines(stream))))
-    except (OSError, EOFError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ServerLogError(f"server log {path} cannot be read: {why}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unread(path, getattr(error, "strerror", None) or str(error)) from error
+
+
+def _unread(path: Path, why: str) -> ServerLogError:
+    return ServerLogError(f"server log {path} cannot be read: {why}")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

@@ -150,17 +150,6 @@ def _told(holder: Holder, silent_s: float) -> str:
     return f"pid {holder.pid} on {holder.host} since {holder.since}{heard}"
 
 
-def is_held(path: ObjectPath) -> bool:
-    """Whether somebody writes, so that files come and go. Raises StoreError."""
-    try:
-        there = objects.get(path.root.bucket, path.key)
-    except MissingError:
-        return False
-    holder = _decoded_or_none(there.data)
-    silent_s = (there.now - there.written_at).total_seconds()
-    return holder is not None and holder.held and silent_s < LEASE_S
-
-
 def _encoded(holder: Holder) -> bytes:
     return msgspec.json.encode(holder)
 

@@ -22,6 +22,7 @@ from kohort.spark.stores.layout import (
     PROGRESS,
     ROWS,
     SERVER_LOGS,
+    is_made,
 )
 from kohort.spark.stores.object_path import Files
 from kohort.storage.files import DiskFiles, replace_whole
@@ -46,11 +47,11 @@ class LocalStore:
             os.close(self._lock)
             self._lock = None
 
-    def read(self) -> tuple[bytes, str | None]:
+    def read(self) -> tuple[bytes | None, str | None]:
         try:
             return (self._directory / MANIFEST).read_bytes(), None
         except FileNotFoundError:
-            return b"", None
+            return None, None
 
     def swap(self, data: bytes, tag: str | None) -> str | None:
         """The lock keeps others from writing meanwhile."""
@@ -84,7 +85,8 @@ class LocalStore:
     def clean(self, named: Iterable[str], *, deltas: bool) -> None:
         kept = set(named)
         for path in _candidates(self._directory, deltas=deltas):
-            if str(path.relative_to(self._directory)) not in kept:
+            name = str(path.relative_to(self._directory))
+            if name not in kept and is_made(name):
                 _remove(path)
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -147,21 +149,6 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def is_written(directory: Path) -> bool:
-    """Whether somebody holds the lock of a directory of tables, so that files come and go."""
-    try:
-        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _lock(path: Path) -> int:

@@ -47,7 +47,7 @@ class ObjectPath:
         return ObjectPath(self.root, f"{self.path}/{name}" if self.path else name)
 
     def __str__(self) -> str:
-        return f"s3://{self.root.bucket}/{self.key}"
+        return f"s3://{self.root.bucket}/{self.key}".removesuffix("/")
 
     def __repr__(self) -> str:
         return f"ObjectPath({str(self)!r})"

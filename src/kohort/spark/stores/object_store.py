@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from kohort.spark.stores import objects
 from kohort.spark.stores.failures import MissingError, StoreError
-from kohort.spark.stores.layout import FOLDERS, LEASE, MANIFEST
+from kohort.spark.stores.layout import FOLDERS, LEASE, MANIFEST, is_made
 from kohort.spark.stores.lease import Lease
 from kohort.spark.stores.object_path import Files, ObjectPath
 
@@ -27,11 +27,11 @@ class ObjectStore:
             self._lease.close()
             self._lease = None
 
-    def read(self) -> tuple[bytes, str | None]:
+    def read(self) -> tuple[bytes | None, str | None]:
         try:
             there = objects.get(self._root.bucket, self._root.key(MANIFEST))
         except MissingError:
-            return b"", None
+            return None, None
         return there.data, there.tag
 
     def swap(self, data: bytes, tag: str | None) -> str | None:
@@ -54,7 +54,9 @@ class ObjectStore:
         wanted = self._keys(named)
         there = {one for name in FOLDERS for one in self._listed(name)}
         self._root.gone = frozenset(wanted - there)
-        objects.delete(self._root.bucket, there - wanted)
+        begin = len(self._root.key("x")) - 1
+        left = {one for one in there - wanted if is_made(one[begin:])}
+        objects.delete(self._root.bucket, left)
 
     def remove(self, paths: Iterable[str]) -> None:
         objects.delete(self._root.bucket, self._keys(paths))

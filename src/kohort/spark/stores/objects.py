@@ -1,7 +1,8 @@
 """An S3 bucket: whole objects, conditional puts, ranges. Everything else is built of these.
 
 Credentials and settings are found as botocore finds them. Requests that a store turns away (503,
-SlowDown, time-outs) are tried again by botocore, with growing pauses, before an error is told.
+SlowDown, time-outs) are tried again by botocore, with growing pauses, before an error is told; an
+answer that breaks off in its body is not.
 """
 
 import errno

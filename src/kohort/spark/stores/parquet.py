@@ -63,6 +63,11 @@ def read(path: Folder, columns: list[str] | None = None) -> pa.Table:
     return pa.concat_tables(pq.read_table(_opened(one), columns=columns) for one in there)
 
 
+def size(file: Folder) -> int:
+    """The bytes of a file."""
+    return file.stat().st_size if isinstance(file, Path) else file.size()
+
+
 def footer(file: Folder) -> pq.FileMetaData:
     """What the end of a file tells."""
     return pq.read_metadata(file if isinstance(file, Path) else _opened(file, FOOTER_BYTES))

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from kohort.spark.stores import lease, local_store
-from kohort.spark.stores.layout import LEASE
 from kohort.spark.stores.local_store import LocalStore
 from kohort.spark.stores.object_path import Files, ObjectPath
 from kohort.spark.stores.object_store import ObjectStore
@@ -25,8 +23,8 @@ class Store(Protocol):
     def release(self) -> None:
         """Let others write."""
 
-    def read(self) -> tuple[bytes, Tag]:
-        """The manifest; empty where there is none."""
+    def read(self) -> tuple[bytes | None, Tag]:
+        """The manifest; None where there is none."""
 
     def swap(self, data: bytes, tag: Tag) -> Tag:
         """Put a manifest in the place of the one with this tag, durably, in one step. Raises
@@ -40,20 +38,13 @@ class Store(Protocol):
         """The files of folders, where a manifest has to name them."""
 
     def clean(self, named: Iterable[str], *, deltas: bool) -> None:
-        """Remove every folder of rows but these."""
+        """Remove every folder of rows that a writer has made but these."""
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove folders that nobody needs."""
 
     def looks(self, paths: Iterable[str]) -> str | None:
         """A digest of how the files of folders look; None where one of them is missing."""
-
-
-def is_written(directory: Folder) -> bool:
-    """Whether somebody writes tables there just now. Raises OSError."""
-    if isinstance(directory, ObjectPath):
-        return lease.is_held(directory / LEASE)
-    return local_store.is_written(directory)
 
 
 def store_of(directory: Folder) -> Store:

@@ -85,7 +85,7 @@ def add(
     positions = plan.positions if batch.whole else _moved(manifest, log, following)
     notes = (*plan.notes, *(log.changes(plan) if batch.whole else ()))
     settings = options.settings.over(log.settings())
-    context = Context(options.as_of or ends.at, *settings)
+    context = Context(in_millis(options.as_of or ends.at), *settings)
     with telling(spark, progress, "looking at the ends of topics"):
         sampled = _end_offsets(spark, writer, manifest, ends)
     manifest = manifest.with_(
@@ -105,6 +105,13 @@ def add(
         context.as_of,
         time.monotonic() - began,
     )
+
+
+def in_millis(moment: datetime) -> datetime:
+    """The last whole millisecond: the manifest keeps no more, and whoever computes the tables again
+    is to do it for the same moment.
+    """
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def _rows(spark: SparkSession, batch: Batch) -> DataFrame | pa.Table | None:

@@ -80,7 +80,7 @@ def compute(
             done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
     frames |= _read(spark, writer, done)
     known = None
-    lag_at: LagAt = partial(lag_of, frames)
+    lag_at: LagAt | None = None
     if goes_on:
         names = told_names.keep(writer, pairs)
         run = Run(spark, writer, manifest, frames, context, found, names)
@@ -96,7 +96,7 @@ def compute(
         frames |= _read(spark, writer, {table.name: done[table.name]})
     ordered = {one.table.name: done[one.table.name] for one in MEASURES}
     doing(LAG_HISTORY.name)
-    seen = Seen(ordered, context.as_of, lag_at, clocked)
+    seen = Seen(ordered, context.as_of, lag_at or partial(lag_of, frames), clocked)
     return Computed(ordered, ways, known, bring_up_past(writer, manifest, seen))
 
 

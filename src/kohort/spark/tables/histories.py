@@ -32,7 +32,7 @@ from kohort.spark.gold.replayed import (
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import GOLD, HISTORIES
+from kohort.spark.stores.layout import GOLD, HISTORIES, ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
@@ -45,6 +45,10 @@ MOST_PARTS = 10
 FEW_ROWS = 200_000
 FEW_RECORDS = 20_000
 """So many records about members this process replays by itself."""
+FEW_BYTES = 4 << 20
+"""So large their files may be, which are a tenth of what they are in memory: a record of a large
+classic group has all its members.
+"""
 _ABOUT_MEMBERS = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
 _NAMES = "names.parquet"
 
@@ -230,7 +234,17 @@ def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
 
 def _is_few(run: _Run) -> bool:
     rows = sum(one.rows for one in run.looked_at())
-    return rows <= FEW_ROWS and run.about_members() <= FEW_RECORDS
+    few = rows <= FEW_ROWS and run.about_members() <= FEW_RECORDS
+    return few and _bytes_about_members(run) <= FEW_BYTES
+
+
+def _bytes_about_members(run: _Run) -> int:
+    folders = (
+        run.writer.directory / ROWS / increment.name / f"kind={kind}"
+        for increment in run.looked_at()
+        for kind in _ABOUT_MEMBERS
+    )
+    return sum(parquet.size(file) for folder in folders for file in parquet.files_of(folder))
 
 
 def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:

@@ -10,6 +10,7 @@ be reading them.
     DIR/histories/…   DIR/progress/…   DIR/past/<table>/…   DIR/server_logs/…
 """
 
+import contextlib
 import json
 import secrets
 import time
@@ -21,6 +22,7 @@ import msgspec
 
 from kohort.errors import KohortError
 from kohort.spark.sources.standing import Identity, Note, Position, Settings
+from kohort.spark.stores import layout
 from kohort.spark.stores.failures import ConflictError, HeldError
 from kohort.spark.stores.layout import MANIFEST, ROWS
 from kohort.spark.stores.local_store import LocalStore
@@ -28,7 +30,11 @@ from kohort.spark.stores.object_path import Files, ObjectPath
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.stores.store import Store, Tag, store_of
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_READABLE = (1, 2)
+"""Version 2 has a past and what brokers have said: a Kohort that does not know of these would drop
+them, so it is to refuse.
+"""
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
 DAY_MS = 86_400_000
@@ -307,7 +313,7 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
         version = json.loads(data)["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
         raise TablesError(f"{path} is not a manifest of tables: {error!r}") from error
-    if version != SCHEMA_VERSION:
+    if version not in _READABLE:
         newer = isinstance(version, int) and version > SCHEMA_VERSION
         what = "update Kohort" if newer else "write the tables anew into another directory"
         raise TablesError(
@@ -377,7 +383,12 @@ class Writer:
     def new_name(self, what: str) -> str:
         """A name that no earlier attempt had: its tasks may still be writing somewhere."""
         self._names += 1
-        return f"{what}{self.manifest.number + 1:06}-{self._token}-{self._names}"
+        return layout.name(what, self.manifest.number + 1, self._token, self._names)
+
+    def discard(self, path: str) -> None:
+        """Remove what this has written and will not name."""
+        with contextlib.suppress(OSError):  # the next writer does it
+            self._store.remove([path])
 
     def publish(self, manifest: Manifest, basis: Basis | None = None) -> None:
         """Flip every table at once. Whatever the new manifest names is made durable first."""
@@ -409,7 +420,8 @@ class Writer:
             basis=basis,
         )
         self._flip(following)
-        self._store.remove(one.path for one in set(retired) - set(kept))
+        with contextlib.suppress(OSError):  # the tables are flipped, and the next run removes them
+            self._store.remove(one.path for one in set(retired) - set(kept))
 
     def _flip(self, following: Manifest) -> None:
         data = msgspec.json.format(msgspec.json.encode(following), indent=1)
@@ -430,7 +442,7 @@ class Writer:
             data, tag = self._store.read()
         except OSError as error:
             raise TablesError(f"{self.directory} cannot be read: {error.strerror}") from error
-        return (_decoded(self.directory, data) if data else Manifest()), tag
+        return (Manifest() if data is None else _decoded(self.directory, data)), tag
 
     def _fence(self) -> None:
         """Change the manifest, so that a writer that was only silent can flip no more: its files

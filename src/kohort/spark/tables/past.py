@@ -26,7 +26,7 @@ from kohort.spark.tables import delta_files, lag_past
 from kohort.spark.tables.episodes import Worst
 from kohort.spark.tables.lag_past import Origin
 from kohort.spark.tables.manifest import Gold, Manifest, Part, Past, Writer
-from kohort.spark.tables.parts import write_part
+from kohort.spark.tables.parts import is_whole, write_part
 from kohort.spark.tables.status_past import Moments, went_on
 from kohort.spark.tables.thinning import of_moments
 
@@ -40,6 +40,8 @@ LagAt = Callable[[Sequence[int]], DataFrame]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = -1
+_SEEN = f"{PAST}/seen"
+"""Rows on their way into the past: no manifest names them."""
 
 
 class Seen(NamedTuple):
@@ -78,12 +80,14 @@ def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
     # What one clock says is believed when the next run says so too: what is thin stays so.
     old = now if before.as_of_us is None else min(now, before.as_of_us)
     stretches = lag_past.aged(writer, stretches, old)
+    since = now if before.as_of_us is None else before.as_of_us
+    between = _worst(origins, [moment for moment in fresh if since < moment < now])
+    writer.discard(_SEEN)
     after = Past(
         lag=stretches, status=before.status, as_of_us=before.as_of_us, samples_us=before.samples_us
     )
     if before.as_of_us is not None and now < before.as_of_us and not seen.clocked:
         return Told(after, notes)
-    between = _worst(origins, [one for one in fresh if one < now])
     last = None if before.as_of_us is None else _moment(before.as_of_us)
     moments = Moments(seen.as_of, last)
     statuses = _statuses(writer.directory, seen.gold[STATUS.name].parts)
@@ -93,18 +97,21 @@ def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
 
 
 def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]]:
-    """The past without files that are gone, and what was in them: nobody can bring it back."""
-    lost = [one for one in past.lag if not (directory / one.part.path).is_dir()]
-    gone = [one for one in past.status if not (directory / one.path).is_dir()]
+    """The past without files that are gone or damaged, and what was in them: nobody can bring it
+    back.
+    """
+    lost = [one for one in past.lag if not is_whole(directory, one.part)]
+    gone = [part for part in past.status if not is_whole(directory, part)]
     if not lost and not gone:
         return past, ()
     texts = [
         f"the past of lag from {_moment(one.first_us)} to {_moment(one.last_us)} is lost: "
-        f"{directory / one.part.path} is gone"
+        f"{directory / one.part.path} is gone or damaged"
         for one in lost
     ]
     texts += [
-        f"some of the past of statuses is lost: {directory / one.path} is gone" for one in gone
+        f"some of the past of statuses is lost: {directory / part.path} is gone or damaged"
+        for part in gone
     ]
     left = Past(
         lag=tuple(one for one in past.lag if one not in lost),
@@ -153,7 +160,7 @@ def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -
     found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
     others = [one for one in fresh if one not in there]
     if others:
-        part = write_part(writer, lag_at(others), f"{PAST}/seen", None)  # named nowhere: it goes
+        part = write_part(writer, lag_at(others), _SEEN, None)
         files = _files(writer.directory, [part])
         found.append(Origin(files, LAG.arrow, shape=of_moments))
     return found

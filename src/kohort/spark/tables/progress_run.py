@@ -98,7 +98,8 @@ class Run(NamedTuple):
         before = self.standing.before
         if before is None or self.anew():
             looked_at = [*self.manifest.increments]
-        keys = 0 if before is None else sum(one.rows for one in before.newest)
+        kept = () if before is None else (*before.newest, *before.records)
+        keys = sum(part.rows for part in kept)
         return keys + sum(one.rows for one in looked_at) <= FEW_HERE
 
     def _near(self, rows: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Manifest, TablesError, Writer
 from kohort.spark.tables.news import reached_by
-from kohort.spark.tables.whole import counted_rows
+from kohort.spark.tables.whole import damage_of_inputs
 
 
 class Rebuilt(NamedTuple):
@@ -50,14 +50,11 @@ def check_rows(directory: Folder, manifest: Manifest) -> None:
     """Raises TablesError where rows are not there as they should be: tables of fewer rows would
     look as good as any.
     """
-    for one in manifest.increments if manifest.format == "parquet" else ():
-        found = counted_rows(directory, one)
-        if found != one.rows:
-            raise TablesError(
-                f"{directory}/rows/{one.name} has {'no' if found is None else f'{found:,}'} rows "
-                f"that can be read, expected {one.rows:,}: `kohort pipeline verify {directory}` "
-                "says what is wrong; nothing was changed"
-            )
+    for finding in damage_of_inputs(directory, manifest):
+        raise TablesError(
+            f"gold cannot be computed anew: {directory}/{finding}; `kohort pipeline verify "
+            f"{directory}` says what is wrong; nothing was changed"
+        )
 
 
 def rebuilt(before: Manifest, writer: Writer, seconds: float) -> Rebuilt:

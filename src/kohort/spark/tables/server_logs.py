@@ -2,6 +2,7 @@
 is matched again whenever histories of groups are replayed. Needs no Spark.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +83,8 @@ def paths_of(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _rows(found: LogFile) -> Iterator[tuple[object, ...]]:
-    return ((*line, found.path.name) for line in found.lines)
+    name = os.fsencode(found.path.name).decode(errors="replace")
+    return ((*line, name) for line in found.lines)
 
 
 def _keys(directory: Folder, parts: Iterable[Part]) -> Iterator[tuple[object, ...]]:

@@ -12,7 +12,6 @@ from kohort.spark.gold import Context
 from kohort.spark.schemas import Table
 from kohort.spark.stores.layout import END, MANIFEST, ROWS, SERVER_LOGS
 from kohort.spark.stores.places import Folder
-from kohort.spark.stores.store import is_written
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import there
@@ -43,8 +42,7 @@ def looked_through(tables: Tables) -> Iterator[Finding]:
     """What is wrong without a look at what gold should be."""
     manifest = tables.manifest
     yield from damage(tables.directory, manifest)
-    if not is_written(tables.directory):
-        yield from strangers(tables.directory, manifest)
+    yield from strangers(tables.directory, manifest)
     yield from holes(manifest)
     if manifest.code is not None and manifest.code != code():
         yield Finding(
@@ -52,6 +50,13 @@ def looked_through(tables: Tables) -> Iterator[Finding]:
             "gold that this Kohort has computed",
             "that of another: the next run computes it anew, or `kohort pipeline rebuild`",
         )
+
+
+def can_be_recomputed(tables: Tables) -> bool:
+    """Whether gold is this Kohort's, in a directory."""
+    manifest = tables.manifest
+    is_here = isinstance(tables.directory, Path)
+    return manifest.code == code() and manifest.format != "delta" and is_here
 
 
 def why_not(tables: Tables, found: list[Finding]) -> str:

@@ -24,6 +24,7 @@ from kohort.spark.stores.layout import (
     PROGRESS,
     ROWS,
     SERVER_LOGS,
+    is_made,
 )
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
@@ -47,27 +48,22 @@ class Finding(NamedTuple):
         return f"{self.file}: expected {self.expected}, found {self.found}"
 
 
-def counted_rows(directory: Folder, increment: Increment) -> int | None:
-    """How many rows the footers of an increment tell of; None where one cannot be read."""
-    rows: list[int]
-    try:
-        files = (directory / ROWS / increment.name).rglob("*.parquet")
-        rows = [parquet.footer(file).num_rows for file in files]
-    except (OSError, pa.ArrowInvalid):
-        return None
-    return sum(rows)
-
-
 def damage(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     """What is wrong with the files that a manifest names."""
-    for one in manifest.increments if manifest.format == "parquet" else ():
-        yield from _of_increment(directory, one)
+    yield from damage_of_inputs(directory, manifest)
     gold = (part for table in manifest.gold.values() for part in table.parts)
     past = (*manifest.past.parts(LAG_HISTORY.name), *manifest.past.status)
-    inputs = (*manifest.end_offsets, *manifest.server_log, *past)
-    for part in (*inputs, *gold, *_states(manifest)):
+    for part in (*past, *gold, *_states(manifest)):
         if part.version is None:
             yield from _of_part(directory, part)
+
+
+def damage_of_inputs(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
+    """What is wrong with those that gold is computed from."""
+    for increment in manifest.increments if manifest.format == "parquet" else ():
+        yield from _of_increment(directory, increment)
+    for part in (*manifest.end_offsets, *manifest.server_log):
+        yield from _of_part(directory, part)
 
 
 def _states(manifest: Manifest) -> Iterator[Part]:
@@ -161,7 +157,9 @@ def _sentence(error: Exception) -> str:
 
 
 def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
-    """Files among the tables that no manifest knows."""
+    """Files among the tables that no writer has made. What writers have left behind the next run
+    removes.
+    """
     known = {*manifest.paths(), *(one.path for one in manifest.retired)}
     if isinstance(directory, ObjectPath):
         yield from _strange_objects(directory, known)
@@ -173,6 +171,8 @@ def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     for folder in folders:
         for path in _inside(directory / folder):
             name = str(path.relative_to(directory))
+            if is_made(name) and name not in known:
+                continue
             if name not in known:
                 yield Finding(name, "nothing that the manifest does not know", _kind(path))
                 continue
@@ -187,8 +187,8 @@ def _strange_objects(directory: ObjectPath, known: set[str]) -> Iterator[Finding
     named = {one.key for path in known for one in (directory / path).rglob("*")}
     for folder in FOLDERS:
         for there in objects.listed(root.bucket, root.key(folder) + "/"):
-            if there.key not in named:
-                name = there.key[len(root.key("")) :].lstrip("/")
+            name = there.key[len(root.key("x")) - 1 :]
+            if there.key not in named and not is_made(name):
                 found = f"an object of {there.size:,} bytes"
                 yield Finding(name, "nothing that the manifest does not know", found)
 
