@@ -477,16 +477,21 @@ async def test_a_commit_that_never_left_is_not_committed(
 @asynchronous
 async def test_a_commit_that_was_not_asked_for_is_aborted(how: str) -> None:
     """The coordinator takes no commit for as long as anybody waits for it."""
+    limit = asyncio.timeout(None)
 
     def end(asked: Any) -> EndTxnResponse:
+        if how == "cancelled":  # when the answer is there and nothing is asked again yet
+            limit.reschedule(asyncio.get_running_loop().time() + 0.1)
         return ended(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if asked.request.committed else 0)
 
     async with coordinator(end=[end] * 9) as world, made(world) as client:
-        if how == "too late":  # before it could be asked again
-            client._cluster._backoff = Backoff(1e6, 1e6)
+        # "too late" is before it could be asked again
+        pause_s = 1e6 if how == "too late" else 1.0
+        client._cluster._backoff = Backoff(pause_s, pause_s)
         with pytest.raises((TransactionError, TimeoutError)) as raised:
-            async with asyncio.timeout(0.06 if how == "cancelled" else None):
+            async with limit:
                 await write(client)
+        assert isinstance(raised.value, TimeoutError) == (how == "cancelled")
         if isinstance(raised.value, TransactionError):
             assert (raised.value.maybe_committed, raised.value.abortable) == (False, True)
             assert "the transaction is not committed" in str(raised.value)
