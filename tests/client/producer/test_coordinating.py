@@ -486,7 +486,7 @@ async def test_a_commit_that_was_not_asked_for_is_aborted(how: str) -> None:
 
     async with coordinator(end=[end] * 9) as world, made(world) as client:
         # "too late" is before it could be asked again
-        pause_s = 1e6 if how == "too late" else 1.0
+        pause_s = 1e6 if how == "too late" else 0.4
         client._cluster._backoff = Backoff(pause_s, pause_s)
         with pytest.raises((TransactionError, TimeoutError)) as raised:
             async with limit:
