@@ -207,7 +207,18 @@ async def test_brokers_that_are_starting_are_waited_for_and_that_is_said_once(ca
 @asynchronous
 async def test_brokers_that_never_answer_are_waited_for_until_the_deadline():
     async with Scripted(answers={ApiVersionsRequest: lambda _: CLOSE}) as scripted:
+        often = Backoff(first_s=0.001, most_s=0.01)
+        cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", backoff=often)
+        with pytest.raises(ConnectionFailedError, match="closed the connection"):
+            await cluster.reach(soon(1.0))
+        assert len(scripted.sent("ApiVersions")) > 2
+
+
+@asynchronous
+async def test_an_attempt_cut_short_by_the_deadline_does_not_hide_why_the_one_before_failed():
+    then_silent = in_turn(CLOSE, lambda _: None)
+    async with Scripted(answers={ApiVersionsRequest: then_silent}) as scripted:
         cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test")
         with pytest.raises(ConnectionFailedError, match="closed the connection"):
-            await cluster.reach(soon(0.4))
-        assert len(scripted.sent("ApiVersions")) > 2
+            await cluster.reach(soon(1.0))
+        assert len(scripted.sent("ApiVersions")) == 2

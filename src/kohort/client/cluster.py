@@ -146,15 +146,20 @@ class Cluster:
 
     async def reach(self, deadline: float) -> None:
         """Wait until any broker answers: all may be starting. Raises what `any_connection` does."""
+        loop = asyncio.get_running_loop()
         tried = 0
+        failure: ApiError | None = None
         while True:
             try:
                 await self.any_connection(deadline)
             except (ConnectionFailedError, RequestTimeoutError) as error:
                 if tried == 0:
                     logger.warning("no broker answers yet: %s", error.message)
+                # An attempt that the deadline cut short says less than the one before it.
+                if failure is None or loop.time() < deadline:
+                    failure = error
                 if not await self.pause(min(tried, 16), deadline):
-                    raise
+                    raise failure from None
                 tried += 1
             else:
                 return
