@@ -5,7 +5,7 @@ at least once, and what is committed never goes back.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -99,22 +99,27 @@ class Chaos:
         self._names = iter(range(1 << 30))
         self._hands = [self._hand() for _ in range(MEMBERS)]
         self._away: int | None = None
+        self._due: list[Callable[[], Awaitable[None]]] = []
 
     def _hand(self) -> Hand:
         return Hand(self._broker, self._protocol, f"m{next(self._names)}", self.books)
 
     async def step(self) -> None:
+        """Each kind comes once in as many steps as there are kinds, so that none goes untried."""
         await self._put(40)
-        act = self._random.choice(
-            [self._leave, self._die, self._slow, self._silence, self._move, self._kill_node]
-        )
-        await act()
+        if not self._due:
+            self._due = [
+                *(self._leave, self._die, self._slow),
+                *(self._silence, self._move, self._kill_node),
+            ]
+            self._random.shuffle(self._due)
+        await self._due.pop()()
         await asyncio.sleep(self._random.uniform(0.1, 1.5))
 
     async def heal(self) -> None:
         """Nothing hurts any more: wait until all is processed and committed."""
         if self._away is not None:
-            await self._command(self._broker.nodes[self._away].start)
+            await self._command(self._broker.node(self._away).start)
         await self._command(self._broker.faults.clear)
         for hand in self._hands:
             hand.pause_s = 0.001
@@ -162,9 +167,9 @@ class Chaos:
         """One node is away at a time."""
         if self._away is None:
             self._away = self._random.randrange(NODES)
-            await self._command(self._broker.nodes[self._away].kill)
+            await self._command(self._broker.node(self._away).kill)
         else:
-            await self._command(self._broker.nodes[self._away].start)
+            await self._command(self._broker.node(self._away).start)
             self._away = None
 
     async def _command(self, call: Any, *arguments: Any) -> None:
@@ -180,9 +185,10 @@ async def chaos(protocol: str, seed: int) -> AsyncIterator[Chaos]:
         yield world
         await world.heal()
         last: dict[TopicPartition, int] = {}
-        for one in broker.groups["g"].commits():
-            assert one.offset is not None
-            assert one.offset >= last.get(one.place, 0), f"{one.place} goes back to {one.offset}"
-            last[one.place] = one.offset
+        for commit in broker.groups["g"].commits():
+            assert commit.offset is not None
+            before = last.get(commit.place, 0)
+            assert commit.offset >= before, f"{commit.place} goes back to {commit.offset}"
+            last[commit.place] = commit.offset
         assert not world.books.wrong, world.books.wrong[:3]
         assert last
