@@ -27,6 +27,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     3386: 1.5,
     3559: 3.0,
     3890: 3.0,
+    5178: 1.0,
 }
 
 

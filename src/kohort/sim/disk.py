@@ -25,10 +25,13 @@ class Crashed(BaseException):
 
 @dataclass
 class Content:
-    """The bytes of a file: as they are, and as they were when last synced."""
+    """The bytes of a file: as they are, and as they were when last synced; how often a sync has
+    replaced what an earlier one had put on the disk, as after its end was cut off.
+    """
 
     now: bytearray = field(default_factory=bytearray)
     synced: bytes = b""
+    replaced: int = 0
 
 
 @dataclass
@@ -99,7 +102,9 @@ class MemoryFile:
         self._disk.crash_or_go()
         if self._disk.refuses_sync:
             raise self._disk.refusal(errno.EIO, self._path)
-        self._content.synced = bytes(self._content.now)
+        content = self._content
+        before, content.synced = content.synced, bytes(content.now)
+        content.replaced += not content.synced.startswith(before)
 
     def close(self) -> None:
         if self._locked is not None:

@@ -6,7 +6,7 @@ as well as the names on the way to it.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from kohort.errors import WireError
 from kohort.records import schemas
@@ -34,6 +34,14 @@ class _Wire:
         self.waiting: deque[tuple[int, int, int, Any]] = deque()  # key, version, number, request
 
 
+class _Read(NamedTuple):
+    """How much of a file was looked at, and how often synced bytes had been replaced by then."""
+
+    file: Content  # kept, so that no other one gets its identity
+    end: int
+    replaced: int
+
+
 class Durable(Checker):
     """Watches the wire. `disk` is the disk of now, `name_of` the name of a topic by its id."""
 
@@ -49,7 +57,7 @@ class Durable(Checker):
         self._disk = disk
         self._name_of = name_of
         self._wires: dict[Line, _Wire] = {}
-        self._read: dict[int, tuple[Content, int]] = {}  # how much of a file was looked at
+        self._read: dict[int, _Read] = {}  # by the identity of a file's content
         self._ends: dict[str, int] = {}  # folder: the end of what was ever synced
         self._folders: dict[str, tuple[MemoryFiles, Directory]] = {}
         self._commits: dict[tuple[str, str, int], int] = {}
@@ -156,19 +164,19 @@ class Durable(Checker):
 
     def _read_on(self, folder: str, file: Content) -> None:
         before = self._read.get(id(file))
-        at = before[1] if before is not None else 0
-        if len(file.synced) <= at:
-            return
+        # Behind an end that was cut off other batches may begin elsewhere: read all of it again.
+        at = 0 if before is None or before.replaced != file.replaced else before.end
         data = file.synced[at:]
         try:
             for position, header in batches.walk(data):
+                batches.check(data, position, header)
                 self._ends[folder] = max(self._ends.get(folder, 0), header.last_offset + 1)
                 if folder.startswith(GROUPS) and not header.is_control:
                     self._take(data[position : position + header.length])
                 at += header.length
         except WireError:
             pass  # a torn or damaged end: what is before it counts
-        self._read[id(file)] = file, at
+        self._read[id(file)] = _Read(file, at, file.replaced)
 
     def _take(self, data: bytes) -> None:
         for _, _, key, value in batches.entries(data):
