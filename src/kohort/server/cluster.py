@@ -110,6 +110,11 @@ class Cluster:
                 "authorizer.class.name is set: rules are kept, and not enforced yet;"
                 " everybody may do everything"
             )
+        if self.catalog.credentials:
+            self.observe.warning(
+                f"credentials of users are kept ({len(self.catalog.credentials)}), and nobody is "
+                "asked for one: no listener speaks SASL yet"
+            )
         self._tell_left_aside(())
         self.table.open_missing()
         for _ in range(START_LOGS // OPEN_SLICE_LOGS):

@@ -11,6 +11,7 @@ from kohort.wire.messages import (
     add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -31,6 +32,7 @@ from kohort.wire.messages import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     end_txn,
     fetch,
@@ -135,6 +137,16 @@ _SERVED: list[tuple[type[Any], type[Any], str]] = [
         "0",
     ),
     (offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse, "0"),
+    (
+        describe_user_scram_credentials.DescribeUserScramCredentialsRequest,
+        describe_user_scram_credentials.DescribeUserScramCredentialsResponse,
+        "0",
+    ),
+    (
+        alter_user_scram_credentials.AlterUserScramCredentialsRequest,
+        alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+        "0",
+    ),
     (update_features.UpdateFeaturesRequest, update_features.UpdateFeaturesResponse, "0-2"),
     (describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse, "0-2"),
     (
