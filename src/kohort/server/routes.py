@@ -11,6 +11,7 @@ from kohort.errors import ApiError
 from kohort.server.apis import (
     acls,
     alter_configs,
+    alter_replica_log_dirs,
     api_versions,
     create_partitions,
     create_topics,
@@ -46,6 +47,7 @@ from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kohort.wire.messages.alter_configs import AlterConfigsRequest
 from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kohort.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kohort.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -160,6 +162,7 @@ ROUTES: dict[type[Any], Route] = {
     AlterPartitionReassignmentsRequest: here(replicas.alter_partition_reassignments),
     ListPartitionReassignmentsRequest: here(replicas.list_partition_reassignments),
     DescribeLogDirsRequest: here(describe_log_dirs.describe_log_dirs),
+    AlterReplicaLogDirsRequest: here(alter_replica_log_dirs.alter_replica_log_dirs),
     # rules and credentials
     DescribeAclsRequest: here(acls.describe_acls),
     CreateAclsRequest: here(acls.create_acls, waits=True),
