@@ -17,6 +17,7 @@ from typing import Self
 
 from kohort.config import BrokerConfig
 from kohort.config.listeners import advertised_address, listener_text
+from kohort.config.racks import racks_of_nodes
 from kohort.errors import Broken, KohortError
 from kohort.server import foreign
 from kohort.server.cluster import Cluster
@@ -53,6 +54,7 @@ class Broker:
         nodes: how many nodes. Their ids follow `node.id`.
         surroundings: the clock, the disk and the threads, where they are not the real ones.
 
+    Raises ConfigError for a setting that is wrong, or names more racks than there are nodes.
     After `start` the addresses are in `addresses`. You must call `stop`; then it may be started
     again.
     """
@@ -70,6 +72,7 @@ class Broker:
         self.listen = listen
         self.data_dir = data_dir
         self.node_count = nodes
+        self._racks = racks_of_nodes(self.config.broker_rack, nodes)
         self.addresses: list[tuple[str, int]] = []
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
@@ -214,7 +217,7 @@ class Broker:
             if told is not None:
                 shown, number = told
                 port = number + index if number else port  # noqa: PLW2901
-            nodes.append(Endpoint(self.config.node_id + index, shown, port))
+            nodes.append(Endpoint(self.config.node_id + index, shown, port, self._racks[index]))
         return nodes
 
     async def __aenter__(self) -> Self:

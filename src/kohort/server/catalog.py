@@ -273,11 +273,13 @@ class Catalog:
         else:
             self._read_first_whole(copies, observe)
 
-    def image(self) -> Topics:
-        """The topics as the coordinator needs them: the same object until something changes."""
+    def image(self, racks: Callable[[Topic], tuple[tuple[str, ...], ...]]) -> Topics:
+        """The topics as the coordinator needs them: the same object until something changes.
+        `racks` tells those of the replicas of each partition, and always the same.
+        """
         if self._image is None:
             self._image = Topics(
-                TopicImage(topic.topic_id, topic.name, topic.partitions)
+                TopicImage(topic.topic_id, topic.name, topic.partitions, racks(topic))
                 for topic in self.by_name.values()
             )
         return self._image

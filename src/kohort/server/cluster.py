@@ -173,7 +173,7 @@ class Cluster:
 
     @property
     def topics(self) -> Topics:
-        return self.catalog.image()
+        return self.catalog.image(self.placement.racks)
 
     def partition(self, name: str, index: int) -> Partition | None:
         return self.table.get(name, index)
