@@ -47,16 +47,16 @@ def create_by_default(node: Node, name: str) -> None:
                 )
             )
         except ApiError as refused:
-            text = f"topic {name!r} is asked for and not made: {refused.message}"
-            return lambda _error: node.cluster.observe.info(text)
-        return lambda error: _tell(node, name, error)
+            why = refused.message
+            return lambda _error: node.cluster.not_made.note(name, why)
+        return lambda error: _note(node, name, error)
 
     node.cluster.table.change(change)
 
 
-def _tell(node: Node, name: str, error: StorageError | None) -> None:
+def _note(node: Node, name: str, error: StorageError | None) -> None:
     if error is not None:
-        node.cluster.observe.warning(f"topic {name!r} was asked for and cannot be created: {error}")
+        node.cluster.not_made.note(name, error, failed=True)
 
 
 def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> None:
