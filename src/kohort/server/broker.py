@@ -16,7 +16,7 @@ from time import perf_counter, perf_counter_ns
 from typing import Self
 
 from kohort.config import BrokerConfig
-from kohort.config.listeners import advertised_address, listener_text
+from kohort.config.listeners import PORT_MAX, advertised_address, listener_text
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import Broken, KohortError
 from kohort.server import foreign
@@ -150,8 +150,12 @@ class Broker:
 
         The ports behind a free one may be taken; then another one is tried.
         """
-        if port + self.node_count > 65536:
-            raise KohortError(f"{self.node_count} nodes from port {port} on end beyond port 65535")
+        told = advertised_address(self.config)
+        for first in (port, told[1] if told is not None else 0):
+            if first + self.node_count > PORT_MAX + 1:
+                raise KohortError(
+                    f"{self.node_count} nodes from port {first} on end beyond port {PORT_MAX}"
+                )
         for left in reversed(range(FREE_PORT_TRIES)):
             try:
                 await self._bind(0, host, port)
