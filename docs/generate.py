@@ -21,7 +21,8 @@ PROTOCOL_HEAD = """\
 
 These are the APIs that a Kohort broker offers in ApiVersions. The ranges of versions are those of
 Apache Kafka 4.3.1. Keys from 20000 on are ours: no Kafka has these APIs, and clients skip keys that
-they do not know. [skipped.md](skipped.md) names the APIs that are not offered.
+they do not know. [skipped.md](skipped.md) names the APIs that are not offered, and says why
+DescribeQuorum is none.
 
 | key | API | versions | first flexible | what it is |
 |---|---|---|---|---|

@@ -10,6 +10,7 @@ from tests.observer import Told
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig
+from kohort.config.racks import racks_of_nodes
 from kohort.errors import Broken
 from kohort.server.access import May, everyone_may
 from kohort.server.catalog import Catalog
@@ -97,7 +98,11 @@ class World:
         if prepare is not None:
             prepare(self.cluster.catalog)
         first = self.config.node_id
-        brokers = [Endpoint(first + one, "127.0.0.1", 9092 + one) for one in range(nodes)]
+        racks = racks_of_nodes(self.config.broker_rack, nodes)
+        brokers = [
+            Endpoint(first + index, "127.0.0.1", 9092 + index, rack)
+            for index, rack in enumerate(racks)
+        ]
         self.cluster.start(brokers, self.now)
         self.doors = [Door(Node(self.cluster, one.id)) for one in brokers]
         while self.cluster.load_some(self.now):

@@ -131,6 +131,10 @@ def test_a_directory_that_is_not_writable(tmp_path):
             ["--in-memory", "-X", "listeners=PLAINTEXT://h:x"],
             "listeners has 'PLAINTEXT://h:x': 'h:x'",
         ),
+        (
+            ["--in-memory", "--nodes", "2", "-X", "broker.rack=a,b,c"],
+            "serve: broker.rack is 'a,b,c', which are 3 racks, expected at most 2",
+        ),
     ],
 )
 def test_what_is_refused_before_anything_is_opened(kohort, argv, words):

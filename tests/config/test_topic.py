@@ -57,6 +57,9 @@ def test_overrides_are_read():
         ("cleanup.policy", "compact , delete", "compact,delete"),
         ("preallocate", "FALSE", "false"),
         ("min.cleanable.dirty.ratio", "0.50", "0.5"),
+        ("leader.replication.throttled.replicas", " 0:1, 12:3,", "0:1,12:3"),
+        ("leader.replication.throttled.replicas", "*", "*"),
+        ("follower.replication.throttled.replicas", "", ""),
     ],
 )
 def test_texts_are_kept_in_one_form(name, text, kept):
@@ -72,6 +75,14 @@ def test_texts_are_kept_in_one_form(name, text, kept):
         ("compression.type", "brotli", "one of uncompressed, zstd"),
         ("segment.bytes", "10", "at least 1048576"),
         ("remote.storage.enable", "true", "there is no tiered storage"),
+        ("leader.replication.throttled.replicas", "all", "has 'all', expected PARTITION:NODE"),
+        ("leader.replication.throttled.replicas", "*,0:1", "has '[*]', expected PARTITION:NODE"),
+        ("follower.replication.throttled.replicas", "0:1,2", "has '2', expected PARTITION:NODE"),
+        (
+            "leader.replication.throttled.replicas",
+            ",".join(f"{index}:1" for index in range(9000)),
+            "has 61889 bytes, expected at most 32767",
+        ),
     ],
 )
 def test_bad_texts_are_refused(name, text, words):

@@ -216,3 +216,14 @@ async def test_a_deadline_that_came_during_a_stall_waits_for_the_sockets():
     now, due = asked[-1]
     assert now >= before + 12_000
     assert due <= before
+
+
+@asynchronous
+async def test_nodes_are_not_told_to_be_where_no_port_is():
+    """Clients were told port 65536, and could not connect to the second node."""
+    config = {"advertised.listeners": "PLAINTEXT://example.test:65535"}
+    broker = Broker(config, nodes=2)
+    with pytest.raises(KohortError, match="2 nodes from port 65535 on end beyond port 65535"):
+        await broker.start()
+    async with Broker(config) as alone:
+        assert alone.addresses

@@ -8,11 +8,13 @@ from kohort.errors import ErrorCode
 from kohort.server.intake import LONGEST_PLAIN_REQUEST
 from kohort.wire import codec
 from kohort.wire.apis import APIS
+from kohort.wire.codegen.varints import uvarint
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -196,6 +198,47 @@ def test_where_a_refusal_would_be_too_large_the_connection_ends(topics):
     desk.settle()
     assert desk.connections[0].finished
     assert " elements, expected at most " in str(desk.connections[0].error)
+    assert desk.ask(ListGroupsRequest(), 5, node=1).error_code == 0
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=MARK, partitions=[0] * 400)]),
+        OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id=MARK, topics=[OffsetFetchRequestTopics(name="t")] * 400
+                )
+            ]
+        ),
+    ],
+)
+def test_text_that_is_not_utf8_lets_no_more_elements_in(request_):
+    """Such a request was read a second time, without a bound."""
+    desk = Desk(request_max_elements="200")
+    desk.another()
+    version = APIS[request_.api_key].versions.last
+    desk.clients[0].put(frame(request_, version, b"\xff" * len(MARK)))
+    assert "401 elements, expected at most 400" in str(desk.connections[0].error)
+    assert desk.ask(ListGroupsRequest(), 5, node=1).error_code == 0
+
+
+@pytest.mark.parametrize("where", ["request", "header"])
+def test_tags_that_nobody_knows_are_counted(where):
+    """A tag takes two bytes, and as long as an element: there were millions in a large frame."""
+    desk = Desk(request_max_elements="200")
+    desk.another()
+    tags = uvarint(1001) + b"\x09\x00" * 1001
+    whole = frame(ListGroupsRequest(), 5)
+    head = 4 + 8 + 2 + len("desk")
+    assert whole[head] == whole[-1] == 0, "there are no tags in it"
+    whole = whole[:-1] + tags if where == "request" else whole[:head] + tags + whole[head + 1 :]
+    desk.clients[0].put((len(whole) - 4).to_bytes(4) + whole[4:])
+    limit = 400 if where == "request" else 1000
+    assert f"with tags it has 1001 elements, expected at most {limit}" in str(
+        desk.connections[0].error
+    )
     assert desk.ask(ListGroupsRequest(), 5, node=1).error_code == 0
 
 

@@ -5,7 +5,8 @@ from itertools import count
 import pytest
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.fetch_sessions import FetchSessions
+from kohort.server import fetch_sessions
+from kohort.server.fetch_sessions import PARTITION_BYTES, FetchSessions
 from kohort.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -159,3 +160,43 @@ def test_a_first_answer_tells_everything_even_if_nothing_is_there(sessions):
     session = opened(sessions)
 
     assert told(session, data(0, high_watermark=-1), everything=True) == [0]
+
+
+def test_a_session_that_grows_without_end_is_told_to_begin_anew(sessions, monkeypatch):
+    """Each request adds partitions that need not even exist; the next one is small again."""
+    monkeypatch.setattr(fetch_sessions, "SESSION_BYTES_MAX", 5 * PARTITION_BYTES)
+    session = opened(sessions, [("t", [0, 1], 0)])
+    again = sessions.session_of(request(session.session_id, 1, [("t", [0, 2], 0)]), uses_ids=False)
+    assert again is session
+    code = refused(sessions, request(session.session_id, 2, [("t", [3, 4], 0)]))
+    assert code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0
+    assert opened(sessions, [("t", range(9), 0)]) is None, "each fetch says everything then"
+    assert opened(sessions, [("t" * 4 * PARTITION_BYTES, [0], 0)]) is None
+
+
+def test_what_is_forgotten_makes_room_again(sessions, monkeypatch):
+    monkeypatch.setattr(fetch_sessions, "SESSION_BYTES_MAX", 6 * PARTITION_BYTES)
+    session = opened(sessions, [("t", [0, 1], 0)])
+    for epoch in range(1, 50):
+        topics = [(f"t-{epoch}", [0], 0)]
+        forgotten = [(f"t-{epoch - 1}", [0, 0, 7])]
+        asked = request(session.session_id, epoch, topics, forgotten)
+        assert sessions.session_of(asked, uses_ids=False) is session
+    assert wanted(session) == {"t": {0: 0, 1: 0}, "t-49": {0: 0}}
+
+
+def test_the_oldest_sessions_go_where_all_are_too_large_together(monkeypatch):
+    numbers = count(1)
+    many = FetchSessions(100, lambda: next(numbers).to_bytes(4).ljust(16, b"."))
+    monkeypatch.setattr(fetch_sessions, "BYTES_MAX", 10 * PARTITION_BYTES)
+    first, second = (opened(many, [("t", [0, 1], 0)]) for _ in range(2))
+    many.session_of(request(first.session_id, 1), uses_ids=False)
+    third = opened(many, [("t", [0, 1, 2], 0)])
+    assert [many.known(one.session_id) for one in (first, second, third)] == [first, None, third]
+    many.session_of(request(first.session_id, -1), uses_ids=False)
+    many.session_of(request(third.session_id, 1, (), [("t", [0, 1, 2])]), uses_ids=False)
+    assert len(many) == 0
+    for _ in range(3):
+        opened(many, [("t", [0, 1], 0)])
+    assert len(many) == 3

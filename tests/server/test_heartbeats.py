@@ -3,8 +3,10 @@
 import pytest
 from tests.world import World
 
+from kohort.server import heartbeats
 from kohort.server.heartbeats import Heartbeats
 from kohort.wire import codec
+from kohort.wire.codegen.varints import uvarint
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -141,3 +143,30 @@ def test_a_member_that_leaves_is_forgotten():
     group.beat("a", -1)
 
     assert group.beat("a", epoch).error_code != 0
+
+
+def test_there_is_an_end_of_what_is_remembered(monkeypatch, taken):
+    """What differs in tags that nobody knows is another heartbeat each time."""
+    monkeypatch.setattr(heartbeats, "REMEMBERED_BYTES_MAX", 1000)
+    group = Group()
+    epoch = group.join("a")
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=epoch)
+    body = codec.encode(request, 1)
+    assert body[-1] == 0, "there are no tags in it"
+    header = RequestHeader(
+        request_api_key=68, request_api_version=1, correlation_id=7, client_id="c"
+    )
+
+    def beat(number, size):
+        tag = b"\x01\x63" + uvarint(size) + number.to_bytes(2) * (size // 2)
+        group.client.send(encode_request(header, body[:-1] + tag, flexible=True))
+
+    known = group.world.doors[0]._heartbeats._known
+    for size, most in ((100, 20), (4000, 1), (5000, 0)):
+        known.clear()
+        for number in range(50):
+            beat(number, size)
+            assert sum(map(len, known)) <= 1000 + size + 100
+        assert len(known) <= most
+        beat(49, size)
+        assert taken[-1] == (size < 5000)

@@ -42,7 +42,7 @@ def test_a_lost_catalog_gives_no_producer_id_twice(files):
     (gone,) = [line for line in desk.told.warnings if CATALOG_FILE in line]
     assert gone.endswith(
         "has logs and no kohort.catalog.json: settings that were changed for topics and for "
-        "brokers, and rules (ACLs), are not known any more, if there were any"
+        "brokers, rules (ACLs) and credentials of users are not known any more, if there were any"
     )
     answer = desk.produce(producer_id=42, producer_epoch=0, base_sequence=0)
     assert (answer.error_code, answer.base_offset) == (0, 3)

@@ -2,11 +2,14 @@
 
 import pytest
 from tests.observer import Told
+from tests.server.desk import Desk
 
 from kohort.java import text_hash
 from kohort.server.catalog import Catalog, MemoryStore, Topic
 from kohort.server.placement import NOBODY, Endpoint, Placement, coordinator_partition
+from kohort.sim.disk import MemoryFiles
 from kohort.terms import TopicId
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 SMALLEST = "polygenelubricants"  # its hash has no absolute value
 
@@ -30,11 +33,12 @@ def test_the_smallest_hash_is_counted_as_zero():
     assert text_hash(SMALLEST) == -(2**31)
 
 
-def placed(nodes):
+def placed(nodes, racks=()):
     catalog = Catalog(MemoryStore(), lambda: "c", Told())
     topic = Topic("t", TopicId(b"t" * 16), 6, 2)
     catalog.create(topic)
-    brokers = [Endpoint(10 + index, "h", 9092 + index) for index in range(nodes)]
+    racks = racks or [None] * nodes
+    brokers = [Endpoint(10 + index, "h", 9092 + index, rack) for index, rack in enumerate(racks)]
     return Placement(catalog, brokers), topic
 
 
@@ -85,3 +89,48 @@ def test_what_only_its_replicas_may_lead_is_led_by_nobody_while_they_are_away():
     placement.join(11)
     placement.join(10)
     assert [placement.leader(topic, index) for index in range(6)] == [one[0] for one in planned]
+
+
+def test_racks_are_those_of_the_nodes_that_were_planned():
+    placement, topic = placed(3, ["a", None, "b"])
+    by_node = {10: ["a"], 11: [], 12: ["b"]}
+    expected = tuple(
+        tuple(rack for node in topic.replicas(index, (10, 11, 12)) for rack in by_node[node])
+        for index in range(6)
+    )
+    assert {len(racks) for racks in expected} == {1, 2}
+    assert placement.racks(topic) == expected
+    placement.leave(10)
+    placement.move(topic, 0, 12)
+    assert placement.racks(topic) == expected, "groups would rebalance each time"
+    assert placed(3)[0].racks(topic) == ()
+
+
+def test_a_group_looks_again_where_racks_have_changed_over_a_restart():
+    """As Kafka's hash of topics has it. The same racks, or none as before, change nothing."""
+    files = MemoryFiles()
+
+    def epoch_after(epoch, **settings):
+        desk = Desk(files=files, group_initial_rebalance_delay_ms="0", **settings)
+        if not epoch:
+            desk.create()
+        joining = epoch == 0
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=epoch,
+            rebalance_timeout_ms=60_000 if joining else -1,
+            subscribed_topic_names=["orders"] if joining else None,
+            topic_partitions=[] if joining else None,
+        )
+        answer = desk.ask(request, 1)
+        assert answer.error_code == 0
+        desk.cluster.close()
+        return answer.member_epoch
+
+    first = epoch_after(0)
+    assert epoch_after(first) == first
+    second = epoch_after(first, broker_rack="east")
+    assert second > first
+    assert epoch_after(second, broker_rack="east") == second
+    assert epoch_after(second, broker_rack="west") > second

@@ -107,6 +107,7 @@ class Serve(Command):
             listen = args.listen or _listener(config)
             data_dir = _data_dir(args, config)
             _check_advertised(config)
+            _check_racks(config, args.nodes)
             _check_versions(config)
             _check_assignors(config)
             if args.metrics is not None:
@@ -163,6 +164,12 @@ def _check_advertised(config: "BrokerConfig") -> None:
     from kohort.config.listeners import advertised_address
 
     advertised_address(config)
+
+
+def _check_racks(config: "BrokerConfig", nodes: int) -> None:
+    from kohort.config.racks import racks_of_nodes
+
+    racks_of_nodes(config.broker_rack, nodes)
 
 
 def _check_versions(config: "BrokerConfig") -> None:

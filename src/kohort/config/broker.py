@@ -46,6 +46,11 @@ class BrokerConfig:
     """The settings of one broker. `BrokerConfig()` is the defaults; `of` checks texts."""
 
     node_id: int = integer(0, "The id of this node, or of the first of several.", least=0)
+    broker_rack: str | None = string(
+        None,
+        "The rack that clients are told; of several nodes one for each, with commas between them, "
+        "and fewer are taken in turns.",
+    )
     listeners: tuple[str, ...] = listing(
         ("PLAINTEXT://127.0.0.1:9092",), "Where the broker listens: NAME://host:port."
     )

@@ -8,7 +8,7 @@ _NAMES = """
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
 auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
-broker.id.generation.enable broker.rack broker.session.timeout.ms client.quota.callback.class
+broker.id.generation.enable broker.session.timeout.ms client.quota.callback.class
 config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
 controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
 controller.performance.always.log.threshold.ms controller.performance.sample.period.ms

@@ -3,7 +3,8 @@
 A topic that does not set one follows the broker's setting of another name (its synonym).
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -163,7 +164,24 @@ def checked_topic_config(name: str, text: str) -> str:
         raise ConfigError(
             "remote.storage.enable is 'true', expected false: there is no tiered storage"
         )
+    if name in _THROTTLED and isinstance(value, tuple):
+        _check_throttled(name, value)
     return text_of(value) or ""
+
+
+_THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
+_THROTTLED_BYTES_MAX = 32_767
+_THROTTLED_REPLICA = re.compile("[0-9]+:[0-9]+")
+
+
+def _check_throttled(name: str, replicas: Sequence[str]) -> None:
+    """Raises ConfigError for what names no replicas, and for very many: they are kept."""
+    wrong = [text for text in replicas if not _THROTTLED_REPLICA.fullmatch(text)]
+    if wrong and replicas != ("*",):
+        raise ConfigError(f"{name} has {wrong[0]!r}, expected PARTITION:NODE for each, or * alone")
+    size = len(",".join(replicas))
+    if size > _THROTTLED_BYTES_MAX:
+        raise ConfigError(f"{name} has {size} bytes, expected at most {_THROTTLED_BYTES_MAX}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from kohort.terms import TopicId
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the coordinator needs it. A topic made anew under the same name has a new id."""
+    """A topic as the coordinator needs it. A topic made anew under the same name has a new id.
+    `racks` are those of the replicas of each partition, or empty where no node has one.
+    """
 
     id: TopicId
     name: str
     partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 class Topics:

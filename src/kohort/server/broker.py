@@ -16,7 +16,8 @@ from time import perf_counter, perf_counter_ns
 from typing import Self
 
 from kohort.config import BrokerConfig
-from kohort.config.listeners import advertised_address, listener_text
+from kohort.config.listeners import PORT_MAX, advertised_address, listener_text
+from kohort.config.racks import racks_of_nodes
 from kohort.errors import Broken, KohortError
 from kohort.server import foreign
 from kohort.server.cluster import Cluster
@@ -53,6 +54,7 @@ class Broker:
         nodes: how many nodes. Their ids follow `node.id`.
         surroundings: the clock, the disk and the threads, where they are not the real ones.
 
+    Raises ConfigError for a setting that is wrong, or names more racks than there are nodes.
     After `start` the addresses are in `addresses`. You must call `stop`; then it may be started
     again.
     """
@@ -70,6 +72,7 @@ class Broker:
         self.listen = listen
         self.data_dir = data_dir
         self.node_count = nodes
+        self._racks = racks_of_nodes(self.config.broker_rack, nodes)
         self.addresses: list[tuple[str, int]] = []
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
@@ -147,8 +150,12 @@ class Broker:
 
         The ports behind a free one may be taken; then another one is tried.
         """
-        if port + self.node_count > 65536:
-            raise KohortError(f"{self.node_count} nodes from port {port} on end beyond port 65535")
+        told = advertised_address(self.config)
+        for first in (port, told[1] if told is not None else 0):
+            if first + self.node_count > PORT_MAX + 1:
+                raise KohortError(
+                    f"{self.node_count} nodes from port {first} on end beyond port {PORT_MAX}"
+                )
         for left in reversed(range(FREE_PORT_TRIES)):
             try:
                 await self._bind(0, host, port)
@@ -214,7 +221,7 @@ class Broker:
             if told is not None:
                 shown, number = told
                 port = number + index if number else port  # noqa: PLW2901
-            nodes.append(Endpoint(self.config.node_id + index, shown, port))
+            nodes.append(Endpoint(self.config.node_id + index, shown, port, self._racks[index]))
         return nodes
 
     async def __aenter__(self) -> Self:

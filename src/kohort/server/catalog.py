@@ -1,5 +1,5 @@
-"""The topics of the cluster, with the settings and rules that were set while it ran, in one small
-file that is always replaced as a whole.
+"""The topics of the cluster, with the settings, rules and credentials that were set while it ran,
+in one small file that is always replaced as a whole.
 
 A change is on the disk before it can be seen. A topic that is being deleted is remembered until its
 logs are gone, so that a crash cannot bring old records back under a new topic of that name.
@@ -21,6 +21,7 @@ from kohort.coordinator.topics import Topic as TopicImage
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.runtime.observers import Observer
+from kohort.server.scram import ScramCredential
 from kohort.storage.directory import KAFKA_METADATA
 from kohort.terms import TopicId, uuid_bytes, uuid_text
 
@@ -138,11 +139,12 @@ class _Content(msgspec.Struct, omit_defaults=True):
     deleting: list[_Entry] = msgspec.field(default_factory=list)
     broker_configs: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     acls: list[Acl] = msgspec.field(default_factory=list)
+    scram_credentials: list[ScramCredential] = msgspec.field(default_factory=list)
 
 
 class Draft:
     """The topics as they will be: a copy, for judging and making changes. So are the settings of
-    brokers, by id and "" for all of them, and the rules.
+    brokers, by id and "" for all of them, the rules, and the credentials by user and mechanism.
 
     `Catalog.save` writes it down, and `Catalog.become` then makes it count.
     """
@@ -154,6 +156,7 @@ class Draft:
         reserved_producer_id: int,
         broker_configs: Mapping[str, dict[str, str]] = MappingProxyType({}),
         acls: Sequence[Acl] = (),
+        credentials: Mapping[tuple[str, int], ScramCredential] = MappingProxyType({}),
     ) -> None:
         self.by_name = dict(topics)
         self.by_id = {topic.topic_id: topic for topic in topics.values()}
@@ -161,6 +164,7 @@ class Draft:
         self.reserved_producer_id = reserved_producer_id
         self.broker_configs = dict(broker_configs)
         self.acls = tuple(acls)
+        self.credentials = dict(credentials)
         self.changed = False
         self.partitions = sum(topic.partitions for topic in self.by_name.values())
         self._plain_names = {_plain(name): name for name in topics}
@@ -173,6 +177,7 @@ class Draft:
             self.reserved_producer_id,
             self.broker_configs,
             self.acls,
+            self.credentials,
         )
 
     def configure_broker(self, name: str, texts: dict[str, str]) -> None:
@@ -185,6 +190,11 @@ class Draft:
     def set_acls(self, acls: Sequence[Acl]) -> None:
         """Replace the rules."""
         self.acls = tuple(acls)
+        self.changed = True
+
+    def set_credentials(self, credentials: Mapping[tuple[str, int], ScramCredential]) -> None:
+        """Replace the credentials of all users."""
+        self.credentials = dict(sorted(credentials.items()))
         self.changed = True
 
     def put(self, topic: Topic) -> None:
@@ -251,6 +261,7 @@ class Catalog:
         self.deleting: list[Topic] = []
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.acls: tuple[Acl, ...] = ()
+        self.credentials: dict[tuple[str, int], ScramCredential] = {}
         self._image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
@@ -262,11 +273,13 @@ class Catalog:
         else:
             self._read_first_whole(copies, observe)
 
-    def image(self) -> Topics:
-        """The topics as the coordinator needs them: the same object until something changes."""
+    def image(self, racks: Callable[[Topic], tuple[tuple[str, ...], ...]]) -> Topics:
+        """The topics as the coordinator needs them: the same object until something changes.
+        `racks` tells those of the replicas of each partition, and always the same.
+        """
         if self._image is None:
             self._image = Topics(
-                TopicImage(topic.topic_id, topic.name, topic.partitions)
+                TopicImage(topic.topic_id, topic.name, topic.partitions, racks(topic))
                 for topic in self.by_name.values()
             )
         return self._image
@@ -274,7 +287,14 @@ class Catalog:
     def draft(self) -> Draft:
         """A copy of what counts now, for making changes. There must be one at a time."""
         reserved = max(self._reserved_producer_id, self._next_producer_id)
-        return Draft(self.by_name, self.deleting, reserved, self.broker_configs, self.acls)
+        return Draft(
+            self.by_name,
+            self.deleting,
+            reserved,
+            self.broker_configs,
+            self.acls,
+            self.credentials,
+        )
 
     def save(self, draft: Draft) -> None:
         """Make a draft durable. Raises StorageError: the old state then still stands."""
@@ -286,6 +306,7 @@ class Catalog:
             deleting=[_entry(topic) for topic in draft.deleting],
             broker_configs=draft.broker_configs,
             acls=list(draft.acls),
+            scram_credentials=list(draft.credentials.values()),
         )
         content.checksum = _checksum(content)
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
@@ -297,6 +318,7 @@ class Catalog:
         self.deleting = draft.deleting
         self.broker_configs = draft.broker_configs
         self.acls = draft.acls
+        self.credentials = draft.credentials
         self._reserved_producer_id = draft.reserved_producer_id
         self._image = None
 
@@ -364,7 +386,10 @@ class Catalog:
         self.cluster_id = content.cluster_id
         self._next_producer_id = content.next_producer_id
         reserved = content.next_producer_id
-        self.become(Draft(topics, deleting, reserved, content.broker_configs, content.acls))
+        credentials = {(known.user, known.mechanism): known for known in content.scram_credentials}
+        self.become(
+            Draft(topics, deleting, reserved, content.broker_configs, content.acls, credentials)
+        )
 
 
 def saved_topics(copies: Sequence[Copy]) -> dict[str, TopicId]:

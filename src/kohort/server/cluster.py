@@ -38,6 +38,7 @@ from kohort.server.hosted import (
 from kohort.server.housekeeping import Housekeeping, KeptLog
 from kohort.server.logs import Logs
 from kohort.server.meters import Meters
+from kohort.server.not_made import NotMade
 from kohort.server.outbox import ANYTHING, Outbox
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
@@ -99,6 +100,7 @@ class Cluster:
         self._errands: deque[Outing] = deque()
         self._errands_out = 0
         self._note_synced_at = Millis(0)
+        self.not_made = NotMade()
         self._told: set[str] = set()  # of damage that somebody has come across
 
     def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
@@ -109,6 +111,11 @@ class Cluster:
             self.observe.warning(
                 "authorizer.class.name is set: rules are kept, and not enforced yet;"
                 " everybody may do everything"
+            )
+        if self.catalog.credentials:
+            self.observe.warning(
+                f"credentials of users are kept ({len(self.catalog.credentials)}), and nobody is "
+                "asked for one: no listener speaks SASL yet"
             )
         self._tell_left_aside(())
         self.table.open_missing()
@@ -168,7 +175,7 @@ class Cluster:
 
     @property
     def topics(self) -> Topics:
-        return self.catalog.image()
+        return self.catalog.image(self.placement.racks)
 
     def partition(self, name: str, index: int) -> Partition | None:
         return self.table.get(name, index)
@@ -369,6 +376,7 @@ class Cluster:
             for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
             self._tell_of_logs()
+            self.not_made.tell(self.observe)
         if now >= self._note_synced_at:
             self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
             self.table.note_synced()

@@ -52,6 +52,7 @@ class _Entry(NamedTuple):
     encode: Encoder
     flexible: bool
     flexible_answer: bool
+    most: int  # elements that are decoded
     route: Route
     meter: RequestMeter
 
@@ -72,6 +73,7 @@ def _entry(
         metered(encoder(response, version), response, meter),
         flexible,
         flexible and key != API_VERSIONS,
+        most,
         ROUTES[api.request],
         meter,
     )
@@ -166,7 +168,7 @@ def _read(
     try:
         request, end = entry.decode(frame, start)
     except UnicodeDecodeError as error:
-        request, end = decode(entry.request, version, frame, start), len(frame)
+        request, end = decode(entry.request, version, frame, start, entry.most), len(frame)
         refusal = f"a text of the request is not UTF-8: {error.reason} at {error.start}"
     except HOSTILE as error:
         raise WireError(f"not a {entry.request.__name__} v{version}: {error}") from error

@@ -1,6 +1,7 @@
 """Incremental fetch sessions (KIP-227): both sides send only what has changed.
 
-A session is soft state. A client whose session is gone is told so and sends everything once.
+A session is soft state. A client whose session is gone is told so and sends everything once. So all
+sessions together have a bound in bytes, and those that were used least recently go.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +18,10 @@ from kohort.wire.messages.fetch import (
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _LAST_EPOCH = 2**31 - 1
+
+BYTES_MAX = 1 << 27  # of all sessions: a thousand consumers of 400 partitions each have room
+SESSION_BYTES_MAX = 1 << 25  # of one: a hundred thousand partitions, which each fetch looks at
+PARTITION_BYTES = 300  # measured, with its place in the dict
 
 # A topic as the request names it: by name up to v12, by id from v13 on.
 TopicKey = tuple[str, TopicId]
@@ -36,31 +41,40 @@ class _Watched:
 class FetchSession:
     """What one client reads. Its next request must have the `epoch`."""
 
-    __slots__ = ("epoch", "partitions", "session_id", "uses_ids")
+    __slots__ = ("epoch", "partitions", "session_id", "size_bytes", "uses_ids")
 
     def __init__(self, session_id: int, *, uses_ids: bool) -> None:
         self.session_id = session_id
         self.epoch = 1
         self.uses_ids = uses_ids
+        self.size_bytes = 0  # about what it takes
         self.partitions: dict[TopicKey, dict[int, _Watched]] = {}
 
     def update(self, request: FetchRequest) -> None:
         """Take what the client now reads, and drop what it no longer does."""
         for topic in request.topics:
-            watched = self.partitions.setdefault((topic.topic, TopicId(topic.topic_id)), {})
+            key = (topic.topic, TopicId(topic.topic_id))
+            watched = self.partitions.get(key)
+            if watched is None:
+                watched = self.partitions[key] = {}
+                self.size_bytes += _size(key)
+            before = len(watched)
             for wanted in topic.partitions:
                 known = watched.get(wanted.partition)
                 if known is None:
                     watched[wanted.partition] = _Watched(wanted)
                 else:
                     known.wanted = wanted
+            self.size_bytes += PARTITION_BYTES * (len(watched) - before)
         for forgotten in request.forgotten_topics_data:
             key = (forgotten.topic, TopicId(forgotten.topic_id))
             left = self.partitions.get(key, {})
+            before = len(left)
             for partition in forgotten.partitions:
                 left.pop(partition, None)
-            if not left:
-                self.partitions.pop(key, None)
+            self.size_bytes -= PARTITION_BYTES * (before - len(left))
+            if not left and self.partitions.pop(key, None) is not None:
+                self.size_bytes -= _size(key)
 
     def wanted(self) -> Iterator[tuple[TopicKey, list[FetchPartition]]]:
         """Everything that the client reads, topic by topic."""
@@ -116,13 +130,20 @@ class FetchSession:
         return changed
 
 
+def _size(key: TopicKey) -> int:
+    return PARTITION_BYTES + 4 * len(key[0])
+
+
 class FetchSessions:
-    """The sessions of one node. When there are too many the least recently used goes."""
+    """The sessions of one node. When there are too many, or they are too large together, the least
+    recently used goes. One that is too large alone is none: its client says everything each time.
+    """
 
     def __init__(self, slots: int, new_uuid: Callable[[], bytes]) -> None:
         self._slots = slots
         self._new_uuid = new_uuid
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, FetchSession] = {}  # the least recently used first
+        self._size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -137,7 +158,7 @@ class FetchSessions:
         Raises ApiError when the client names a session that does not exist or has moved on.
         """
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._close(request.session_id)
             if request.session_epoch == FINAL_EPOCH or not self._slots:
                 return None
             return self._opened(request, uses_ids=uses_ids)
@@ -159,21 +180,40 @@ class FetchSessions:
                 f"fetch session {request.session_id} names topics "
                 f"by {'id' if session.uses_ids else 'name'}, the request does not",
             )
+        self._close(session.session_id)
         session.update(request)
-        del self._sessions[session.session_id]
         if not session.partitions:
             return None
-        self._sessions[session.session_id] = session
+        if not self._keep(session):
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {session.session_id} has become too large: "
+                f"{session.size_bytes} bytes",
+            )
         session.epoch = 1 if session.epoch == _LAST_EPOCH else session.epoch + 1
         return session
 
-    def _opened(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession:
-        while len(self._sessions) >= self._slots:
-            del self._sessions[next(iter(self._sessions))]
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._size_bytes -= session.size_bytes
+
+    def _keep(self, session: FetchSession) -> bool:
+        """Make room for a session as the one that was used last; False where it is too large."""
+        if session.size_bytes > SESSION_BYTES_MAX:
+            return False
+        while (
+            len(self._sessions) >= self._slots or self._size_bytes + session.size_bytes > BYTES_MAX
+        ):
+            self._close(next(iter(self._sessions)))
+        self._sessions[session.session_id] = session
+        self._size_bytes += session.size_bytes
+        return True
+
+    def _opened(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = int.from_bytes(self._new_uuid()[:4]) & 0x7FFFFFFF
         session = FetchSession(session_id, uses_ids=uses_ids)
         session.update(request)
-        self._sessions[session_id] = session
-        return session
+        return session if self._keep(session) else None

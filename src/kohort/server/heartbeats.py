@@ -20,6 +20,8 @@ from kohort.wire.codec import encode
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 REMEMBERED_MAX = 65_536
+REMEMBERED_BYTES_MAX = 1 << 25
+LONGEST_REMEMBERED = 4096  # bytes; tags that nobody knows make a heartbeat as long as one likes
 BODY = 8  # where a request's bytes begin to repeat: behind key, version and correlation id
 _HEAD = Struct(">iiB")
 
@@ -43,6 +45,7 @@ class Heartbeats:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._known: dict[bytes, _Remembered] = {}
+        self._bytes = 0  # of the requests that are known
 
     def answer(
         self,
@@ -78,6 +81,8 @@ class Heartbeats:
         meter: RequestMeter,
     ) -> None:
         """Keep the answer for the next heartbeat like this, when it changes nothing."""
+        if len(frame) > LONGEST_REMEMBERED:
+            return
         try:
             driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:
@@ -85,10 +90,14 @@ class Heartbeats:
         quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None
         if quiet is None:
             return
-        if len(self._known) >= REMEMBERED_MAX:
+        if len(self._known) >= REMEMBERED_MAX or self._bytes >= REMEMBERED_BYTES_MAX:
             self._known.clear()
+            self._bytes = 0
         body = encode(quiet.answer, version)
-        self._known[frame[BODY:]] = _Remembered(
+        key = frame[BODY:]
+        if key not in self._known:
+            self._bytes += len(key)
+        self._known[key] = _Remembered(
             version,
             connection.host,
             connection.client.principal,

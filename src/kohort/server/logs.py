@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
@@ -84,7 +85,7 @@ class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
     def __init__(self, directory: LogDirectory, files: Files, observe: Observer) -> None:
-        self.place = directory.path
+        self.place = str(Path(directory.path).absolute())  # clients send it back
         self._directory = directory
         self._files = files
         self._observe = observe

@@ -110,7 +110,8 @@ def adopt_folders(
     if adopted and catalog.is_new:
         observe.warning(
             f"{directory.path} has logs and no {CATALOG_FILE}: settings that were changed for "
-            "topics and for brokers, and rules (ACLs), are not known any more, if there were any"
+            "topics and for brokers, rules (ACLs) and credentials of users are not known any more, "
+            "if there were any"
         )
 
 

@@ -23,6 +23,7 @@ class Endpoint(NamedTuple):
     id: int
     host: str
     port: int
+    rack: str | None = None
 
 
 class Placement:
@@ -35,6 +36,7 @@ class Placement:
             broker.id for broker in self.brokers
         )  # all that are known
         self._by_id = {broker.id: broker for broker in self.brokers}
+        self._has_racks = any(broker.rack is not None for broker in self.brokers)
         self._moved: dict[tuple[str, int], int] = {}  # partitions that were given to a node
         self._irreplaceable: set[int] = set()  # those that are away, and nobody stands in for them
         self._as_planned = True  # nobody is away and nothing was moved
@@ -72,6 +74,21 @@ class Placement:
             return planned
         leader = self.leader(topic, index)
         return planned if leader in (NOBODY, *planned) else [leader, *planned]
+
+    def racks(self, topic: Topic) -> tuple[tuple[str, ...], ...]:
+        """The racks of the replicas of each partition, as planned: nodes that come and go, and
+        partitions that are led elsewhere, do not change them. Empty where no node has a rack.
+        """
+        if not self._has_racks:
+            return ()
+        return tuple(
+            tuple(
+                rack
+                for node_id in topic.replicas(index, self.node_ids)
+                if (rack := self._by_id[node_id].rack) is not None
+            )
+            for index in range(topic.partitions)
+        )
 
     def serves(self, node_id: int) -> bool:
         """Whether a node is there."""

@@ -11,6 +11,7 @@ from kohort.errors import ApiError
 from kohort.server.apis import (
     acls,
     alter_configs,
+    alter_replica_log_dirs,
     api_versions,
     create_partitions,
     create_topics,
@@ -33,6 +34,7 @@ from kohort.server.apis import (
     produce,
     producer_ids,
     replicas,
+    scram_credentials,
     topic_partitions,
     transactions,
     txn_offset_commit,
@@ -45,6 +47,8 @@ from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kohort.wire.messages.alter_configs import AlterConfigsRequest
 from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kohort.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from kohort.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -69,6 +73,7 @@ from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.wire.messages.describe_producers import DescribeProducersRequest
 from kohort.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kohort.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kohort.wire.messages.elect_leaders import ElectLeadersRequest
 from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.fetch import FetchRequest
@@ -157,10 +162,13 @@ ROUTES: dict[type[Any], Route] = {
     AlterPartitionReassignmentsRequest: here(replicas.alter_partition_reassignments),
     ListPartitionReassignmentsRequest: here(replicas.list_partition_reassignments),
     DescribeLogDirsRequest: here(describe_log_dirs.describe_log_dirs),
-    # rules
+    AlterReplicaLogDirsRequest: here(alter_replica_log_dirs.alter_replica_log_dirs),
+    # rules and credentials
     DescribeAclsRequest: here(acls.describe_acls),
     CreateAclsRequest: here(acls.create_acls, waits=True),
     DeleteAclsRequest: here(acls.delete_acls, waits=True),
+    DescribeUserScramCredentialsRequest: here(scram_credentials.describe_scram_credentials),
+    AlterUserScramCredentialsRequest: here(scram_credentials.alter_scram_credentials, waits=True),
     # topics and their settings
     CreateTopicsRequest: here(create_topics.create_topics, waits=True),
     DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),

@@ -27,9 +27,9 @@ def encoder(cls: Any, version: int) -> Encoder:
 
 @cache
 def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
-    """The compiled decoder: (bytes, start) -> (message, end). No array may have more than `most`
-    elements. Hostile bytes make it raise any of `HOSTILE`, and it does not check the end: use
-    `decode` unless you do both.
+    """The compiled decoder: (bytes, start) -> (message, end). All arrays and tags together may have
+    `most` elements. Hostile bytes make it raise any of `HOSTILE`, and it does not check the end:
+    use `decode` unless you do both.
     """
     _check(cls, version)
     source, constants = decoder_source(cls, version, most=most)
@@ -39,17 +39,21 @@ def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
 
 
 @cache
-def _lenient_decoder(cls: Any, version: int) -> Decoder:
-    source, constants = decoder_source(cls, version, lenient=True)
-    function: Decoder = compile_function("lenient decode", cls, version, source, constants)
+def _lenient_decoder(cls: Any, version: int, most: int | None) -> Decoder:
+    source, constants = decoder_source(cls, version, lenient=True, most=most)
+    verb = "lenient decode" if most is None else f"at most {most}: lenient decode"
+    function: Decoder = compile_function(verb, cls, version, source, constants)
     return function
 
 
 HOSTILE = (IndexError, struct.error, WireError, OverflowError, MemoryError)
 
 
-def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tuple[Message, int]:
-    """Decode a message that starts at `start`: the message, and the position behind it.
+def decode_from(
+    cls: type[Message], version: int, data: bytes, start: int, most: int | None = None
+) -> tuple[Message, int]:
+    """Decode a message that starts at `start`: the message, and the position behind it. All arrays
+    and tags together may have `most` elements.
 
     Raises WireError for bytes that are no such message. Text that is not UTF-8 is read with
     replacement characters, as upstream reads it; bytes behind the message are the caller's.
@@ -57,9 +61,9 @@ def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tu
     any_class: Any = cls
     try:
         try:
-            message, end = decoder(any_class, version)(data, start)
+            message, end = decoder(any_class, version, most)(data, start)
         except UnicodeDecodeError:
-            message, end = _lenient_decoder(any_class, version)(data, start)
+            message, end = _lenient_decoder(any_class, version, most)(data, start)
     except HOSTILE as error:
         raise WireError(f"not a {cls.__name__} v{version}: {error}") from error
     if end > len(data):
@@ -67,9 +71,11 @@ def decode_from(cls: type[Message], version: int, data: bytes, start: int) -> tu
     return message, end
 
 
-def decode(cls: type[Message], version: int, data: bytes, start: int = 0) -> Message:
+def decode(
+    cls: type[Message], version: int, data: bytes, start: int = 0, most: int | None = None
+) -> Message:
     """Decode a message that runs to the end of `data`. Raises WireError; see `decode_from`."""
-    return decode_from(cls, version, data, start)[0]
+    return decode_from(cls, version, data, start, most)[0]
 
 
 def encode(message: Any, version: int) -> bytes:

@@ -7,6 +7,8 @@ from kohort.errors import WireError
 from kohort.wire.codec import decode_from, encode
 from kohort.wire.schema import Int16, Int32, String, at, record
 
+HEADER_TAGS_MAX = 1000  # upstream has none yet
+
 _SIZE = Struct(">i")
 _INT16 = Struct(">h")
 _FIXED = Struct(">hhi")
@@ -112,7 +114,7 @@ def peek(frame: bytes) -> Peek:
 
 def decode_request_header(frame: bytes, *, flexible: bool) -> tuple[RequestHeader, int]:
     """The header of a request, and where its body starts."""
-    return decode_from(RequestHeader, 2 if flexible else 1, frame, 0)
+    return decode_from(RequestHeader, 2 if flexible else 1, frame, 0, HEADER_TAGS_MAX)
 
 
 def encode_request(header: RequestHeader, body: bytes, *, flexible: bool) -> bytes:

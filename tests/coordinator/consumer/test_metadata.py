@@ -23,3 +23,11 @@ def test_changes_of_topics() -> None:
     renewed = Topics([Topic(b"9" * 16, "same", 1), Topic(b"2" * 16, "gone", 5)])
     assert metadata.changes(before, renewed) == (["same", "gone"], ["same"])
     assert metadata.changes(before, before) == ([], [])
+
+
+def test_racks_of_replicas_count() -> None:
+    def hashed(*racks: tuple[str, ...]) -> int:
+        return metadata.hash_of(["t"], Topics([Topic(b"1" * 16, "t", 2, racks)]))
+
+    assert hashed() == hashed((), ())
+    assert len({hashed(), hashed(("a",), ("b",)), hashed(("b",), ("a",)), hashed(("a",), ())}) == 4

@@ -19,11 +19,12 @@ def list_offsets(desk, timestamp, *, version=11, partition=0, **more):
     return one
 
 
-def describe(desk, kind, name, keys=None, **more):
+def describe(desk, kind, name, keys=None, *, node=0, **more):
     resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=keys
     )
-    (result,) = desk.ask(DescribeConfigsRequest(resources=[resource], **more), 4).results
+    request = DescribeConfigsRequest(resources=[resource], **more)
+    (result,) = desk.ask(request, 4, node=node).results
     return result
 
 

@@ -182,6 +182,16 @@ def test_there_is_an_end_of_rules(monkeypatch):
     assert create(desk, *RULES[:3]) == [0] * 3
 
 
+def test_there_is_an_end_of_what_rules_say(monkeypatch):
+    """A principal may be as long as a request, and all rules are written with each change."""
+    monkeypatch.setattr(acls, "BYTES_MAX", 1000)
+    desk = Desk(**ON)
+    assert create(desk, *RULES) == [0] * 4
+    long = (TOPIC, "x", LITERAL, "User:" + "x" * 1000, "*", READ, ALLOW)
+    assert create(desk, long, RULES[0]) == [ErrorCode.POLICY_VIOLATION] * 2
+    assert found(desk) == set(RULES)
+
+
 def test_many_filters_do_not_look_at_all_rules_many_times(monkeypatch):
     """Filters that name a resource look at its rules alone. Of others there is an end, and what is
     behind it is refused and takes nothing away.

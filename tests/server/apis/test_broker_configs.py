@@ -315,10 +315,19 @@ def test_what_nothing_reads_is_bounded():
         "sasl.oauthbearer.assertion.private.key.passphrase",
         "ssl.keystore.key",
         "my.Password",
-        "broker.rack",
+        "process.roles",
     ],
 )
 def test_secrets_that_nothing_reads_are_not_kept(name):
     desk = Desk(node_id="1")
     assert alter(desk, changed("1", (name, "x"), kind=BROKER)) == [ErrorCode.INVALID_REQUEST]
     assert shown(desk, name) is None
+
+
+def test_each_node_shows_its_own_rack():
+    desk = Desk(node_id="1", nodes=2, broker_rack="east,west")
+    shown_by = [
+        describe(desk, BROKER, str(1 + node), ["broker.rack"], node=node) for node in (0, 1)
+    ]
+    assert [one.value for result in shown_by for one in result.configs] == ["east", "west"]
+    assert shown(Desk(node_id="1"), "broker.rack") == (None, UPSTREAM, [])

@@ -47,7 +47,8 @@ def test_validate_only_makes_nothing(desk):
         (topic("bad name"), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (topic(partitions=0), ErrorCode.INVALID_PARTITIONS),
         (topic(partitions=-2), ErrorCode.INVALID_PARTITIONS),
-        (topic(partitions=10**9), ErrorCode.INVALID_PARTITIONS),
+        (topic(partitions=10**9), ErrorCode.POLICY_VIOLATION),
+        (topic(partitions=10_001), ErrorCode.POLICY_VIOLATION),
         (topic(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR),
         (topic(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
         (topic(partitions=0, replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
@@ -137,3 +138,29 @@ def test_a_full_disk_refuses_and_passes():
     assert grow(desk, "orders", 9) == ErrorCode.KAFKA_STORAGE_ERROR
     files.room_bytes = None
     assert desk.produce().error_code == 0
+
+
+def test_the_partitions_of_all_topics_of_a_request_are_counted():
+    """As upstream does, also where nothing is made: each topic has dozens of settings to tell."""
+    desk = Desk(num_partitions="2", max_partitions="20000")
+    by_hand = topic("c", -1, -1, [(0, [0]), (1, [0])])
+    nothing = topic("d", partitions=-7)
+    for last in (9997, 9996):
+        wanted = [topic("a", partitions=-1), topic("b", partitions=last), by_hand, nothing]
+        codes = create(desk, *wanted, validate_only=True)
+        assert codes == (
+            [ErrorCode.POLICY_VIOLATION] * 4
+            if last == 9997
+            else [0, 0, 0, ErrorCode.INVALID_PARTITIONS]
+        )
+    assert not {"a", "b", "c"} & set(desk.cluster.catalog.by_name)
+
+
+def test_each_topic_of_a_request_tells_its_own_settings(desk):
+    wanted = [topic("a"), topic("b", retention_ms="7"), topic("c")]
+    made = desk.ask(CreateTopicsRequest(topics=wanted), 7).topics
+    shown = [
+        next(config.value for config in one.configs if config.name == "retention.ms")
+        for one in made
+    ]
+    assert shown == ["604800000", "7", "604800000"]

@@ -8,10 +8,10 @@ from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 
 
 def test_the_cluster():
-    desk = Desk(nodes=2)
+    desk = Desk(nodes=2, broker_rack="east,west")
     answer = desk.ask(DescribeClusterRequest(include_cluster_authorized_operations=False), 2)
 
-    assert [one.broker_id for one in answer.brokers] == [0, 1]
+    assert [(one.broker_id, one.rack) for one in answer.brokers] == [(0, "east"), (1, "west")]
     assert answer.controller_id == 0
 
 

@@ -6,6 +6,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.server.access import CLUSTER
 from kohort.sim.disk import MemoryFiles
+from kohort.storage.files import DiskFiles
 from kohort.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
 
@@ -52,6 +53,14 @@ def test_the_directory_is_named():
     desk = Desk(files=MemoryFiles(), path="/here", node_id="1")
     assert desk.cluster.logs.place == "/here"
     assert sizes(desk)
+
+
+def test_a_relative_directory_is_named_in_full(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(files=DiskFiles(), path="here", node_id="1")
+    assert desk.cluster.logs.place == f"{tmp_path}/here"
+    assert sizes(desk)
+    desk.cluster.close()
 
 
 def test_a_node_tells_of_its_own_partitions():

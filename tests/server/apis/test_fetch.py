@@ -221,7 +221,7 @@ def test_a_session_tells_what_has_changed(desk):
 
 
 def test_only_the_leader_answers_and_says_who_it_is():
-    desk = Desk(nodes=2, node_id="5")
+    desk = Desk(nodes=2, node_id="5", broker_rack="left,right")
     topic = CreatableTopic(
         name="orders",
         num_partitions=-1,
@@ -243,8 +243,8 @@ def test_only_the_leader_answers_and_says_who_it_is():
     (one,) = refused.responses[0].partitions
     assert one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (one.current_leader.leader_id, one.current_leader.leader_epoch) == (6, 0)
-    assert [(end.node_id, end.host, end.port) for end in refused.node_endpoints] == [
-        (6, "127.0.0.1", 9093)
+    assert [(end.node_id, end.host, end.port, end.rack) for end in refused.node_endpoints] == [
+        (6, "127.0.0.1", 9093, "right")
     ]
     assert desk.ask(asking, 16, node=1).responses[0].partitions[0].error_code == 0
 

@@ -27,6 +27,13 @@ def test_nodes_topics_and_leaders():
     assert all(one.replica_nodes == [one.leader_id] for one in topic.partitions)
 
 
+def test_the_rack_of_each_node_is_told():
+    desk = Desk(nodes=3, broker_rack="east,west")
+    assert [one.rack for one in metadata(desk).brokers] == ["east", "west", "east"]
+    assert [one.rack for one in metadata(Desk(nodes=2)).brokers] == [None, None]
+    assert [one.rack for one in metadata(Desk(nodes=2, broker_rack="x")).brokers] == ["x", "x"]
+
+
 def test_a_node_that_is_gone_is_shown_as_gone():
     desk = Desk(nodes=3, node_id="7")
     desk.create(partitions=6)

@@ -15,7 +15,7 @@ from kohort.records.topic_hash import hash_of_group, hash_of_topic
 
 @lru_cache(maxsize=1 << 16)
 def _hash(topic: Topic) -> int:
-    return hash_of_topic(topic.id, topic.name, topic.partitions)
+    return hash_of_topic(topic.id, topic.name, topic.partitions, dict(enumerate(topic.racks)))
 
 
 def hash_of(names: Iterable[str], topics: Topics) -> int:

@@ -35,6 +35,7 @@ from kohort.wire.messages.describe_acls import (
 )
 
 RULES_MAX = 100_000
+BYTES_MAX = 1 << 25  # of the texts of all rules: the catalog is written whole at each change
 LOOKED_AT_MAX = 2 * RULES_MAX  # by the filters of one DeleteAcls: a tenth of a second
 _ANY, _MATCH = 1, 2
 _LITERAL, _PREFIXED = 3, 4
@@ -104,10 +105,12 @@ def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None
                 known[acl] = None
             except ApiError as error:
                 judged[at] = error
-        if len(known) > RULES_MAX:
+        size = sum(map(_size, known))
+        if len(known) > RULES_MAX or size > BYTES_MAX:
             full = ApiError(
                 ErrorCode.POLICY_VIOLATION,
-                f"there would be {len(known)} rules, at most {RULES_MAX}",
+                f"there would be {len(known)} rules of {size} bytes, "
+                f"at most {RULES_MAX} of {BYTES_MAX}",
             )
             return dict.fromkeys(judged, full)
         if len(known) > len(draft.acls):
@@ -291,6 +294,11 @@ def _checked(creation: AclCreation) -> Acl:
         operation,
         creation.permission_type,
     )
+
+
+def _size(acl: Acl) -> int:
+    """The bytes of its texts, at most."""
+    return 4 * (len(acl.resource_name) + len(acl.principal) + len(acl.host))
 
 
 def _check_allowed(node: Node, call: Call[Any], operation: Operation) -> None:

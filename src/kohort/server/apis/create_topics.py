@@ -21,6 +21,7 @@ from kohort.terms import Millis, TopicId
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -46,22 +47,23 @@ def create_by_default(node: Node, name: str) -> None:
                 )
             )
         except ApiError as refused:
-            text = f"topic {name!r} is asked for and not made: {refused.message}"
-            return lambda _error: node.cluster.observe.info(text)
-        return lambda error: _tell(node, name, error)
+            why = refused.message
+            return lambda _error: node.cluster.not_made.note(name, why)
+        return lambda error: _note(node, name, error)
 
     node.cluster.table.change(change)
 
 
-def _tell(node: Node, name: str, error: StorageError | None) -> None:
+def _note(node: Node, name: str, error: StorageError | None) -> None:
     if error is not None:
-        node.cluster.observe.warning(f"topic {name!r} was asked for and cannot be created: {error}")
+        node.cluster.not_made.note(name, error, failed=True)
 
 
 def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> None:
     """Each topic is created or refused by itself; `validate_only` leaves it at the checks."""
     request = call.request
     check_time(request.timeout_ms, request.topics)
+    _check_size(request.topics, node.cluster.config.num_partitions)
 
     def check_allowed(name: str) -> None:
         check_everywhere(node.cluster.may, call.client, CREATE, name)
@@ -70,15 +72,31 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
         return judged_topics(node, draft, request.topics, check_allowed, _checked)
 
     def answer(judged: dict[str, Topic | ApiError]) -> CreateTopicsResponse:
+        told = _Configs(node)
         return CreateTopicsResponse(
-            topics=[_created(node, call.client, *item) for item in judged.items()]
+            topics=[_created(node, call.client, *item, told) for item in judged.items()]
         )
 
     change_topics(node, call, judge, answer, validate_only=request.validate_only)
 
 
+class _Configs:
+    """The settings of topics, made once for all that have none of their own: each has dozens."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._default: list[CreatableTopicConfigs] | None = None
+
+    def of(self, topic: Topic) -> list[CreatableTopicConfigs]:
+        if topic.configs:
+            return created_configs(self._node, topic)
+        if self._default is None:
+            self._default = created_configs(self._node, topic)
+        return self._default
+
+
 def _created(
-    node: Node, client: Client, name: str, outcome: Topic | ApiError
+    node: Node, client: Client, name: str, outcome: Topic | ApiError, told: _Configs
 ) -> CreatableTopicResult:
     if isinstance(outcome, ApiError):
         return CreatableTopicResult(
@@ -100,7 +118,7 @@ def _created(
         error_message=None,
         num_partitions=outcome.partitions,
         replication_factor=outcome.replication_factor,
-        configs=created_configs(node, outcome),
+        configs=told.of(outcome),
     )
 
 
@@ -165,6 +183,20 @@ def _checked_configs(wanted: Sequence[CreatableTopicConfig]) -> dict[str, str]:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
+def _check_size(wanted: Sequence[CreatableTopic], default: int) -> None:
+    """Raises ApiError, for all topics, where they would have too many partitions together."""
+    total = 0
+    for topic in wanted:
+        count = default if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+        total += len(topic.assignments) or count
+    if total > PARTITIONS_MAX:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: {total}, "
+            f"expected at most {PARTITIONS_MAX}.",
+        )
+
+
 def _partition_count(node: Node, wanted: int) -> int:
     if wanted == -1:
         return node.cluster.config.num_partitions
@@ -172,11 +204,6 @@ def _partition_count(node: Node, wanted: int) -> int:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
             f"Number of partitions is {wanted}, expected at least 1, or -1 for the default.",
-        )
-    if wanted > PARTITIONS_MAX:
-        raise ApiError(
-            ErrorCode.INVALID_PARTITIONS,
-            f"Number of partitions is {wanted}, expected at most {PARTITIONS_MAX}.",
         )
     return wanted
 

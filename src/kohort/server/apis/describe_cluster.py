@@ -35,7 +35,9 @@ def describe_cluster(
         cluster_id=cluster.catalog.cluster_id,
         controller_id=cluster.placement.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=broker.id, host=broker.host, port=broker.port)
+            DescribeClusterBroker(
+                broker_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack
+            )
             for broker in cluster.placement.brokers
         ],
         cluster_authorized_operations=(

@@ -202,7 +202,13 @@ def _in_force(node: Node) -> BrokerConfig:
     if index:
         host, port = listening_address(config)
         listeners = (listener_text(host, port + index),)
-    return replace(config, listeners=listeners, advertised_listeners=advertised, given=given)
+    return replace(
+        config,
+        listeners=listeners,
+        advertised_listeners=advertised,
+        broker_rack=here.rack,
+        given=given,
+    )
 
 
 def _topic_source(node: Node, row: TopicSetting, topic: Topic, broker: BrokerConfig) -> Source:

@@ -228,7 +228,7 @@ class _Reading:
             if leader is not None:
                 data.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
                 elsewhere[leader.id] = NodeEndpoint(
-                    node_id=leader.id, host=leader.host, port=leader.port
+                    node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
                 )
         return data
 

@@ -64,7 +64,9 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
                 answer.topic_authorized_operations = operations(may, client, TOPIC, answer.name)
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port)
+            MetadataResponseBroker(
+                node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack
+            )
             for broker in cluster.placement.brokers
         ],
         cluster_id=cluster.catalog.cluster_id,

@@ -288,6 +288,6 @@ def _refused(
         if leader is not None:
             response.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=epoch)
             elsewhere[leader.id] = NodeEndpoint(
-                node_id=leader.id, host=leader.host, port=leader.port
+                node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
             )
     return response

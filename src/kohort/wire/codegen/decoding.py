@@ -21,8 +21,8 @@ def refuse(what: str, length: int) -> WireError:
     return WireError(f"{what} has length {length}, expected 0 or more")
 
 
-def refuse_many(what: str, length: int, most: int) -> WireError:
-    return WireError(f"{what} has {length} elements, expected at most {most}")
+def refuse_many(what: str, left: int, most: int) -> WireError:
+    return WireError(f"with {what} it has {most - left} elements, expected at most {most}")
 
 
 def skip_tag(data: bytes, position: int) -> tuple[int, int, int]:
@@ -82,12 +82,22 @@ class DecoderSource(Source):
         self.line(f"{count} = b[p]; p += 1")
         with self.block(f"if {count}:"):
             self.line(f"if {count} > 127: {count}, p = read_uvarint(b, p - 1)")
+            self.take("tags", count)
             with self.block(f"for _ in range({count}):"):
                 self.line(f"{tag}, p, {end} = skip_tag(b, p)")
                 for field in fields:
                     with self.block(f"if {tag} == {field.tag}:"):
                         self.line(f"{values[field.name]} = {self.value(field, in_tag=True)}")
                 self.line(f"p = {end}")
+
+    def take(self, what: str, count: str) -> None:
+        """Emit the check that this many elements more are not too many: whatever is read one by one
+        costs a hundred times as much as its byte.
+        """
+        if self.most is not None:
+            refusal = f"refuse_many({what!r}, left, {self.most})"
+            self.line(f"left -= {count}")
+            self.line(f"if left < 0: raise {refusal}")
 
     def length(self, field: Field) -> str:
         """Emit the reading of a length or a count. A null reads as -1."""
@@ -138,9 +148,7 @@ class DecoderSource(Source):
             decode = self.decode if field.of.name == "string" else ""
             self.line(f"{target} = b[p:p + {size}]{decode}; p += {size}")
             return
-        if self.most is not None:
-            refusal = f"refuse_many({field.name!r}, {size}, {self.most})"
-            self.line(f"if {size} > {self.most}: raise {refusal}")
+        self.take(field.name, size)
         if isinstance(field.of, Primitive):
             self.primitives(field, size, target)
         else:
@@ -194,8 +202,12 @@ def _unpackers(formats: str) -> list[Callable[[bytes, int], tuple[Any, ...]]]:
 def decoder_source(
     cls: type[Any], version: int, *, lenient: bool = False, most: int | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """The source of `decode(b, p)`, and the constants that it refers to."""
+    """The source of `decode(b, p)`, and the constants that it refers to. With `most`, all arrays
+    and tags of a message together may have that many elements.
+    """
     flexible = version in cls.flexible
     source = DecoderSource(version, flexible=flexible, lenient=lenient, most=most)
+    if most is not None:
+        source.line(f"left = {most}")
     source.line(f"return {source.struct(cls)}, p")
     return source.text("def decode(b, p):"), source.constants

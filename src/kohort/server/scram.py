@@ -1,0 +1,69 @@
+"""What is kept of a password for SCRAM (RFC 5802, RFC 7677): enough to check one, not to log in.
+
+A salted password is as good as the password to whoever knows the salt, so it is never kept.
+"""
+
+from hashlib import new
+from hmac import digest
+
+import msgspec
+
+from kohort.errors import ApiError, ErrorCode
+
+SHA_256, SHA_512 = 1, 2
+HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
+ITERATIONS_LEAST, ITERATIONS_MOST = 4096, 16_384
+LONGEST_NAME = 1024  # bytes; upstream has no limit, and all of them are written with every change
+LONGEST_SALT = 1024
+
+
+class ScramCredential(msgspec.Struct, frozen=True):
+    """What a user may log in with, by one mechanism. Numbers are upstream's."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+
+def credential(
+    user: str, mechanism: int, iterations: int, salt: bytes, salted_password: bytes
+) -> ScramCredential:
+    """What is to be kept of a password that a client has salted. Raises ApiError."""
+    check_user(user, mechanism)
+    reason = ""
+    if iterations < ITERATIONS_LEAST:
+        reason = "Too few iterations"
+    elif iterations > ITERATIONS_MOST:
+        reason = "Too many iterations"
+    elif not salted_password:
+        reason = "the salted password is empty"
+    elif len(salt) > LONGEST_SALT:
+        reason = f"the salt has {len(salt)} bytes, expected at most {LONGEST_SALT}"
+    if reason:
+        raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, reason)
+    kind = HASHES[mechanism]
+    return ScramCredential(
+        user,
+        mechanism,
+        iterations,
+        salt,
+        stored_key=new(kind, digest(salted_password, b"Client Key", kind)).digest(),
+        server_key=digest(salted_password, b"Server Key", kind),
+    )
+
+
+def check_user(user: str, mechanism: int) -> None:
+    """Raises ApiError where no credential can have this name, or this mechanism."""
+    if not user:
+        raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if mechanism not in HASHES:
+        raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    size = len(user.encode())
+    if size > LONGEST_NAME:
+        raise ApiError(
+            ErrorCode.UNACCEPTABLE_CREDENTIAL,
+            f"the name has {size} bytes, expected at most {LONGEST_NAME}",
+        )
