@@ -1,12 +1,13 @@
 """Topics and offsets by time, by the admin client."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
 from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
 from kohort.errors import ErrorCode
+from kohort.terms import EPOCH
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -275,14 +276,28 @@ async def test_points_and_times():
     (asked,) = scripted.sent("ListOffsets")
     assert asked.request.isolation_level == 1
     times = [one.timestamp for one in asked.request.topics[0].partitions]
-    assert times == [-2, -1, -3, 1234, int(noon.timestamp()) * 1000]
+    assert times == [-2, -1, -3, 1234, 1_767_268_800_000]
+
+
+@asynchronous
+async def test_a_datetime_asks_for_its_own_millisecond():
+    """By way of a float that of 2004 comes out one too low."""
+    moments = [EPOCH + timedelta(milliseconds=at) for at in (1_073_747_268_419, 1_767_225_600_001)]
+    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0, 0]}
+        await admin.list_offsets({("t", index): when for index, when in enumerate(moments)})
+    (asked,) = scripted.sent("ListOffsets")
+    times = [one.timestamp for one in asked.request.topics[0].partitions]
+    assert times == [1_073_747_268_419, 1_767_225_600_001]
 
 
 @pytest.mark.parametrize(
     ("when", "message"),
     [
         ("newest", "'newest' is not a point in a log, expected one of latest, earliest"),
-        (-1, "timestamp -1 is negative"),
+        (-1, "timestamp -1 is out of bounds"),
+        (2**63, "timestamp 9223372036854775808 is out of bounds"),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC), "timestamp -1 is out of bounds"),
         (datetime(2026, 1, 1), "has no time zone"),  # noqa: DTZ001
     ],
 )

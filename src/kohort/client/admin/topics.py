@@ -17,7 +17,7 @@ from kohort.client.admin.views import (
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error
-from kohort.terms import NO_TOPIC_ID, TopicPartition
+from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -49,6 +49,7 @@ BROKER_DEFAULTS = Need(4, "the broker's own number of partitions", "KIP-464, Apa
 MAX_TIMESTAMP = Need(7, "the offset of the latest timestamp", "KIP-734, Apache Kafka 3.0")
 BY_ID = 6  # DeleteTopics takes a list of structs from this version on
 
+INT64_MAX = 2**63 - 1
 _POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
 
 When = str | int | datetime
@@ -287,12 +288,10 @@ async def list_offsets(
 def _timestamp(when: When) -> int:
     """A point by name, or a time: milliseconds since 1970, or a datetime with a zone."""
     if isinstance(when, datetime):
-        if when.tzinfo is None:
-            raise ValueError(f"{when.isoformat()} has no time zone, expected one")
-        return int(when.timestamp() * 1000)
+        when = millis_of(when)
     if isinstance(when, int):
-        if when < 0:
-            raise ValueError(f"timestamp {when} is negative, expected milliseconds since 1970")
+        if not 0 <= when <= INT64_MAX:
+            raise ValueError(f"timestamp {when} is out of bounds, expected milliseconds since 1970")
         return when
     if when not in _POINTS:
         raise ValueError(f"{when!r} is not a point in a log, expected one of {', '.join(_POINTS)}")
