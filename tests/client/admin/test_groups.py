@@ -3,6 +3,7 @@
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
+from kohort.client.connection import RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType
@@ -457,6 +458,19 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
         deleted = await admin.delete_groups(["g"])
     assert deleted.failed["g"].code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("DeleteGroups")) == 1
+
+
+@asynchronous
+async def test_a_deletion_whose_look_up_has_no_answer_was_never_sent():
+    """The coordinator has moved, and nobody says where to: no broker has the second request."""
+    answers = {DeleteGroupsRequest: deletion({"a": 16})}
+    async with Scripted(1, answers) as scripted, scripted.admin(0.3) as admin:
+        scripted.answers[FindCoordinatorRequest] = in_turn(
+            scripted.answers[FindCoordinatorRequest], None
+        )
+        deleted = await admin.delete_groups(["a"])
+    assert isinstance(deleted.failed["a"], RequestTimeoutError)
+    assert not deleted.failed["a"].sent
 
 
 @asynchronous
