@@ -173,6 +173,11 @@ class Connection(asyncio.Protocol):
         """Whether a request can still be sent."""
         return self._transport is not None and not self._why
 
+    @property
+    def waiting(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._queue)
+
     def offers(self, request: type[Any], version: int = 0) -> bool:
         """Whether the broker has this version, or a higher one that is known here."""
         return self.version(request) >= version
