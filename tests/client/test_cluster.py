@@ -15,7 +15,7 @@ from kohort.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kohort.wire.messages.metadata import MetadataRequest
+from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 
 def soon(seconds: float = 5.0) -> float:
@@ -242,6 +242,21 @@ async def test_asking_never_creates_a_topic(newest, named):
         request = scripted.sent("Metadata")[0].request
         assert (request.topics is not None) is named
         assert not named or request.allow_auto_topic_creation is False
+        await cluster.close()
+
+
+@asynchronous
+async def test_a_broker_that_knows_no_brokers_yet_is_asked_again():
+    """One of KRaft that is just starting: it names nobody, itself included."""
+    async with Scripted() as scripted:
+        nobody, honest = MetadataResponse(), scripted.answers[MetadataRequest]
+        scripted.answers[MetadataRequest] = in_turn(nobody, nobody, honest)
+        cluster = scripted.cluster()
+        assert list(await cluster.nodes(soon())) == [0]
+        scripted.answers[MetadataRequest] = lambda _: nobody
+        with pytest.raises(ApiError, match="the cluster names no brokers") as caught:
+            await cluster.nodes(soon(0.1))
+        assert caught.value.code is ErrorCode.BROKER_NOT_AVAILABLE
         await cluster.close()
 
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kohort.client.connection import (
@@ -233,8 +234,19 @@ class Cluster:
             return answer
 
     async def nodes(self, deadline: float) -> dict[int, Node]:
-        """The brokers that the cluster has now, by id."""
-        return nodes_of(await self.metadata((), deadline))
+        """The brokers that the cluster has now, by id. One that is just starting knows none, itself
+        included: it is asked again until it does. Raises BROKER_NOT_AVAILABLE.
+        """
+        nodes = nodes_of(await self.metadata((), deadline))
+        attempt = 0
+        while not nodes and await self.pause(attempt, deadline):
+            attempt += 1
+            with suppress(RequestTimeoutError):  # of the last attempt: what was told says more
+                nodes = nodes_of(await self.metadata((), deadline))
+        if not nodes:
+            text = "the cluster names no brokers, expected at least one"
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
+        return nodes
 
     async def controller(self, deadline: float) -> Node:
         """The broker that takes changes of topics."""

@@ -1,10 +1,15 @@
 """Settings of groups by the admin client."""
 
-from tests.client.scripted import asynchronous
+from tests.client.scripted import CLOSE, Scripted, asynchronous
 
 from kohort.client.admin import AdminClient, GroupConfig
 from kohort.errors import ErrorCode
 from kohort.testing.broker import Broker
+from kohort.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
@@ -37,3 +42,18 @@ def test_settings_of_groups_are_changed_and_told():
 
     with Broker(in_memory=True) as broker:
         talk(broker.bootstrap)
+
+
+@asynchronous
+async def test_one_broker_that_hangs_up_leaves_the_question_to_another():
+    def answer(asked):
+        if asked.node == 0:
+            return CLOSE
+        told = [
+            DescribeConfigsResult(resource_type=32, resource_name=one.resource_name, configs=[])
+            for one in asked.request.resources
+        ]
+        return DescribeConfigsResponse(results=told)
+
+    async with Scripted(2, {DescribeConfigsRequest: answer}) as scripted, scripted.admin() as admin:
+        assert (await admin.describe_group_configs(["g"])).all() == {"g": {}}

@@ -19,6 +19,7 @@ from kohort.wire.messages.delete_groups import (
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TWO = {
     0: [
@@ -175,6 +176,14 @@ async def test_when_no_broker_answers_that_is_an_error():
         with pytest.raises(ApiError) as caught:
             await admin.list_groups()
     assert caught.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@asynchronous
+async def test_a_cluster_that_names_no_brokers_is_an_error():
+    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin(0.1) as admin:
+        scripted.answers[MetadataRequest] = lambda _: MetadataResponse()
+        with pytest.raises(ApiError, match="names no brokers"):
+            await admin.list_groups()
 
 
 # --- describe

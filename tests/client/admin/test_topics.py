@@ -119,6 +119,21 @@ async def test_a_controller_that_moved_is_looked_up_again():
 
 
 @asynchronous
+async def test_a_controller_that_is_just_elected_is_waited_for():
+    async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+        honest = scripted.answers[MetadataRequest]
+
+        def nobody(asked):
+            metadata = honest(asked)
+            metadata.controller_id = -1
+            return metadata
+
+        scripted.answers[MetadataRequest] = in_turn(nobody, nobody, honest)
+        result = await admin.create_topics([NewTopic("t", 1, 1)])
+    assert list(result.succeeded) == ["t"]
+
+
+@asynchronous
 async def test_the_brokers_defaults_need_a_broker_that_has_them():
     async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
         scripted.offer("CreateTopics", "2-3")
