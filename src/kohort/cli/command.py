@@ -65,6 +65,8 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
         return FAILED
     except KeyboardInterrupt:
         _leave_stdout()
+        if output.is_changing:
+            complain(f"interrupted while {output.doing}: it may be done all the same")
         return INTERRUPTED
     return code
 
@@ -90,6 +92,32 @@ def pair(text: str) -> tuple[str, str]:
     if not found or not key.strip():
         raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
     return key.strip(), value
+
+
+_UNSURE = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+
+
+def is_unsure(outcome: object) -> bool:
+    """Whether what was asked for may be done although this is an error: the request may have
+    arrived, and no answer says what became of it.
+    """
+    return (
+        isinstance(outcome, ApiError)
+        and outcome.code in _UNSURE
+        and bool(getattr(outcome, "sent", True))
+    )
+
+
+def with_doubt(error: ApiError, done: str) -> ApiError:
+    """The error of a change, with what may be so all the same, if it may."""
+    if not is_unsure(error):
+        return error
+    what = error.message or error.code.name
+    return ApiError(error.code, f"{what}; it may be {done} all the same")
 
 
 def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:

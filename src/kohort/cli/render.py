@@ -7,7 +7,8 @@ escaped.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ class Output:
         self.as_json = as_json
         self.has_json = False
         self.doing = "asking the cluster"  # what a line of progress shows; see progress.py
+        self.is_changing = False  # whether that may change something before it is answered
+
+    @contextmanager
+    def changing(self, doing: str) -> Iterator[None]:
+        """What is done in this block changes the cluster: an interrupt is told so."""
+        self.doing, self.is_changing = doing, True
+        yield
+        self.is_changing = False
 
     def json(self, value: object) -> None:
         """One JSON document."""

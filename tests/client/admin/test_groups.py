@@ -443,6 +443,18 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_deleted():
 
 
 @asynchronous
+async def test_a_deletion_that_an_attempt_before_may_have_done_says_so():
+    """The coordinator had written it, and then too few replicas followed."""
+    answers = {DeleteGroupsRequest: in_turn(deletion({"a": 15}), deletion({"a": 69, "b": 69}))}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        deleted = await admin.delete_groups(["a"])
+        never = await admin.delete_groups(["b"])
+    assert deleted.failed["a"].code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert "it may have been deleted by the attempt before" in deleted.failed["a"].message
+    assert never.failed["b"].message == "Group b not found."
+
+
+@asynchronous
 async def test_what_is_no_group_id_is_refused_before_sending():
     """K229-10."""
     async with Scripted() as scripted, scripted.admin() as admin:

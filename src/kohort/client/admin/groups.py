@@ -294,20 +294,35 @@ async def delete_groups(
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_groups`."""
     ids = list(group_ids)
+    unsure: set[str] = set()
 
     async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
         answer: DeleteGroupsResponse = await cluster.ask(
             node, DeleteGroupsRequest(groups_names=list(ids)), deadline=deadline
         )
-        return {
-            result.group_id: _refusal(result.group_id, result.error_code)
-            if result.error_code
-            else None
-            for result in answer.results
-        }
+        found: dict[str, ApiError | None] = {}
+        for result in answer.results:
+            group_id, code = result.group_id, result.error_code
+            found[group_id] = _refusal(group_id, code) if code else None
+            if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                unsure.add(group_id)
+            elif code == ErrorCode.GROUP_ID_NOT_FOUND and group_id in unsure:
+                found[group_id] = _deleted_before(group_id)
+        return found
 
     return Outcomes(
         await settle(cluster, ids, cluster.coordinators, ask, deadline=deadline, repeatable=False)
+    )
+
+
+def _deleted_before(group_id: str) -> ApiError:
+    """A coordinator answers COORDINATOR_NOT_AVAILABLE, too, when it has written the deletion and
+    too few replicas have followed.
+    """
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Group {group_id} not found; it may have been deleted by the attempt before, which ended "
+        "with COORDINATOR_NOT_AVAILABLE",
     )
 
 
