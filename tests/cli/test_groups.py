@@ -293,6 +293,48 @@ async def test_a_change_of_topics_that_nobody_has_confirmed_neither(capsys, verb
     assert captured.err.endswith(f"; it may be {verb}d all the same\n")
 
 
+SHARED = [
+    ListedGroup(group_id="s", protocol_type="share", group_state="Empty", group_type="share"),
+    ListedGroup(group_id="t", protocol_type="share", group_state="Stable", group_type="share"),
+]
+
+
+def unknown(asked):
+    groups = [
+        old.DescribedGroup(group_id=group, error_code=69, error_message=f"Group {group} not found.")
+        for group in asked.request.groups
+    ]
+    return old.DescribeGroupsResponse(groups=groups)
+
+
+@pytest.mark.parametrize("way", ["names", "file"])
+@asynchronous
+async def test_a_group_of_another_type_is_there_though_it_cannot_be_described(
+    capsys, tmp_path, way
+):
+    """DeleteGroups deletes share and streams groups, too: a dry run says what the run would do."""
+    (tmp_path / "ids").write_text("s\nt\nnone\n")
+    given = ["s", "t", "none"] if way == "names" else ["--from", str(tmp_path / "ids")]
+    answers = {
+        ListGroupsRequest: lambda _: ListGroupsResponse(groups=SHARED),
+        DescribeGroupsRequest: unknown,
+    }
+    async with Scripted(1, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        options = ("--dry-run", "--format", "json")
+        code = await against(scripted, "groups", "delete", *given, *options)
+    captured = capsys.readouterr()
+    told = [(one["group_id"], one["result"]) for one in json.loads(captured.out)["groups"]]
+    assert code == 1
+    if way == "names":
+        assert told == [("s", "would be deleted"), ("t", "would fail"), ("none", "would fail")]
+        assert "group t is Stable, expected Empty (NON_EMPTY_GROUP)" in captured.err
+        assert "Group none not found" in captured.err
+    else:
+        assert told == [("s", "kept"), ("t", "kept"), ("none", "gone")]
+        assert "group s: it is a share group, whose offsets are not looked at" in captured.err
+
+
 @asynchronous
 async def test_what_never_left_has_certainly_failed(capsys):
     async with Scripted(2) as scripted:

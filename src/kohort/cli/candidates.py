@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import WrongCallError, reason
+from kohort.cli.describe import DESCRIBABLE
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import GroupState
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient
+    from kohort.client.admin import AdminClient, GroupListing
 
 Place = tuple[str, int]
 STDIN = "-"
@@ -118,16 +119,45 @@ async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[st
     """The reason not to delete each group now, None where there is none."""
     asked = [candidate.group_id for candidate in candidates if candidate.against is None]
     described = dict((await admin.describe_groups(asked)).items())
+    others = await of_other_types(admin, described)
     found = [one for one in asked if not isinstance(described[one], ApiError)]
     offsets = dict((await admin.list_group_offsets(dict.fromkeys(found))).items())
     return {
         candidate.group_id: (
             Kept("kept", candidate.against, is_failure=False)
             if candidate.against is not None
+            else _unseen(others[candidate.group_id])
+            if candidate.group_id in others
             else _against(candidate, described[candidate.group_id], offsets.get(candidate.group_id))
         )
         for candidate in candidates
     }
+
+
+async def of_other_types(
+    admin: "AdminClient", described: Mapping[str, Any]
+) -> "dict[str, GroupListing]":
+    """The groups that describing does not find, and that there are: of types that are listed only.
+
+    They are deleted like all others, so nobody may be told that they are not there.
+    """
+    missing = {
+        group_id
+        for group_id, outcome in described.items()
+        if isinstance(outcome, ApiError) and outcome.code == ErrorCode.GROUP_ID_NOT_FOUND
+    }
+    if not missing:
+        return {}
+    return {
+        listing.group_id: listing
+        for listing in await admin.list_groups()
+        if listing.group_id in missing and listing.type not in DESCRIBABLE
+    }
+
+
+def _unseen(listing: "GroupListing") -> Kept:
+    why = f"it is a {listing.type} group, whose offsets are not looked at; give its name to delete"
+    return Kept("kept", f"{why} it", is_failure=True)
 
 
 def _against(candidate: Candidate, described: Any, offsets: Any) -> Kept | None:

@@ -206,20 +206,27 @@ def _not_deleted(error: ApiError) -> Fate:
 
 async def _reasons_against(admin: "AdminClient", ids: Iterable[str]) -> dict[str, ApiError | None]:
     """Why each group could not be deleted now, None where it could (KIP-229: only when Empty)."""
-    described = await admin.describe_groups(ids)
+    from kohort.cli.candidates import of_other_types
+
+    described = dict((await admin.describe_groups(ids)).items())
+    others = await of_other_types(admin, described)
     reasons: dict[str, ApiError | None] = {}
     for group_id, outcome in described.items():
-        if isinstance(outcome, ApiError):
+        if group_id in others:
+            reasons[group_id] = _busy(group_id, others[group_id].state, "")
+        elif isinstance(outcome, ApiError):
             reasons[group_id] = outcome
-        elif outcome.state == GroupState.EMPTY:
-            reasons[group_id] = None
         else:
-            reasons[group_id] = ApiError(
-                ErrorCode.NON_EMPTY_GROUP,
-                f"group {group_id} is {outcome.state} with {len(outcome.members)} members, "
-                "expected Empty",
-            )
+            members = f" with {len(outcome.members)} members"
+            reasons[group_id] = _busy(group_id, outcome.state, members)
     return reasons
+
+
+def _busy(group_id: str, state: str | None, members: str) -> ApiError | None:
+    if state == GroupState.EMPTY:
+        return None
+    text = f"group {group_id} is {state}{members}, expected Empty"
+    return ApiError(ErrorCode.NON_EMPTY_GROUP, text)
 
 
 COMMANDS: dict[str, Command] = {
