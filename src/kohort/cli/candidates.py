@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int]
 STDIN = "-"
+NAME_BYTES = 32_767  # what the protocol can carry
 _TABLE = re.compile(r"\s*(GROUP|GROUP_ID) +[A-Z_]+( +[A-Z_]+)*\s*(\n|$)")  # its headers
 _LISTS = ("rows", "groups")  # where an object keeps its groups
 
@@ -57,42 +58,72 @@ def read_candidates(file: str) -> list[Candidate]:
     """
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # editors of Windows begin a text with a mark
     except OSError as error:
         raise CandidatesError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise CandidatesError(f"{file} is not text in UTF-8: byte {error.start}") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CandidatesError(
+            f"line {line} of {_shown(file)} is not text in UTF-8: byte {error.start}"
+        ) from None
     if not text.strip():
         raise NoGroupsError(f"{_shown(file)} is empty, expected groups to delete")
     if text.lstrip()[:1] in ("[", "{"):
-        found = _rows(file, text)
+        thing, found = "row", _rows(file, text)
     elif _TABLE.match(text):
         raise NoGroupsError(f"{_shown(file)} looks like a printed table, use --format json")
     else:
-        found = _lines(text)
-    return list({one.group_id: one for one in found}.values())
+        thing, found = "line", _lines(text)
+    return _each_once(file, thing, found)
+
+
+def _each_once(file: str, thing: str, found: Mapping[int, Candidate]) -> list[Candidate]:
+    """The groups by the numbers of their rows or lines. Raises CandidatesError for a group that is
+    told twice and not alike: one of both may be the reason to keep it.
+    """
+    first: dict[str, int] = {}
+    for number, candidate in found.items():
+        where = f"{thing} {number} of {_shown(file)}"
+        try:
+            length = len(candidate.group_id.encode())
+        except UnicodeEncodeError:
+            shown = json.dumps(candidate.group_id)
+            raise CandidatesError(f"{where} is {shown}, expected text in UTF-8") from None
+        if length > NAME_BYTES:
+            raise CandidatesError(
+                f"{where} has {length:,} bytes, expected a group id of {NAME_BYTES:,} at most"
+            )
+        before = first.setdefault(candidate.group_id, number)
+        if found[before] != candidate:
+            raise CandidatesError(
+                f"{where} has group {candidate.group_id} otherwise than {thing} {before}, expected "
+                "each group once"
+            )
+    return [found[number] for number in first.values()]
 
 
 def _shown(file: str) -> str:
     return "stdin" if file == STDIN else file
 
 
-def _lines(text: str) -> list[Candidate]:
+def _lines(text: str) -> dict[int, Candidate]:
     """Only a line feed ends a group id: `splitlines` would make two groups of one with U+2028."""
     lines = (line.removesuffix("\r") for line in text.split("\n"))
-    return [Candidate(line) for line in lines if line.strip()]
+    return {number: Candidate(line) for number, line in enumerate(lines, 1) if line.strip()}
 
 
-def _rows(file: str, text: str) -> list[Candidate]:
+def _rows(file: str, text: str) -> dict[int, Candidate]:
     try:
         rows = json.loads(text)
-    except ValueError as error:
-        raise CandidatesError(f"{file} begins as JSON, but is none: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise CandidatesError(f"{_shown(file)} begins as JSON, but is none: {error}") from None
     if isinstance(rows, dict):
         rows = next((rows[name] for name in _LISTS if name in rows), None)
     if not isinstance(rows, list):
-        raise CandidatesError(f"{file} has no list of groups, expected rows with a group_id")
-    return [_candidate(file, number, row) for number, row in enumerate(rows, 1)]
+        raise CandidatesError(
+            f"{_shown(file)} has no list of groups, expected rows with a group_id"
+        )
+    return {number: _candidate(file, number, row) for number, row in enumerate(rows, 1)}
 
 
 def _candidate(file: str, number: int, row: Any) -> Candidate:
@@ -104,10 +135,13 @@ def _candidate(file: str, number: int, row: Any) -> Candidate:
         known = None if offsets is None else dict(map(_offset, offsets))
     except (TypeError, KeyError):
         group_id = None
-    if not isinstance(group_id, str):
+    deletable = row.get("deletable", True) if isinstance(row, dict) else None
+    if not isinstance(group_id, str) or not isinstance(deletable, bool | None):
         shown = json.dumps(row, ensure_ascii=False)[:80]
-        raise CandidatesError(f"row {number} of {file} is {shown}, expected a group_id and offsets")
-    against = None if row.get("deletable", True) else row.get("reason") or "the file says no"
+        raise CandidatesError(
+            f"row {number} of {_shown(file)} is {shown}, expected a group_id and offsets"
+        )
+    against = None if deletable else row.get("reason") or "the file says no"
     return Candidate(group_id, known, against)
 
 
