@@ -193,3 +193,7 @@ def test_a_name_that_is_no_text_is_refused(kohort):
         assert (ran.code, ran.out) == (2, "")
         (line,) = ran.complaints
         assert "is not text in UTF-8" in line
+        (line,) = kohort(*command, "a" * 32_768).complaints
+        assert "a name of 32,768 bytes is too long, expected 32,767 at most" in line
+    (line,) = kohort("groups", "config", "g", "--set", "a=\udcff").complaints
+    assert "is not text in UTF-8" in line

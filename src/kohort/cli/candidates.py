@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kohort.cli.command import WrongCallError, reason
+from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import GroupState
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int]
 STDIN = "-"
-NAME_BYTES = 32_767  # what the protocol can carry
 _TABLE = re.compile(r"\s*(GROUP|GROUP_ID) +[A-Z_]+( +[A-Z_]+)*\s*(\n|$)")  # its headers
 _LISTS = ("rows", "groups")  # where an object keeps its groups
 

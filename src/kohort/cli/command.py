@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must n
     from kohort.client.admin import Listings, Outcomes
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+NAME_BYTES = 32_767  # what the protocol can carry
 
 
 class Command:
@@ -91,7 +92,7 @@ def pair(text: str) -> tuple[str, str]:
     key, found, value = text.partition("=")
     if not found or not key.strip():
         raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
-    return key.strip(), value
+    return name(key.strip()), name(value)
 
 
 _UNSURE = (
@@ -165,11 +166,15 @@ def error_fields(error: Exception) -> dict[str, str]:
 
 
 def name(text: str) -> str:
-    """An argument type: a name that can be sent, which is text in UTF-8."""
+    """An argument type: a name that can be sent, which is text in UTF-8, and not too long."""
     try:
-        text.encode()
+        length = len(text.encode())
     except UnicodeEncodeError:
         raise ArgumentTypeError(f"{printable(text)!r} is not text in UTF-8") from None
+    if length > NAME_BYTES:
+        raise ArgumentTypeError(
+            f"a name of {length:,} bytes is too long, expected {NAME_BYTES:,} at most"
+        )
     return text
 
 

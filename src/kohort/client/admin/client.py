@@ -239,7 +239,7 @@ class AdminClient:
         """
         return await topics.create_partitions(
             self._cluster,
-            arguments.mapping("counts", counts),
+            arguments.counts(counts),
             validate_only=validate_only,
             deadline=self._deadline(),
             now=self._now(),
