@@ -1,11 +1,13 @@
 """Topics and offsets by time, by the admin client."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
 from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
+from kohort.client.cluster import Backoff
 from kohort.errors import ErrorCode
 from kohort.terms import EPOCH
 from kohort.wire.messages.create_partitions import (
@@ -131,6 +133,41 @@ async def test_a_controller_that_is_just_elected_is_waited_for():
         scripted.answers[MetadataRequest] = in_turn(nobody, nobody, honest)
         result = await admin.create_topics([NewTopic("t", 1, 1)])
     assert list(result.succeeded) == ["t"]
+
+
+@asynchronous
+async def test_a_broker_that_is_asked_late_is_given_the_time_that_is_left():
+    """It would go on when nobody waits any more."""
+    moved = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
+    answers = {CreateTopicsRequest: in_turn(moved, created)}
+    async with Scripted(1, answers) as scripted, scripted.admin(5.0) as admin:
+        admin._cluster._backoff = Backoff(0.1, 0.1)
+        (await admin.create_topics([NewTopic("t", 1, 1)])).all()
+        first, second = (one.request.timeout_ms for one in scripted.sent("CreateTopics"))
+        assert second <= first - 80
+        admin._timeout_s = float("inf")
+        (await admin.create_topics([NewTopic("t", 1, 1)])).all()
+    assert scripted.asked[-1].request.timeout_ms == 2**31 - 1
+
+
+@asynchronous
+async def test_a_change_is_not_sent_when_the_time_is_up_already():
+    async with (
+        Scripted(1, {CreateTopicsRequest: created}) as scripted,
+        scripted.admin(0.2) as admin,
+    ):
+        controller = admin._cluster.controller
+
+        async def slow(deadline):
+            node = await controller(deadline)
+            await asyncio.sleep(0.3)
+            return node
+
+        admin._cluster.controller = slow
+        result = await admin.create_topics([NewTopic("t", 1, 1)])
+    assert not result.failed["t"].sent
+    assert "the time was up before node 0 at" in result.failed["t"].message
+    assert scripted.sent("CreateTopics") == []
 
 
 @asynchronous

@@ -139,6 +139,9 @@ class _Settling(Generic[Key, Value]):
 
     async def _ask_share(self, node: Node, share: list[Key], attempt: int) -> list["Step"]:
         try:
+            if asyncio.get_running_loop().time() >= self._deadline:
+                text = f"the time was up before {node} was asked"
+                raise RequestTimeoutError(text, sent=False)
             answer = await self._ask(node, share, self._deadline)
         except (ApiError, UnsupportedVersionError, WireError) as error:
             answer = dict.fromkeys(share, failure(error))

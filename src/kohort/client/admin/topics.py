@@ -1,9 +1,11 @@
 """Topics: create, grow, delete, list, describe; offsets of their partitions by time (KIP-79)."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.rounds import Locate, settle
 from kohort.client.admin.views import (
     CreatedTopic,
@@ -61,7 +63,6 @@ async def create_topics(
     *,
     validate_only: bool,
     deadline: float,
-    now: float,
 ) -> Outcomes[str, CreatedTopic]:
     """See `AdminClient.create_topics`."""
     by_name = {topic.name: topic for topic in topics}
@@ -75,7 +76,7 @@ async def create_topics(
             node,
             CreateTopicsRequest(
                 topics=[_creatable(topic) for topic in wanted],
-                timeout_ms=_left_ms(deadline, now),
+                timeout_ms=_left_ms(deadline),
                 validate_only=validate_only,
             ),
             deadline=deadline,
@@ -123,7 +124,6 @@ async def create_partitions(
     *,
     validate_only: bool,
     deadline: float,
-    now: float,
 ) -> Outcomes[str, None]:
     """See `AdminClient.create_partitions`."""
 
@@ -135,7 +135,7 @@ async def create_partitions(
                     CreatePartitionsTopic(name=name, count=counts[name], assignments=None)
                     for name in names
                 ],
-                timeout_ms=_left_ms(deadline, now),
+                timeout_ms=_left_ms(deadline),
                 validate_only=validate_only,
             ),
             deadline=deadline,
@@ -155,7 +155,7 @@ async def create_partitions(
 
 
 async def delete_topics(
-    cluster: Cluster, names: Iterable[str], *, deadline: float, now: float
+    cluster: Cluster, names: Iterable[str], *, deadline: float
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_topics`."""
 
@@ -164,12 +164,10 @@ async def delete_topics(
         if connection.offers(DeleteTopicsRequest, BY_ID):
             request = DeleteTopicsRequest(
                 topics=[DeleteTopicState(name=name) for name in names],
-                timeout_ms=_left_ms(deadline, now),
+                timeout_ms=_left_ms(deadline),
             )
         else:
-            request = DeleteTopicsRequest(
-                topic_names=list(names), timeout_ms=_left_ms(deadline, now)
-            )
+            request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=_left_ms(deadline))
         answer: DeleteTopicsResponse = await connection.ask(request, deadline=deadline)
         return {response.name or "": _deleted(response) for response in answer.responses}
 
@@ -195,8 +193,10 @@ def _controller(cluster: Cluster) -> Any:
     return locate
 
 
-def _left_ms(deadline: float, now: float) -> int:
-    return max(1, int((deadline - now) * 1000))
+def _left_ms(deadline: float) -> int:
+    """What a broker may take: it shall not go on when nobody waits for its answer any more."""
+    left_s = deadline - asyncio.get_running_loop().time()
+    return max(1, int(min(left_s * 1000, INT32_MAX)))
 
 
 def _id(topic_id: bytes) -> bytes | None:
