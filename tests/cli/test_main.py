@@ -186,6 +186,21 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         assert process.wait() == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_told_in_a_line():
+    """Of the file that stdout is."""
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kohort", "inspect", "codec", "OffsetCommitRequest", "8"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    expected = "kohort: cannot write to stdout: No space left on device\n"
+    assert (ran.returncode, ran.stderr) == (1, expected)
+
+
 def test_a_name_that_is_no_text_is_refused(kohort):
     """The shell hands bytes on; a name on the wire is text."""
     for command in (("groups", "describe"), ("groups", "delete"), ("topics", "create")):

@@ -5,6 +5,7 @@ when something failed, 2 when it was called wrongly, 130 when it was interrupted
 line on stderr.
 """
 
+import errno
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must n
     from kohort.client.admin import Listings, Outcomes
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NAME_BYTES = 32_767  # what the protocol can carry
 
 
@@ -63,6 +65,12 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has ended
         _leave_stdout()
+        return FAILED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _leave_stdout()
+        complain(f"cannot write to stdout: {error.strerror}")
         return FAILED
     except KeyboardInterrupt:
         _leave_stdout()
