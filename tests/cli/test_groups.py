@@ -203,7 +203,7 @@ def test_many_groups_and_odd_names(kohort):
     ("group_id", "complaint"),
     [
         ("my group", "kohort: Group my group not found. (GROUP_ID_NOT_FOUND)"),
-        ("", "kohort: group '': INVALID_GROUP_ID"),
+        ("", "kohort: group '': Group  not found. (GROUP_ID_NOT_FOUND)"),
     ],
 )
 def test_a_group_that_is_not_there(kohort, server, group_id, complaint):

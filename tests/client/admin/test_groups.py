@@ -341,6 +341,39 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_ag
 
 
 @asynchronous
+async def test_when_classic_groups_cannot_be_described_the_others_can():
+    """The second of two answers of one coordinator is no message, or does not come."""
+    for spoiled in (CLOSE, None):
+        answers = {**DESCRIBE, DescribeGroupsRequest: lambda _, spoiled=spoiled: spoiled}
+        async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+            described = await admin.describe_groups(["new", "classic"])
+        assert described["new"].state == "Reconciling"
+        assert list(described.failed) == ["classic"]
+
+
+@asynchronous
+async def test_the_group_without_a_name_is_described_by_the_old_call():
+    """Offsets of simple consumers may be in it; the new call does not take its id."""
+
+    def refused(asked):
+        groups = [
+            new.DescribedGroup(group_id=one, error_code=24 if one == "" else 69)
+            for one in asked.request.group_ids
+        ]
+        return new.ConsumerGroupDescribeResponse(groups=groups)
+
+    def described(asked):
+        groups = [
+            old.DescribedGroup(group_id=one, group_state="Empty") for one in asked.request.groups
+        ]
+        return old.DescribeGroupsResponse(groups=groups)
+
+    answers = {ConsumerGroupDescribeRequest: refused, DescribeGroupsRequest: described}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        assert (await admin.describe_groups(""))[""].state is GroupState.EMPTY
+
+
+@asynchronous
 async def test_the_new_protocol_may_be_switched_off():
     def off(asked):
         groups = [

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
-from kohort.client.admin.rounds import settle
+from kohort.client.admin.rounds import failure, settle
 from kohort.client.admin.views import (
     Assignment,
     Attachment,
@@ -16,7 +16,7 @@ from kohort.client.admin.views import (
     MemberDescription,
     Outcomes,
 )
-from kohort.client.cluster import Cluster, Node
+from kohort.client.cluster import Cluster, Node, unanswered
 from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
@@ -139,9 +139,16 @@ async def describe_groups(
             )
             for group in answer.groups:
                 outcomes[group.group_id] = _consumer_group(group, node)
-            rest = [id_ for id_ in ids if _may_be_classic(outcomes.get(id_))]
+            rest = [id_ for id_ in ids if _may_be_classic(id_, outcomes.get(id_))]
         if rest:
-            answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
+            try:
+                answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
+            except (ApiError, UnsupportedVersionError, WireError) as error:
+                if len(rest) == len(ids):
+                    raise
+                return outcomes | dict.fromkeys(rest, failure(error))  # the first answer holds
+            for group_id in rest:
+                outcomes[group_id] = unanswered("group", group_id)
             for classic in answer.groups:
                 outcomes[classic.group_id] = _classic_group(classic, node)
         return outcomes
@@ -149,8 +156,12 @@ async def describe_groups(
     return Outcomes(await settle(cluster, group_ids, cluster.coordinators, ask, deadline=deadline))
 
 
-def _may_be_classic(outcome: GroupDescription | ApiError | None) -> bool:
-    return isinstance(outcome, ApiError) and outcome.code in _ELSEWHERE
+def _may_be_classic(group_id: str, outcome: GroupDescription | ApiError | None) -> bool:
+    """The empty id is none for the new protocol, and may have offsets of an old simple consumer."""
+    if not isinstance(outcome, ApiError):
+        return False
+    nameless = group_id == "" and outcome.code is ErrorCode.INVALID_GROUP_ID
+    return nameless or outcome.code in _ELSEWHERE
 
 
 def _consumer_group(group: described_848.DescribedGroup, node: Node) -> GroupDescription | ApiError:
