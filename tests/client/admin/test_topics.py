@@ -136,6 +136,31 @@ async def test_a_controller_that_is_just_elected_is_waited_for():
 
 
 @asynchronous
+async def test_a_change_beyond_the_quota_is_asked_for_again():
+    """KIP-599: it was not made, and may be in a moment."""
+    much = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=89)])
+    answers = {CreateTopicsRequest: in_turn(much, much, created)}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        assert list((await admin.create_topics([NewTopic("t", 1, 1)])).succeeded) == ["t"]
+
+
+@asynchronous
+async def test_a_new_leader_that_does_not_know_its_end_yet_is_asked_again():
+    def unknown(asked):
+        answer = found(asked)
+        answer.topics[0].partitions[0].error_code = 78
+        return answer
+
+    answers = {ListOffsetsRequest: in_turn(unknown, unknown, found)}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0, 0]}
+        ends = await admin.end_offsets([("t", 0), ("t", 1)])
+    assert list(ends.all()) == [("t", 0), ("t", 1)]
+    asked = [len(one.request.topics[0].partitions) for one in scripted.sent("ListOffsets")]
+    assert asked == [2, 1, 1]
+
+
+@asynchronous
 async def test_a_broker_that_is_asked_late_is_given_the_time_that_is_left():
     """It would go on when nobody waits any more."""
     moved = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])

@@ -34,7 +34,15 @@ _MOVED = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-_BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT})
+# It is the right one, and has done nothing: ask it again.
+_BUSY = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.OFFSET_NOT_AVAILABLE,  # a new leader that does not know its high watermark yet
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,  # KIP-599: the change was not made
+    }
+)
 # How often to try a code that may stay for hours: the caller's time is for the others.
 _ATTEMPTS = {ErrorCode.NETWORK_EXCEPTION: 3, ErrorCode.LEADER_NOT_AVAILABLE: 5}
 
