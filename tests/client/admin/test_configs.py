@@ -10,6 +10,7 @@ from kohort.wire.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from kohort.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
@@ -57,3 +58,13 @@ async def test_one_broker_that_hangs_up_leaves_the_question_to_another():
 
     async with Scripted(2, {DescribeConfigsRequest: answer}) as scripted, scripted.admin() as admin:
         assert (await admin.describe_group_configs(["g"])).all() == {"g": {}}
+
+
+@asynchronous
+async def test_a_change_that_may_have_arrived_is_not_sent_again():
+    """Somebody else may have changed the same since, and would be overruled."""
+    answers = {IncrementalAlterConfigsRequest: lambda _: CLOSE}
+    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+        changed = await admin.alter_group_configs({"g": {SESSION: "50000"}})
+    assert changed.failed["g"].sent
+    assert len(scripted.sent("IncrementalAlterConfigs")) == 1

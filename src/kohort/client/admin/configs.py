@@ -79,7 +79,9 @@ async def alter_group_configs(
             for response in answer.responses
         }
 
-    return Outcomes(await settle(cluster, changes, _anybody(cluster), ask, deadline=deadline))
+    return Outcomes(
+        await settle(cluster, changes, _anybody(cluster), ask, deadline=deadline, repeatable=False)
+    )
 
 
 def _resource(group_id: str, changes: Mapping[str, str | None]) -> AlterConfigsResource:
