@@ -201,6 +201,21 @@ def test_a_full_disk_is_told_in_a_line():
     assert (ran.returncode, ran.stderr) == (1, expected)
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_one_that_nobody_reads(closed):
+    """As some supervisors start programs. It is asked whether it is a terminal, and is None."""
+    command = f"{shlex.quote(sys.executable)} -m kohort groups delete g {closed}"
+    ran = subprocess.run(
+        ["sh", "-c", f"{command} --bootstrap-server 127.0.0.1:1"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = "kohort: cannot connect to 127.0.0.1:1: refused\n" if "2>" not in closed else ""
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
+
+
 def test_a_name_that_is_no_text_is_refused(kohort):
     """The shell hands bytes on; a name on the wire is text."""
     for command in (("groups", "describe"), ("groups", "delete"), ("topics", "create")):
