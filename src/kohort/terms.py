@@ -1,6 +1,7 @@
 """The words of the protocol as types: two bare ints in a row are a bug waiting for a caller."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, NewType
 
@@ -12,6 +13,7 @@ PartitionIndex = NewType("PartitionIndex", int)  # names a partition; never a pl
 TopicId = NewType("TopicId", bytes)  # 16 raw bytes, as on the wire
 
 NO_TOPIC_ID = TopicId(bytes(16))
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TopicPartition(NamedTuple):
@@ -57,6 +59,15 @@ def uuid_bytes(text: str) -> bytes:
     if len(value) != 16:
         raise ValueError(f"topic id {text!r} is {len(value)} bytes long, expected 16")
     return value
+
+
+def millis_of(moment: datetime) -> Millis:
+    """Whole milliseconds since 1970, by integers: `timestamp()` is a float, and off by one at
+    times. Raises ValueError for a time without a zone.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment.isoformat()} has no time zone, expected one")
+    return Millis((moment - EPOCH) // timedelta(milliseconds=1))
 
 
 def java_order(text: str) -> bytes:

@@ -140,6 +140,8 @@ def test_a_file_or_names(kohort):
         (b"a\nb\n\na\n", [Candidate("a"), Candidate("b")]),
         ("a\u2028b\x0b\r\nc".encode(), [Candidate("a\u2028b\x0b"), Candidate("c")]),
         (b'["a"]', [Candidate("a")]),
+        (b"\xef\xbb\xbfa\r\nb\r\n", [Candidate("a"), Candidate("b")]),
+        (b'\xef\xbb\xbf["a", "a"]', [Candidate("a")]),
         (b'{"rows": [{"group_id": "a"}]}', [Candidate("a")]),
         (b'{"groups": [{"group_id": "a", "deletable": false}]}', [
             Candidate("a", None, "the file says no")
@@ -162,7 +164,15 @@ def test_what_a_file_may_hold(tmp_path, text, candidates):
         (b"[1]", "row 1 of"),
         (b'[{"group": "a"}]', 'is {"group": "a"}, expected a group_id and offsets'),
         (b'[{"group_id": "a", "offsets": [1]}]', "row 1 of"),
-        (b"\xff", "is not text in UTF-8: byte 0"),
+        (b"\xff", "line 1 of "),
+        (b"a\nb\n\xff\nc\n", "is not text in UTF-8: byte 4"),
+        (b"a\nb\n\xff\nc\n", "line 3 of "),
+        (b"a\n" + b"b" * 32_768, "has 32,768 bytes, expected a group id of 32,767 at most"),
+        (b'["a", "\\ud800"]', "row 2 of "),
+        (b'["a", "\\ud800"]', 'is "\\ud800", expected text in UTF-8'),
+        (b'[{"group_id": "a", "deletable": "false"}]', "row 1 of "),
+        (b'[{"group_id": "a", "deletable": false}, "b", "a"]', "has group a otherwise than row 1"),
+        (b"[" * 100_000, "begins as JSON, but is none"),
     ],
 )
 def test_a_file_that_says_nothing(tmp_path, text, told):

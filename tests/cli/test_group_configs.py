@@ -1,8 +1,24 @@
 """`kohort groups config` against a broker of ours."""
 
-import pytest
+import asyncio
 
+import pytest
+from tests.client.scripted import CLOSE, Scripted, asynchronous
+
+from kohort.cli.main import main
 from kohort.testing.broker import Broker
+from kohort.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kohort.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kohort.wire.messages.metadata import MetadataRequest
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
@@ -65,6 +81,49 @@ def test_a_setting_is_not_set_and_taken_back_at_once(kohort):
     assert wrong.complaints == [
         f"kohort: groups config: {SESSION} is in --set and in --unset, expected one"
     ]
+
+
+def test_a_setting_is_not_set_twice_at_once(kohort):
+    wrong = kohort("groups", "config", "g", "--set", f"{SESSION}=1", "--set", f"{SESSION}=2")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.complaints == [
+        f"kohort: groups config: {SESSION} is in --set twice, expected once"
+    ]
+
+
+@pytest.mark.parametrize("denied", [True, False], ids=["denied", "unreachable"])
+@asynchronous
+async def test_a_change_is_told_when_the_settings_cannot_be_read_after_it(capsys, denied):
+    """Who believed that it had failed would look for the reason, or change it again."""
+
+    def told(asked):
+        results = [
+            DescribeConfigsResult(
+                resource_type=32,
+                resource_name=one.resource_name,
+                error_code=30 if scripted.sent("IncrementalAlterConfigs") else 0,
+                configs=[DescribeConfigsResourceResult(name=SESSION, value="1")],
+            )
+            for one in asked.request.resources
+        ]
+        return DescribeConfigsResponse(results=results)
+
+    def changed(asked):
+        if not denied:
+            scripted.answers[MetadataRequest] = lambda _: CLOSE
+        responses = [
+            AlterConfigsResourceResponse(resource_type=32, resource_name=one.resource_name)
+            for one in asked.request.resources
+        ]
+        return IncrementalAlterConfigsResponse(responses=responses)
+
+    answers = {DescribeConfigsRequest: told, IncrementalAlterConfigsRequest: changed}
+    async with Scripted(1, answers) as scripted:
+        argv = ["groups", "config", "g", "--set", f"{SESSION}=1"]
+        argv += ["--bootstrap-server", scripted.bootstrap]
+        assert await asyncio.to_thread(main, argv) == 1
+    expected = "kohort: group g: it is changed, and its settings could not be read: "
+    assert capsys.readouterr().err.startswith(expected)
 
 
 def test_json_tells_what_holds(kohort, server):

@@ -4,16 +4,19 @@ import asyncio
 import json
 
 import pytest
-from tests.client.admin.test_groups import listing
+from tests.client.admin.test_groups import deletion, listing
 from tests.client.admin.test_offsets import COMMITTED, saying
 from tests.client.admin.test_topics import found
 from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
-from tests.client.scripted import Scripted, asynchronous
+from tests.client.scripted import CLOSE, Scripted, asynchronous
 
 from kohort.cli.main import main
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.testing.broker import Broker
 from kohort.wire.messages import describe_groups as old
+from kohort.wire.messages.create_topics import CreateTopicsRequest
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
+from kohort.wire.messages.delete_topics import DeleteTopicsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -200,7 +203,7 @@ def test_many_groups_and_odd_names(kohort):
     ("group_id", "complaint"),
     [
         ("my group", "kohort: Group my group not found. (GROUP_ID_NOT_FOUND)"),
-        ("", "kohort: group '': INVALID_GROUP_ID"),
+        ("", "kohort: group '': Group  not found. (GROUP_ID_NOT_FOUND)"),
     ],
 )
 def test_a_group_that_is_not_there(kohort, server, group_id, complaint):
@@ -244,6 +247,103 @@ async def test_the_offsets_of_all_groups_are_one_request_for_each_coordinator(ca
 
 def against(scripted: Scripted, *argv: str):
     return asyncio.to_thread(main, [*argv, "--bootstrap-server", scripted.bootstrap])
+
+
+@pytest.mark.parametrize("way", ["names", "file"])
+@asynchronous
+async def test_a_deletion_that_nobody_has_confirmed_is_no_failure_that_is_certain(
+    capsys, tmp_path, way
+):
+    """One coordinator of two hangs up before it answers. Which of both it did nobody knows."""
+    (tmp_path / "ids").write_text("a\nb\n")
+    given = ["a", "b"] if way == "names" else ["--from", str(tmp_path / "ids")]
+    answers = {
+        DeleteGroupsRequest: lambda asked: deletion({})(asked) if asked.node == 0 else CLOSE,
+        DescribeGroupsRequest: lambda asked: old.DescribeGroupsResponse(
+            groups=[
+                old.DescribedGroup(group_id=one, group_state="Empty")
+                for one in asked.request.groups
+            ]
+        ),
+        OffsetFetchRequest: saying(),
+    }
+    async with Scripted(2, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        scripted.coordinators = {"b": 1}
+        code = await against(scripted, "groups", "delete", *given, "--format", "json")
+        port = scripted.nodes[1].port
+    captured = capsys.readouterr()
+    closed = f"127.0.0.1:{port} closed the connection"
+    first, second = json.loads(captured.out)["groups"]
+    assert (code, first) == (1, {"group_id": "a", "result": "deleted"})
+    assert second["result"] == "unknown"
+    assert captured.err.startswith(f"kohort: group b: {closed}")
+    assert captured.err.endswith("; it may be deleted all the same\n")
+    assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", ["create", "delete"])
+@asynchronous
+async def test_a_change_of_topics_that_nobody_has_confirmed_neither(capsys, verb):
+    answers = {CreateTopicsRequest: lambda _: CLOSE, DeleteTopicsRequest: lambda _: CLOSE}
+    async with Scripted(1, answers) as scripted:
+        code = await against(scripted, "topics", verb, "t")
+    captured = capsys.readouterr()
+    assert (code, captured.out.split()) == (1, ["TOPIC", "RESULT", "t", "unknown"])
+    assert captured.err.endswith(f"; it may be {verb}d all the same\n")
+
+
+SHARED = [
+    ListedGroup(group_id="s", protocol_type="share", group_state="Empty", group_type="share"),
+    ListedGroup(group_id="t", protocol_type="share", group_state="Stable", group_type="share"),
+]
+
+
+def unknown(asked):
+    groups = [
+        old.DescribedGroup(group_id=group, error_code=69, error_message=f"Group {group} not found.")
+        for group in asked.request.groups
+    ]
+    return old.DescribeGroupsResponse(groups=groups)
+
+
+@pytest.mark.parametrize("way", ["names", "file"])
+@asynchronous
+async def test_a_group_of_another_type_is_there_though_it_cannot_be_described(
+    capsys, tmp_path, way
+):
+    """DeleteGroups deletes share and streams groups, too: a dry run says what the run would do."""
+    (tmp_path / "ids").write_text("s\nt\nnone\n")
+    given = ["s", "t", "none"] if way == "names" else ["--from", str(tmp_path / "ids")]
+    answers = {
+        ListGroupsRequest: lambda _: ListGroupsResponse(groups=SHARED),
+        DescribeGroupsRequest: unknown,
+    }
+    async with Scripted(1, answers) as scripted:
+        scripted.offer("ConsumerGroupDescribe", None)
+        options = ("--dry-run", "--format", "json")
+        code = await against(scripted, "groups", "delete", *given, *options)
+    captured = capsys.readouterr()
+    told = [(one["group_id"], one["result"]) for one in json.loads(captured.out)["groups"]]
+    assert code == 1
+    if way == "names":
+        assert told == [("s", "would be deleted"), ("t", "would fail"), ("none", "would fail")]
+        assert "group t is Stable, expected Empty (NON_EMPTY_GROUP)" in captured.err
+        assert "Group none not found" in captured.err
+    else:
+        assert told == [("s", "kept"), ("t", "kept"), ("none", "gone")]
+        assert "group s: it is a share group, whose offsets are not looked at" in captured.err
+
+
+@asynchronous
+async def test_what_never_left_has_certainly_failed(capsys):
+    async with Scripted(2) as scripted:
+        scripted.coordinators = {"b": 1}
+        await scripted.stop(1)
+        assert await against(scripted, "groups", "delete", "b", "--format", "json") == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["groups"][0]["result"] == "failed"
+    assert "all the same" not in captured.err
 
 
 @pytest.mark.parametrize("fmt", ["table", "json"])

@@ -1,16 +1,20 @@
 """Ctrl-C ends a command at once, whatever it is busy with, with the exit code of SIGINT."""
 
+import asyncio
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
+from tests.client.scripted import Scripted
 from tests.interruptible import started
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 
 from kohort.testing import Broker
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 
 ENDLESS = """
 import sys
@@ -80,3 +84,30 @@ def test_a_broker_that_is_silent_is_not_waited_for():
             assert (process.stdout.read(), process.stderr.read()) == ("", "")
         finally:
             process.kill()
+
+
+def test_one_that_was_changing_something_says_that_it_may_be_done():
+    """The broker has the request, and has not answered."""
+
+    async def interrupted():
+        async with Scripted(answers={DeleteGroupsRequest: lambda _: None}) as scripted:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "kohort", "groups", "delete", "g", "--timeout", "600"),
+                *("--bootstrap-server", scripted.bootstrap),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            try:
+                async with asyncio.timeout(SOON_S):
+                    while not scripted.sent("DeleteGroups"):  # noqa: ASYNC110  (a table)
+                        await asyncio.sleep(0.01)
+                    process.send_signal(signal.SIGINT)
+                    out, err = await process.communicate()
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+            assert (process.returncode, out) == (130, b"")
+            expected = b"kohort: interrupted while deleting 1 groups: it may be done all the same\n"
+            assert err == expected
+
+    asyncio.run(interrupted())

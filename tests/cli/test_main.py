@@ -186,6 +186,36 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         assert process.wait() == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_told_in_a_line():
+    """Of the file that stdout is."""
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kohort", "inspect", "codec", "OffsetCommitRequest", "8"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    expected = "kohort: cannot write to stdout: No space left on device\n"
+    assert (ran.returncode, ran.stderr) == (1, expected)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_one_that_nobody_reads(closed):
+    """As some supervisors start programs. It is asked whether it is a terminal, and is None."""
+    command = f"{shlex.quote(sys.executable)} -m kohort groups delete g {closed}"
+    ran = subprocess.run(
+        ["sh", "-c", f"{command} --bootstrap-server 127.0.0.1:1"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = "kohort: cannot connect to 127.0.0.1:1: refused\n" if "2>" not in closed else ""
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
+
+
 def test_a_name_that_is_no_text_is_refused(kohort):
     """The shell hands bytes on; a name on the wire is text."""
     for command in (("groups", "describe"), ("groups", "delete"), ("topics", "create")):
@@ -193,3 +223,7 @@ def test_a_name_that_is_no_text_is_refused(kohort):
         assert (ran.code, ran.out) == (2, "")
         (line,) = ran.complaints
         assert "is not text in UTF-8" in line
+        (line,) = kohort(*command, "a" * 32_768).complaints
+        assert "a name of 32,768 bytes is too long, expected 32,767 at most" in line
+    (line,) = kohort("groups", "config", "g", "--set", "a=\udcff").complaints
+    assert "is not text in UTF-8" in line

@@ -1,6 +1,7 @@
 """How results are shown."""
 
 import io
+import json
 import re
 
 import pytest
@@ -110,6 +111,22 @@ def test_a_pipe_gets_every_column_at_any_width(monkeypatch):
     output.table(GROUP, ROWS, spare=("COORDINATOR",))
     output.end()
     assert stream.getvalue().splitlines() == columns(GROUP, ROWS)
+
+
+ODD = "größe \u009b2J\x7f\u202e\u2028 \U0001f600\U000e0001"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_json_is_json_in_every_encoding_and_moves_no_cursor(encoding):
+    """A code of two letters in Latin-1, and a control sequence beyond ASCII."""
+    file = io.BytesIO()
+    stream = io.TextIOWrapper(file, encoding=encoding, errors="backslashreplace")
+    Output(stream, as_json=True).json({"group": ODD})
+    stream.flush()
+    text = file.getvalue().decode(encoding)
+    assert json.loads(text) == {"group": ODD}
+    assert all(line.isprintable() for line in text.splitlines())
+    assert ("größe" in text) == (encoding == "utf-8")
 
 
 def test_json_keeps_text_as_it_is():

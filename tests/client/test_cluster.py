@@ -6,19 +6,26 @@ import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
 from kohort.client.cluster import OF_TRANSACTION, Backoff, Cluster, Node
-from kohort.client.connection import Address, ConnectionFailedError
+from kohort.client.connection import Address, ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
+from kohort.wire.frames import encode_response
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kohort.wire.messages.metadata import MetadataRequest
+from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 
 def soon(seconds: float = 5.0) -> float:
     return asyncio.get_running_loop().time() + seconds
+
+
+async def until(holds) -> None:
+    async with asyncio.timeout(5.0):
+        while not holds():  # noqa: ASYNC110  (what holds is in a table that tells nobody)
+            await asyncio.sleep(0.001)
 
 
 def test_pauses_double_up_to_a_bound_with_a_jitter_of_a_fifth():
@@ -131,6 +138,76 @@ async def test_or_one_by_one_below_v4(newest):
 
 
 @asynchronous
+async def test_below_v4_one_answer_that_cannot_be_read_leaves_the_others():
+    async with Scripted() as scripted:
+        scripted.offer("FindCoordinator", "0-3")
+        honest = scripted.answers[FindCoordinatorRequest]
+
+        def answer(asked):
+            if asked.request.key != "b":
+                return honest(asked)
+            head = 1 + len(scripted.sent("FindCoordinator")) - 1
+            scripted.nodes[0].writers[0].write(encode_response(head, b"\0", flexible=True))
+            return None
+
+        scripted.answers[FindCoordinatorRequest] = answer
+        cluster = scripted.cluster()
+        found = await cluster.coordinators(["a", "b", "c"], soon())
+        assert found["a"] == found["c"] == Node(0, "127.0.0.1", scripted.nodes[0].port)
+        assert "FindCoordinator that cannot be read" in found["b"].message
+        await cluster.close()
+
+
+@pytest.mark.parametrize("asked", [MetadataRequest, FindCoordinatorRequest])
+@asynchronous
+async def test_a_broker_that_froze_meanwhile_leaves_time_to_look_up_elsewhere(asked):
+    """Its connection is open, and its machine may be gone: nothing tells."""
+    async with Scripted(2) as scripted:
+        cluster = scripted.cluster()
+        await cluster.nodes(soon())
+        honest = scripted.answers[asked]
+        scripted.answers[asked] = lambda asked: None if asked.node == 0 else honest(asked)
+        if asked is MetadataRequest:
+            assert sorted(await cluster.nodes(soon(1.0))) == [0, 1]
+        else:
+            assert list(await cluster.coordinators(["g"], soon(1.0))) == ["g"]
+        await cluster.close()
+
+
+@asynchronous
+async def test_of_two_open_connections_the_one_is_asked_that_waits_for_less():
+    async with Scripted(2) as scripted:
+        honest = scripted.answers[FindCoordinatorRequest]
+        scripted.answers[FindCoordinatorRequest] = lambda asked: (
+            None if asked.node == 0 else honest(asked)
+        )
+        cluster = scripted.cluster()
+        for address in (Address("127.0.0.1", node.port) for node in scripted.nodes):
+            await cluster.connection(address, soon())
+        silent = asyncio.ensure_future(cluster.coordinators(["a"], soon(60.0)))
+        await until(lambda: scripted.sent("FindCoordinator"))
+        assert list(await cluster.coordinators(["b"], soon())) == ["b"]
+        assert [one.node for one in scripted.sent("FindCoordinator")] == [0, 1]
+        silent.cancel()
+        await cluster.close()
+
+
+@asynchronous
+async def test_who_opens_a_connection_does_not_spend_the_time_of_others():
+    async with Scripted(answers={ApiVersionsRequest: lambda _: None}) as scripted:
+        cluster = scripted.cluster()
+        address = Address.of(scripted.bootstrap)
+        patient = asyncio.ensure_future(cluster.connection(address, soon(60.0)))
+        await until(lambda: scripted.sent("ApiVersions"))
+        async with asyncio.timeout(5.0):
+            with pytest.raises(RequestTimeoutError, match="cannot connect to") as it:
+                await cluster.connection(address, soon(0.05))
+        assert not it.value.sent
+        patient.cancel()
+        await cluster.close()
+
+
+@asynchronous
 async def test_each_group_has_its_own_refusal():
     def find(asked):
         return FindCoordinatorResponse(
@@ -165,6 +242,21 @@ async def test_asking_never_creates_a_topic(newest, named):
         request = scripted.sent("Metadata")[0].request
         assert (request.topics is not None) is named
         assert not named or request.allow_auto_topic_creation is False
+        await cluster.close()
+
+
+@asynchronous
+async def test_a_broker_that_knows_no_brokers_yet_is_asked_again():
+    """One of KRaft that is just starting: it names nobody, itself included."""
+    async with Scripted() as scripted:
+        nobody, honest = MetadataResponse(), scripted.answers[MetadataRequest]
+        scripted.answers[MetadataRequest] = in_turn(nobody, nobody, honest)
+        cluster = scripted.cluster()
+        assert list(await cluster.nodes(soon())) == [0]
+        scripted.answers[MetadataRequest] = lambda _: nobody
+        with pytest.raises(ApiError, match="the cluster names no brokers") as caught:
+            await cluster.nodes(soon(0.1))
+        assert caught.value.code is ErrorCode.BROKER_NOT_AVAILABLE
         await cluster.close()
 
 

@@ -15,7 +15,12 @@ from kohort.client.connection import (
 from kohort.errors import ErrorCode, UnsupportedVersionError, WireError
 from kohort.wire.codec import encode
 from kohort.wire.frames import encode_response
-from kohort.wire.messages.api_versions import ApiVersionsRequest, FinalizedFeatureKey
+from kohort.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+)
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
@@ -167,6 +172,58 @@ async def test_nobody_listens():
         assert caught.value.message == f"cannot connect to {scripted.bootstrap}: refused"
         assert caught.value.code is ErrorCode.NETWORK_EXCEPTION
         assert not caught.value.sent
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        Address("a..b", 9092),
+        Address("a" * 70, 9092),
+        Address("a\0b", 9092),
+        Address("127.0.0.1", 70_000),
+        Address("127.0.0.1", -1),
+        Address("", -1),
+    ],
+    ids=repr,
+)
+@asynchronous
+async def test_an_address_that_cannot_be_is_one_that_nobody_listens_at(address):
+    """A broker tells addresses of others, and may tell anything."""
+    with pytest.raises(ConnectionFailedError) as caught:
+        await Connection.open(address, client_id="test", deadline=soon())
+    assert caught.value.message.startswith(f"cannot connect to {address}: ")
+    assert not caught.value.sent
+
+
+@pytest.mark.parametrize(
+    ("code", "why"), [(58, "SASL_AUTHENTICATION_FAILED"), (999, "error code 999")]
+)
+@asynchronous
+async def test_a_handshake_that_is_refused_says_why(code, why):
+    refused = ApiVersionsResponse(error_code=code)
+    async with Scripted(answers={ApiVersionsRequest: lambda _: refused}) as scripted:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await connect(scripted)
+    assert caught.value.message == f"{scripted.bootstrap} refused ApiVersions: {why}"
+
+
+@asynchronous
+async def test_a_broker_whose_newest_handshake_is_none_is_asked_in_version_0():
+    async with Scripted() as scripted:
+        honest = scripted.answers[ApiVersionsRequest]
+
+        def answer(asked):
+            if asked.version == 0:
+                return honest(asked)
+            known = ApiVersion(api_key=18, min_version=-1, max_version=-1)
+            body = encode(ApiVersionsResponse(error_code=35, api_keys=[known]), 0)
+            scripted.nodes[0].writers[0].write(encode_response(0, body, flexible=False))
+            return None
+
+        scripted.answers[ApiVersionsRequest] = answer
+        connection = await connect(scripted)
+        assert [one.version for one in scripted.sent("ApiVersions")] == [4, 0]
+        await connection.close()
 
 
 @asynchronous

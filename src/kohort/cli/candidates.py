@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kohort.cli.command import WrongCallError, reason
+from kohort.cli.command import NAME_BYTES, WrongCallError, reason
+from kohort.cli.describe import DESCRIBABLE
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import GroupState
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient
+    from kohort.client.admin import AdminClient, GroupListing
 
 Place = tuple[str, int]
 STDIN = "-"
@@ -56,42 +57,72 @@ def read_candidates(file: str) -> list[Candidate]:
     """
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # editors of Windows begin a text with a mark
     except OSError as error:
         raise CandidatesError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise CandidatesError(f"{file} is not text in UTF-8: byte {error.start}") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CandidatesError(
+            f"line {line} of {_shown(file)} is not text in UTF-8: byte {error.start}"
+        ) from None
     if not text.strip():
         raise NoGroupsError(f"{_shown(file)} is empty, expected groups to delete")
     if text.lstrip()[:1] in ("[", "{"):
-        found = _rows(file, text)
+        thing, found = "row", _rows(file, text)
     elif _TABLE.match(text):
         raise NoGroupsError(f"{_shown(file)} looks like a printed table, use --format json")
     else:
-        found = _lines(text)
-    return list({one.group_id: one for one in found}.values())
+        thing, found = "line", _lines(text)
+    return _each_once(file, thing, found)
+
+
+def _each_once(file: str, thing: str, found: Mapping[int, Candidate]) -> list[Candidate]:
+    """The groups by the numbers of their rows or lines. Raises CandidatesError for a group that is
+    told twice and not alike: one of both may be the reason to keep it.
+    """
+    first: dict[str, int] = {}
+    for number, candidate in found.items():
+        where = f"{thing} {number} of {_shown(file)}"
+        try:
+            length = len(candidate.group_id.encode())
+        except UnicodeEncodeError:
+            shown = json.dumps(candidate.group_id)
+            raise CandidatesError(f"{where} is {shown}, expected text in UTF-8") from None
+        if length > NAME_BYTES:
+            raise CandidatesError(
+                f"{where} has {length:,} bytes, expected a group id of {NAME_BYTES:,} at most"
+            )
+        before = first.setdefault(candidate.group_id, number)
+        if found[before] != candidate:
+            raise CandidatesError(
+                f"{where} has group {candidate.group_id} otherwise than {thing} {before}, expected "
+                "each group once"
+            )
+    return [found[number] for number in first.values()]
 
 
 def _shown(file: str) -> str:
     return "stdin" if file == STDIN else file
 
 
-def _lines(text: str) -> list[Candidate]:
+def _lines(text: str) -> dict[int, Candidate]:
     """Only a line feed ends a group id: `splitlines` would make two groups of one with U+2028."""
     lines = (line.removesuffix("\r") for line in text.split("\n"))
-    return [Candidate(line) for line in lines if line.strip()]
+    return {number: Candidate(line) for number, line in enumerate(lines, 1) if line.strip()}
 
 
-def _rows(file: str, text: str) -> list[Candidate]:
+def _rows(file: str, text: str) -> dict[int, Candidate]:
     try:
         rows = json.loads(text)
-    except ValueError as error:
-        raise CandidatesError(f"{file} begins as JSON, but is none: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise CandidatesError(f"{_shown(file)} begins as JSON, but is none: {error}") from None
     if isinstance(rows, dict):
         rows = next((rows[name] for name in _LISTS if name in rows), None)
     if not isinstance(rows, list):
-        raise CandidatesError(f"{file} has no list of groups, expected rows with a group_id")
-    return [_candidate(file, number, row) for number, row in enumerate(rows, 1)]
+        raise CandidatesError(
+            f"{_shown(file)} has no list of groups, expected rows with a group_id"
+        )
+    return {number: _candidate(file, number, row) for number, row in enumerate(rows, 1)}
 
 
 def _candidate(file: str, number: int, row: Any) -> Candidate:
@@ -103,10 +134,13 @@ def _candidate(file: str, number: int, row: Any) -> Candidate:
         known = None if offsets is None else dict(map(_offset, offsets))
     except (TypeError, KeyError):
         group_id = None
-    if not isinstance(group_id, str):
+    deletable = row.get("deletable", True) if isinstance(row, dict) else None
+    if not isinstance(group_id, str) or not isinstance(deletable, bool | None):
         shown = json.dumps(row, ensure_ascii=False)[:80]
-        raise CandidatesError(f"row {number} of {file} is {shown}, expected a group_id and offsets")
-    against = None if row.get("deletable", True) else row.get("reason") or "the file says no"
+        raise CandidatesError(
+            f"row {number} of {_shown(file)} is {shown}, expected a group_id and offsets"
+        )
+    against = None if deletable else row.get("reason") or "the file says no"
     return Candidate(group_id, known, against)
 
 
@@ -118,16 +152,45 @@ async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[st
     """The reason not to delete each group now, None where there is none."""
     asked = [candidate.group_id for candidate in candidates if candidate.against is None]
     described = dict((await admin.describe_groups(asked)).items())
+    others = await of_other_types(admin, described)
     found = [one for one in asked if not isinstance(described[one], ApiError)]
     offsets = dict((await admin.list_group_offsets(dict.fromkeys(found))).items())
     return {
         candidate.group_id: (
             Kept("kept", candidate.against, is_failure=False)
             if candidate.against is not None
+            else _unseen(others[candidate.group_id])
+            if candidate.group_id in others
             else _against(candidate, described[candidate.group_id], offsets.get(candidate.group_id))
         )
         for candidate in candidates
     }
+
+
+async def of_other_types(
+    admin: "AdminClient", described: Mapping[str, Any]
+) -> "dict[str, GroupListing]":
+    """The groups that describing does not find, and that there are: of types that are listed only.
+
+    They are deleted like all others, so nobody may be told that they are not there.
+    """
+    missing = {
+        group_id
+        for group_id, outcome in described.items()
+        if isinstance(outcome, ApiError) and outcome.code == ErrorCode.GROUP_ID_NOT_FOUND
+    }
+    if not missing:
+        return {}
+    return {
+        listing.group_id: listing
+        for listing in await admin.list_groups()
+        if listing.group_id in missing and listing.type not in DESCRIBABLE
+    }
+
+
+def _unseen(listing: "GroupListing") -> Kept:
+    why = f"it is a {listing.type} group, whose offsets are not looked at; give its name to delete"
+    return Kept("kept", f"{why} it", is_failure=True)
 
 
 def _against(candidate: Candidate, described: Any, offsets: Any) -> Kept | None:

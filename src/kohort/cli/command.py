@@ -5,6 +5,7 @@ when something failed, 2 when it was called wrongly, 130 when it was interrupted
 line on stderr.
 """
 
+import errno
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -19,6 +20,8 @@ if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must n
     from kohort.client.admin import Listings, Outcomes
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NAME_BYTES = 32_767  # what the protocol can carry
 
 
 class Command:
@@ -63,8 +66,16 @@ def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
     except BrokenPipeError:  # the reader of our output has ended
         _leave_stdout()
         return FAILED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _leave_stdout()
+        complain(f"cannot write to stdout: {error.strerror}")
+        return FAILED
     except KeyboardInterrupt:
         _leave_stdout()
+        if output.is_changing:
+            complain(f"interrupted while {output.doing}: it may be done all the same")
         return INTERRUPTED
     return code
 
@@ -89,7 +100,33 @@ def pair(text: str) -> tuple[str, str]:
     key, found, value = text.partition("=")
     if not found or not key.strip():
         raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
-    return key.strip(), value
+    return name(key.strip()), name(value)
+
+
+_UNSURE = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+
+
+def is_unsure(outcome: object) -> bool:
+    """Whether what was asked for may be done although this is an error: the request may have
+    arrived, and no answer says what became of it.
+    """
+    return (
+        isinstance(outcome, ApiError)
+        and outcome.code in _UNSURE
+        and bool(getattr(outcome, "sent", True))
+    )
+
+
+def with_doubt(error: ApiError, done: str) -> ApiError:
+    """The error of a change, with what may be so all the same, if it may."""
+    if not is_unsure(error):
+        return error
+    what = error.message or error.code.name
+    return ApiError(error.code, f"{what}; it may be {done} all the same")
 
 
 def complain_of(thing: str, outcomes: "Outcomes[str, Any]") -> int:
@@ -137,11 +174,15 @@ def error_fields(error: Exception) -> dict[str, str]:
 
 
 def name(text: str) -> str:
-    """An argument type: a name that can be sent, which is text in UTF-8."""
+    """An argument type: a name that can be sent, which is text in UTF-8, and not too long."""
     try:
-        text.encode()
+        length = len(text.encode())
     except UnicodeEncodeError:
         raise ArgumentTypeError(f"{printable(text)!r} is not text in UTF-8") from None
+    if length > NAME_BYTES:
+        raise ArgumentTypeError(
+            f"a name of {length:,} bytes is too long, expected {NAME_BYTES:,} at most"
+        )
     return text
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kohort.cli.arguments import count
 from kohort.cli.asking import ClusterCommand, cluster_of, telling_origin
 from kohort.cli.command import OK, USAGE, complain, error_fields, name, print_result
-from kohort.cli.render import Output, printable
+from kohort.cli.render import Output, json_text, printable
 from kohort.errors import KohortError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _json(record: "Fetched", _separator: str | None) -> bytes:
         **_field("value", record.value),
         "headers": [{"key": label, **_field("value", value)} for label, value in record.headers],
     }
-    return json.dumps(fields, ensure_ascii=False).encode()
+    return json_text(fields).encode()
 
 
 def _field(label: str, data: bytes | None) -> dict[str, str | None]:

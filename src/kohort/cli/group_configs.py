@@ -4,7 +4,14 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.asking import AdminCommand
-from kohort.cli.command import WrongCallError, complain_of, error_fields, name, pair
+from kohort.cli.command import (
+    WrongCallError,
+    complain_of,
+    error_fields,
+    name,
+    pair,
+    with_doubt,
+)
 from kohort.cli.render import Output
 from kohort.errors import ApiError
 
@@ -42,6 +49,10 @@ class ConfigureGroups(AdminCommand):
         )
 
     def mistake(self, args: Namespace) -> str | None:
+        keys = [key for key, _ in args.set]
+        twice = [key for key in keys if keys.count(key) > 1]
+        if twice:
+            return f"groups config: {twice[0]} is in --set twice, expected once"
         both = [key for key, _ in args.set if key in args.unset]
         if both:
             return f"groups config: {both[0]} is in --set and in --unset, expected one"
@@ -58,14 +69,14 @@ class ConfigureGroups(AdminCommand):
         refused: dict[str, ApiError] = {}
         if changes:
             await _check_names(admin, ids[0], args)
-            output.doing = f"changing the settings of {len(ids)} groups"
-            changed = await admin.alter_group_configs(dict.fromkeys(ids, changes))
+            with output.changing(f"changing the settings of {len(ids)} groups"):
+                changed = await admin.alter_group_configs(dict.fromkeys(ids, changes))
             refused = {
-                group_id: one for group_id, one in changed.items() if isinstance(one, ApiError)
+                group_id: with_doubt(error, "changed") for group_id, error in changed.failed.items()
             }
         output.doing = f"reading the settings of {len(ids)} groups"
         left = [group_id for group_id in ids if group_id not in refused]
-        found = dict((await admin.describe_group_configs(left)).items()) if left else {}
+        found = await (_found_after(admin, left) if changes else _found(admin, left))
         return Outcomes({group_id: refused.get(group_id) or found[group_id] for group_id in ids})
 
     def show(
@@ -95,6 +106,31 @@ class ConfigureGroups(AdminCommand):
             if rows:
                 output.table(("GROUP", "SETTING", "VALUE", "SET FOR"), rows)
         return complain_of("group", answer)
+
+
+async def _found(
+    admin: "AdminClient", ids: list[str]
+) -> "dict[str, dict[str, GroupConfig] | ApiError]":
+    return dict((await admin.describe_group_configs(ids)).items()) if ids else {}
+
+
+async def _found_after(
+    admin: "AdminClient", ids: list[str]
+) -> "dict[str, dict[str, GroupConfig] | ApiError]":
+    """The same of groups that have been changed, which no error may hide."""
+    try:
+        found = await _found(admin, ids)
+    except ApiError as error:
+        found = dict.fromkeys(ids, error)
+    return {
+        group_id: _unread(outcome) if isinstance(outcome, ApiError) else outcome
+        for group_id, outcome in found.items()
+    }
+
+
+def _unread(error: ApiError) -> ApiError:
+    why = error.message or error.code.name
+    return ApiError(error.code, f"it is changed, and its settings could not be read: {why}")
 
 
 async def _check_names(admin: "AdminClient", group_id: str, args: Namespace) -> None:

@@ -13,9 +13,11 @@ from kohort.cli.command import (
     complain_about,
     complain_of_nodes,
     error_fields,
+    is_unsure,
     name,
     node_errors,
     reason,
+    with_doubt,
     words,
 )
 from kohort.cli.describe import DescribeGroups
@@ -144,13 +146,15 @@ class DeleteGroups(AdminCommand):
             output.doing = f"looking at {len(ids)} groups"
             reasons = await _reasons_against(admin, ids)
         else:
-            output.doing = f"deleting {len(ids)} groups"
-            reasons = dict((await admin.delete_groups(ids)).items())
+            with output.changing(f"deleting {len(ids)} groups"):
+                reasons = dict((await admin.delete_groups(ids)).items())
         failed = "would fail" if args.dry_run else "failed"
         return {
-            group_id: Fate(failed, error, is_failure=True)
-            if isinstance(error, ApiError)
-            else Fate(done)
+            group_id: Fate(done)
+            if error is None
+            else Fate(failed, error, is_failure=True)
+            if args.dry_run
+            else _not_deleted(error)
             for group_id, error in reasons.items()
         }
 
@@ -186,28 +190,43 @@ async def _delete_from(
     }
     if not args.dry_run:
         ids = [group_id for group_id, fate in fates.items() if fate.why is None]
-        output.doing = f"deleting {len(ids)} groups"
-        for group_id, error in (await admin.delete_groups(ids)).failed.items():
-            fates[group_id] = Fate("failed", why=reason(error), is_failure=True)
+        with output.changing(f"deleting {len(ids)} groups"):
+            deleted = await admin.delete_groups(ids)
+        for group_id, error in deleted.failed.items():
+            fate = _not_deleted(error)
+            fates[group_id] = Fate(fate.result, why=reason(fate.error or error), is_failure=True)
     return fates
+
+
+def _not_deleted(error: ApiError) -> Fate:
+    """What became of a group whose deletion is not confirmed."""
+    result = "unknown" if is_unsure(error) else "failed"
+    return Fate(result, with_doubt(error, "deleted"), is_failure=True)
 
 
 async def _reasons_against(admin: "AdminClient", ids: Iterable[str]) -> dict[str, ApiError | None]:
     """Why each group could not be deleted now, None where it could (KIP-229: only when Empty)."""
-    described = await admin.describe_groups(ids)
+    from kohort.cli.candidates import of_other_types
+
+    described = dict((await admin.describe_groups(ids)).items())
+    others = await of_other_types(admin, described)
     reasons: dict[str, ApiError | None] = {}
     for group_id, outcome in described.items():
-        if isinstance(outcome, ApiError):
+        if group_id in others:
+            reasons[group_id] = _busy(group_id, others[group_id].state, "")
+        elif isinstance(outcome, ApiError):
             reasons[group_id] = outcome
-        elif outcome.state == GroupState.EMPTY:
-            reasons[group_id] = None
         else:
-            reasons[group_id] = ApiError(
-                ErrorCode.NON_EMPTY_GROUP,
-                f"group {group_id} is {outcome.state} with {len(outcome.members)} members, "
-                "expected Empty",
-            )
+            members = f" with {len(outcome.members)} members"
+            reasons[group_id] = _busy(group_id, outcome.state, members)
     return reasons
+
+
+def _busy(group_id: str, state: str | None, members: str) -> ApiError | None:
+    if state == GroupState.EMPTY:
+        return None
+    text = f"group {group_id} is {state}{members}, expected Empty"
+    return ApiError(ErrorCode.NON_EMPTY_GROUP, text)
 
 
 COMMANDS: dict[str, Command] = {

@@ -3,6 +3,7 @@
 Only modules whose word is among the arguments are imported, so `kohort --help` is quick.
 """
 
+import os
 import sys
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
@@ -147,9 +148,19 @@ def _examples(calls: Sequence[str]) -> str | None:
     return "examples:\n" + "\n".join(f"  {call}" for call in calls) if calls else None
 
 
+def _plug_streams() -> None:
+    """A stream that the caller has closed (`<&-`) is None to Python, and its number would go to the
+    next socket.
+    """
+    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (without the program's name); returns its exit code."""
     argv = sys.argv[1:] if argv is None else argv
+    _plug_streams()
     args = parser(argv).parse_args(argv)
     command: Command | None = args.command
     if command is None:  # a newcomer's first call: a list of commands helps more than a complaint

@@ -7,7 +7,8 @@ escaped.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -31,12 +32,20 @@ class Output:
         self.as_json = as_json
         self.has_json = False
         self.doing = "asking the cluster"  # what a line of progress shows; see progress.py
+        self.is_changing = False  # whether that may change something before it is answered
+
+    @contextmanager
+    def changing(self, doing: str) -> Iterator[None]:
+        """What is done in this block changes the cluster: an interrupt is told so."""
+        self.doing, self.is_changing = doing, True
+        yield
+        self.is_changing = False
 
     def json(self, value: object) -> None:
         """One JSON document."""
         erase_progress()
         self.has_json = True
-        self._stream.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        self._stream.write(json_text(value, self._stream.encoding, indent=2) + "\n")
 
     def line(self, text: str = "") -> None:
         """A line between tables."""
@@ -152,6 +161,24 @@ def _is_numeric(rows: Sequence[Sequence[Cell]], index: int) -> bool:
 
 def _text(cell: Cell) -> str:
     return NOTHING if cell is None or cell == "" else printable(str(cell))
+
+
+def json_text(value: object, encoding: str | None = None, *, indent: int | None = None) -> str:
+    """JSON with its letters as they are, where the encoding has them, and control characters
+    escaped, as those beyond ASCII are not by JSON's own rules.
+    """
+    unicode = encoding is None or encoding.lower().startswith("utf")
+    text = json.dumps(value, indent=indent, ensure_ascii=not unicode)
+    return "\n".join(map(_escaped, text.split("\n")))
+
+
+def _escaped(line: str) -> str:
+    """A line of JSON. What cannot be printed in it is within a text, where an escape may stand."""
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in line
+    )
 
 
 _STYLES = {

@@ -4,8 +4,18 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.asking import AdminCommand, add_yes
-from kohort.cli.command import OK, Command, complain_of, error_fields, name, pair
+from kohort.cli.command import (
+    OK,
+    Command,
+    complain_of,
+    error_fields,
+    is_unsure,
+    name,
+    pair,
+    with_doubt,
+)
 from kohort.cli.render import Output, runs
+from kohort.errors import ApiError
 from kohort.terms import uuid_text
 
 if TYPE_CHECKING:
@@ -57,12 +67,13 @@ class CreateTopics(AdminCommand):
     ) -> "Outcomes[str, CreatedTopic]":
         from kohort.client.admin import NewTopic
 
-        output.doing = f"creating {len(args.topics)} topics"
         configs = dict(args.config)
-        return await admin.create_topics(
+        wanted = [
             NewTopic(name, args.partitions, args.replication_factor, configs)
             for name in dict.fromkeys(args.topics)
-        )
+        ]
+        with output.changing(f"creating {len(wanted)} topics"):
+            return _with_doubts(await admin.create_topics(wanted), "created")
 
     def show(self, answer: "Outcomes[str, CreatedTopic]", _args: Namespace, output: Output) -> int:
         if output.as_json:
@@ -104,8 +115,8 @@ class DeleteTopics(AdminCommand):
         if args.dry_run:
             output.doing = f"looking at {len(names)} topics"
             return await admin.describe_topics(names)
-        output.doing = f"deleting {len(names)} topics"
-        return await admin.delete_topics(names)
+        with output.changing(f"deleting {len(names)} topics"):
+            return _with_doubts(await admin.delete_topics(names), "deleted")
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
         done, failed = ("would be deleted", "would fail") if args.dry_run else ("deleted", "failed")
@@ -116,12 +127,30 @@ class DeleteTopics(AdminCommand):
         return complain_of("topic", answer)
 
 
+def _with_doubts(outcomes: "Outcomes[str, Any]", done: str) -> "Outcomes[str, Any]":
+    """The same, where each error of a change says so if it may be done all the same."""
+    from kohort.client.admin import Outcomes
+
+    return Outcomes(
+        {
+            topic: with_doubt(outcome, done) if isinstance(outcome, ApiError) else outcome
+            for topic, outcome in outcomes.items()
+        }
+    )
+
+
+def _result(error: ApiError | None, done: str, failed: str) -> str:
+    if error is None:
+        return done
+    return "unknown" if failed == "failed" and is_unsure(error) else failed
+
+
 def _results(outcomes: "Outcomes[str, Any]", done: str, failed: str) -> list[dict[str, Any]]:
     errors = outcomes.failed
     return [
         {
             "topic": name,
-            "result": failed if name in errors else done,
+            "result": _result(errors.get(name), done, failed),
             **(error_fields(errors[name]) if name in errors else {}),
         }
         for name in outcomes
@@ -131,7 +160,8 @@ def _results(outcomes: "Outcomes[str, Any]", done: str, failed: str) -> list[dic
 def _show_results(outcomes: "Outcomes[str, Any]", done: str, failed: str, output: Output) -> None:
     errors = outcomes.failed
     output.table(
-        ("TOPIC", "RESULT"), ((name, failed if name in errors else done) for name in outcomes)
+        ("TOPIC", "RESULT"),
+        ((name, _result(errors.get(name), done, failed)) for name in outcomes),
     )
 
 

@@ -7,8 +7,9 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kohort.client.connection import (
     Address,
@@ -17,12 +18,15 @@ from kohort.client.connection import (
     Need,
     RequestTimeoutError,
 )
-from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+LookUp: TypeAlias = Callable[[Connection, float], Awaitable[Answer]]
 
 BATCHED_LOOK_UP = 4  # FindCoordinator takes many keys from this version on (KIP-699)
 NO_CREATION = 4  # Metadata can be told not to create topics from this version on
@@ -99,7 +103,14 @@ class Cluster:
 
     async def connection(self, address: Address, deadline: float) -> Connection:
         """The open connection to an address, made when there is none."""
-        async with self._opening.setdefault(address, asyncio.Lock()):
+        opening = self._opening.setdefault(address, asyncio.Lock())
+        try:
+            async with asyncio.timeout_at(deadline):  # who opens it now may have more time
+                await opening.acquire()
+        except TimeoutError:
+            text = f"cannot connect to {address}: no answer in time"
+            raise RequestTimeoutError(text, sent=False) from None
+        try:
             connection = self._connections.get(address)
             if connection is None or not connection.is_open:
                 connection = await Connection.open(
@@ -107,6 +118,8 @@ class Cluster:
                 )
                 self._connections[address] = connection
             return connection
+        finally:
+            opening.release()
 
     async def ask(
         self,
@@ -121,16 +134,19 @@ class Cluster:
         connection = await self.connection(node.address, deadline)
         return await connection.ask(request, deadline=deadline, need=need, at_most=at_most)
 
-    async def any_connection(self, deadline: float) -> Connection:
+    async def any_connection(self, deadline: float, *, last: Address | None = None) -> Connection:
         """A connection to any broker: to one that answered before, a bootstrap server, a known one.
 
-        Raises ConnectionFailedError with the reason for each address.
+        Of several that are open it is the one with the fewest requests that wait for an answer: a
+        silent broker has one more. `last` is tried after the others. Raises ConnectionFailedError
+        with the reason for each address.
         """
-        for connection in self._connections.values():
-            if connection.is_open:
-                return connection
+        opened = [connection for connection in self._connections.values() if connection.is_open]
+        if opened:
+            return min(opened, key=lambda connection: connection.waiting)
         loop = asyncio.get_running_loop()
         addresses = list(dict.fromkeys((*self._bootstrap, *self._known)))
+        addresses.sort(key=lambda address: address == last)
         failures: list[ApiError] = []
         for index, address in enumerate(addresses):
             now = loop.time()
@@ -164,6 +180,20 @@ class Cluster:
             else:
                 return
 
+    async def _look_up(self, ask: LookUp[Answer], deadline: float) -> Answer:
+        """What any broker answers. When half of the time has passed, it is another broker's turn: a
+        connection that has been open for long may lead to one that is frozen.
+        """
+        connection = await self.any_connection(deadline)
+        if {*self._bootstrap, *self._known} == {connection.address}:
+            return await ask(connection, deadline)
+        now = asyncio.get_running_loop().time()
+        try:
+            return await ask(connection, now + (deadline - now) / 2)
+        except RequestTimeoutError:  # which has closed the connection
+            another = await self.any_connection(deadline, last=connection.address)
+            return await ask(another, deadline)
+
     async def metadata(
         self,
         topics: Iterable[str] | None,
@@ -183,16 +213,17 @@ class Cluster:
         if named is not None:
             by_id = [MetadataRequestTopic(topic_id=id_, name=None) for id_ in ids]
             named, need = named + by_id, BY_ID if by_id else need
+
+        async def ask(connection: Connection, deadline: float) -> Any:
+            old = not connection.offers(MetadataRequest, NO_CREATION)
+            wanted = None if named and old and not create else named
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+            return await connection.ask(request, deadline=deadline, need=need)
+
         attempt = 0
         while True:
-            connection = await self.any_connection(deadline)
-            if named and not create and not connection.offers(MetadataRequest, NO_CREATION):
-                named = None
-            request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
             try:
-                answer: MetadataResponse = await connection.ask(
-                    request, deadline=deadline, need=need
-                )
+                answer: MetadataResponse = await self._look_up(ask, deadline)
             except ConnectionFailedError:
                 # An open connection may have died since its last use; a second one is no accident.
                 attempt += 1
@@ -203,8 +234,19 @@ class Cluster:
             return answer
 
     async def nodes(self, deadline: float) -> dict[int, Node]:
-        """The brokers that the cluster has now, by id."""
-        return nodes_of(await self.metadata((), deadline))
+        """The brokers that the cluster has now, by id. One that is just starting knows none, itself
+        included: it is asked again until it does. Raises BROKER_NOT_AVAILABLE.
+        """
+        nodes = nodes_of(await self.metadata((), deadline))
+        attempt = 0
+        while not nodes and await self.pause(attempt, deadline):
+            attempt += 1
+            with suppress(RequestTimeoutError):  # of the last attempt: what was told says more
+                nodes = nodes_of(await self.metadata((), deadline))
+        if not nodes:
+            text = "the cluster names no brokers, expected at least one"
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
+        return nodes
 
     async def controller(self, deadline: float) -> Node:
         """The broker that takes changes of topics."""
@@ -223,36 +265,42 @@ class Cluster:
         """Who coordinates each group, or each transactional id: one request for all of them, or
         one each below v4.
         """
-        is_group = key_type == OF_GROUP
-        thing, need = ("group", None) if is_group else ("transactional id", OF_TRANSACTIONS)
-        connection = await self.any_connection(deadline)
-        if connection.offers(FindCoordinatorRequest, BATCHED_LOOK_UP):
-            request = FindCoordinatorRequest(coordinator_keys=list(keys), key_type=key_type)
-            answer: FindCoordinatorResponse = await connection.ask(request, deadline=deadline)
-            found: dict[str, Node | ApiError] = {
-                found.key: _node(
-                    found.error_code, found.error_message, found.node_id, found.host, found.port
-                )
-                for found in answer.coordinators
-            }
-            return {key: found.get(key, unanswered(thing, key)) for key in keys}
-        answers = await asyncio.gather(
-            *(
-                connection.ask(
-                    FindCoordinatorRequest(key=key, key_type=key_type),
-                    deadline=deadline,
-                    need=need,
-                    at_most=BATCHED_LOOK_UP - 1,
-                )
-                for key in keys
+
+        async def ask(connection: Connection, deadline: float) -> dict[str, Node | ApiError]:
+            return await _coordinators(connection, keys, key_type, deadline)
+
+        return await self._look_up(ask, deadline)
+
+
+async def _coordinators(
+    connection: Connection, keys: Sequence[str], key_type: int, deadline: float
+) -> dict[str, Node | ApiError]:
+    is_group = key_type == OF_GROUP
+    thing, need = ("group", None) if is_group else ("transactional id", OF_TRANSACTIONS)
+    if connection.offers(FindCoordinatorRequest, BATCHED_LOOK_UP):
+        request = FindCoordinatorRequest(coordinator_keys=list(keys), key_type=key_type)
+        answer: FindCoordinatorResponse = await connection.ask(request, deadline=deadline)
+        found: dict[str, Node | ApiError] = {
+            found.key: _node(
+                found.error_code, found.error_message, found.node_id, found.host, found.port
             )
-        )
-        return {
-            key: _node(
-                answer.error_code, answer.error_message, answer.node_id, answer.host, answer.port
-            )
-            for key, answer in zip(keys, answers, strict=True)
+            for found in answer.coordinators
         }
+        return {key: found.get(key, unanswered(thing, key)) for key in keys}
+
+    async def look_up(key: str) -> Node | ApiError:
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        try:
+            answer: FindCoordinatorResponse = await connection.ask(
+                request, deadline=deadline, need=need, at_most=BATCHED_LOOK_UP - 1
+            )
+        except WireError as error:  # an answer of its own, which is not that of the others
+            return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+        return _node(
+            answer.error_code, answer.error_message, answer.node_id, answer.host, answer.port
+        )
+
+    return dict(zip(keys, await asyncio.gather(*map(look_up, keys)), strict=True))
 
 
 def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode
 from kohort.wire.frames import FrameReader, RequestHeader, ResponseHeader, encode_request
@@ -147,6 +147,12 @@ class Connection(asyncio.Protocol):
             raise ConnectionFailedError(
                 f"cannot connect to {address}: {_reason(error)}", sent=False
             ) from None
+        except (ValueError, OverflowError) as error:  # a broker may name any host and any port
+            raise ConnectionFailedError(
+                f"cannot connect to {address}: {error}, expected a host and a port from 1 to "
+                f"{PORT_MAX}",
+                sent=False,
+            ) from None
         try:
             await connection.handshake(deadline)
         except RequestTimeoutError as error:
@@ -166,6 +172,11 @@ class Connection(asyncio.Protocol):
     def is_open(self) -> bool:
         """Whether a request can still be sent."""
         return self._transport is not None and not self._why
+
+    @property
+    def waiting(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._queue)
 
     def offers(self, request: type[Any], version: int = 0) -> bool:
         """Whether the broker has this version, or a higher one that is known here."""
@@ -247,10 +258,12 @@ class Connection(asyncio.Protocol):
                 (api.max_version for api in answer.api_keys if api.api_key == _API_VERSIONS),
                 default=0,
             )
-            answer = await self._api_versions(min(version, highest), deadline)
+            answer = await self._api_versions(max(0, min(version, highest)), deadline)
         if answer.error_code:
+            refusal = api_error(answer.error_code)
             raise ConnectionFailedError(
-                f"{self.address} refused ApiVersions: error {answer.error_code}", sent=False
+                f"{self.address} refused ApiVersions: {refusal.message or refusal.code.name}",
+                sent=False,
             )
         self.offered = {
             api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys

@@ -64,12 +64,12 @@ class Asker:
         new = NewTopic(name, partitions, replication_factor, configs)
         (
             await topics.create_topics(
-                self._cluster, [new], validate_only=False, deadline=_deadline(), now=_now()
+                self._cluster, [new], validate_only=False, deadline=_deadline()
             )
         ).all()
 
     async def delete_topic(self, name: str) -> None:
-        (await topics.delete_topics(self._cluster, [name], deadline=_deadline(), now=_now())).all()
+        (await topics.delete_topics(self._cluster, [name], deadline=_deadline())).all()
 
     async def topic_names(self) -> list[str]:
         found = await topics.list_topics(self._cluster, internal=False, deadline=_deadline())

@@ -36,6 +36,8 @@ SESSION = "consumer.session.timeout.ms"
             lambda it: it.create_topics([NewTopic("x", 3, 1, ["a=b"])]),
             "configs of topic x is ['a=b'], expected a mapping of names to texts",
         ),
+        (lambda it: it.create_partitions({"x": "3"}), "the count of topic x is '3', expected a n"),
+        (lambda it: it.create_partitions({3: 3}), "counts has 3, expected texts"),
         (lambda it: it.delete_topics(3), "names is 3, expected a text or a list of texts"),
         (lambda it: it.delete_topics([3]), "names has 3, expected texts"),
         (lambda it: it.delete_topics(b"foo"), "names is b'foo', expected a text or a list"),
@@ -84,6 +86,57 @@ async def test_what_is_of_another_kind_is_named_with_what_was_expected(call, why
     """Nobody listens there: it is told before anything is asked."""
     async with AdminClient("127.0.0.1:1") as admin:
         with pytest.raises(TypeError) as raised:
+            await call(admin)
+    assert str(raised.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (
+            lambda it: it.delete_groups(["a", "x" * 40_000]),
+            "group_ids has a text of 40000 bytes, expected 32767 at most",
+        ),
+        (
+            lambda it: it.describe_groups("\ud800"),
+            "group_ids has '\\ud800', expected text in UTF-8",
+        ),
+        (lambda it: it.alter_group_configs({"\ud800": {}}), "changes has '\\ud800', expected text"),
+        (
+            lambda it: it.alter_group_configs({"g": {SESSION: "\ud800"}}),
+            f"{SESSION} in changes of group g has '\\ud800', expected text in UTF-8",
+        ),
+        (
+            lambda it: it.create_topics([NewTopic("x", 2**31)]),
+            "partitions of topic x is 2147483648, expected 2147483647 at most",
+        ),
+        (
+            lambda it: it.create_topics([NewTopic("x", 1, 2**15)]),
+            "replication_factor of topic x is 32768, expected 32767 at most",
+        ),
+        (
+            lambda it: it.create_topics([NewTopic("x", 1), NewTopic("y"), NewTopic("x", 3)]),
+            "new_topics has topic x twice, expected each once",
+        ),
+        (
+            lambda it: it.create_partitions({"x": 2**40}),
+            "the count of topic x is 1099511627776, expected 2147483647 at most",
+        ),
+        (
+            lambda it: it.end_offsets([("x", 2**31)]),
+            "the index of a partition of topic x in partitions is 2147483648, expected",
+        ),
+        (
+            lambda it: it.list_group_offsets({"g": [("\ud800", 0)]}),
+            "partitions of group g has '\\u",
+        ),
+    ],
+)
+@asynchronous
+async def test_what_cannot_be_sent_is_named_with_what_was_expected(call, why):
+    """Nobody listens there: it is told before anything is asked."""
+    async with AdminClient("127.0.0.1:1") as admin:
+        with pytest.raises(ValueError) as raised:
             await call(admin)
     assert str(raised.value).startswith(why)
 

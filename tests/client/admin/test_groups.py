@@ -3,6 +3,7 @@
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
+from kohort.client.connection import RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType
@@ -18,6 +19,7 @@ from kohort.wire.messages.delete_groups import (
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TWO = {
     0: [
@@ -176,6 +178,14 @@ async def test_when_no_broker_answers_that_is_an_error():
     assert caught.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
+@asynchronous
+async def test_a_cluster_that_names_no_brokers_is_an_error():
+    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin(0.1) as admin:
+        scripted.answers[MetadataRequest] = lambda _: MetadataResponse()
+        with pytest.raises(ApiError, match="names no brokers"):
+            await admin.list_groups()
+
+
 # --- describe
 
 MEMBER = new.Member(
@@ -331,6 +341,39 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_ag
 
 
 @asynchronous
+async def test_when_classic_groups_cannot_be_described_the_others_can():
+    """The second of two answers of one coordinator is no message, or does not come."""
+    for spoiled in (CLOSE, None):
+        answers = {**DESCRIBE, DescribeGroupsRequest: lambda _, spoiled=spoiled: spoiled}
+        async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+            described = await admin.describe_groups(["new", "classic"])
+        assert described["new"].state == "Reconciling"
+        assert list(described.failed) == ["classic"]
+
+
+@asynchronous
+async def test_the_group_without_a_name_is_described_by_the_old_call():
+    """Offsets of simple consumers may be in it; the new call does not take its id."""
+
+    def refused(asked):
+        groups = [
+            new.DescribedGroup(group_id=one, error_code=24 if one == "" else 69)
+            for one in asked.request.group_ids
+        ]
+        return new.ConsumerGroupDescribeResponse(groups=groups)
+
+    def described(asked):
+        groups = [
+            old.DescribedGroup(group_id=one, group_state="Empty") for one in asked.request.groups
+        ]
+        return old.DescribeGroupsResponse(groups=groups)
+
+    answers = {ConsumerGroupDescribeRequest: refused, DescribeGroupsRequest: described}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        assert (await admin.describe_groups(""))[""].state is GroupState.EMPTY
+
+
+@asynchronous
 async def test_the_new_protocol_may_be_switched_off():
     def off(asked):
         groups = [
@@ -433,6 +476,18 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_deleted():
 
 
 @asynchronous
+async def test_a_deletion_that_an_attempt_before_may_have_done_says_so():
+    """The coordinator had written it, and then too few replicas followed."""
+    answers = {DeleteGroupsRequest: in_turn(deletion({"a": 15}), deletion({"a": 69, "b": 69}))}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        deleted = await admin.delete_groups(["a"])
+        never = await admin.delete_groups(["b"])
+    assert deleted.failed["a"].code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert "it may have been deleted by the attempt before" in deleted.failed["a"].message
+    assert never.failed["b"].message == "Group b not found."
+
+
+@asynchronous
 async def test_what_is_no_group_id_is_refused_before_sending():
     """K229-10."""
     async with Scripted() as scripted, scripted.admin() as admin:
@@ -457,6 +512,19 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
         deleted = await admin.delete_groups(["g"])
     assert deleted.failed["g"].code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("DeleteGroups")) == 1
+
+
+@asynchronous
+async def test_a_deletion_whose_look_up_has_no_answer_was_never_sent():
+    """The coordinator has moved, and nobody says where to: no broker has the second request."""
+    answers = {DeleteGroupsRequest: deletion({"a": 16})}
+    async with Scripted(1, answers) as scripted, scripted.admin(0.3) as admin:
+        scripted.answers[FindCoordinatorRequest] = in_turn(
+            scripted.answers[FindCoordinatorRequest], None
+        )
+        deleted = await admin.delete_groups(["a"])
+    assert isinstance(deleted.failed["a"], RequestTimeoutError)
+    assert not deleted.failed["a"].sent
 
 
 @asynchronous

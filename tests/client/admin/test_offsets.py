@@ -315,6 +315,22 @@ async def test_one_coordinator_that_is_down_leaves_the_groups_of_the_others():
 
 
 @asynchronous
+async def test_a_group_that_is_asked_for_again_does_not_wait_for_a_broker_that_is_silent():
+    """One of many is frozen, and the coordinator of another group is just loading."""
+    loading = saying(group_codes={"a": 14})
+    ready = in_turn(loading, loading, loading, fetched)
+
+    def answer(asked):
+        return ready(asked) if asked.node == 0 else None
+
+    async with Scripted(2, {OffsetFetchRequest: answer}) as scripted, scripted.admin(1.0) as admin:
+        scripted.coordinators = {"b": 1}
+        result = await admin.list_group_offsets({"a": None, "b": None})
+    assert result["a"] == EXPECTED["a"]
+    assert result.failed["b"].code is ErrorCode.REQUEST_TIMED_OUT
+
+
+@asynchronous
 async def test_a_broken_connection_is_opened_again_for_a_read():
     answers = {OffsetFetchRequest: in_turn(CLOSE, fetched)}
     async with Scripted(1, answers) as scripted, scripted.admin() as admin:

@@ -1,12 +1,15 @@
 """Topics and offsets by time, by the admin client."""
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
 from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
+from kohort.client.cluster import Backoff
 from kohort.errors import ErrorCode
+from kohort.terms import EPOCH
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -115,6 +118,81 @@ async def test_a_controller_that_moved_is_looked_up_again():
         scripted.answers[MetadataRequest] = in_turn(metadata, second_is_controller)
         assert (await admin.create_topics([NewTopic("new")])).all()
     assert [one.node for one in scripted.sent("CreateTopics")] == [0, 1]
+
+
+@asynchronous
+async def test_a_controller_that_is_just_elected_is_waited_for():
+    async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+        honest = scripted.answers[MetadataRequest]
+
+        def nobody(asked):
+            metadata = honest(asked)
+            metadata.controller_id = -1
+            return metadata
+
+        scripted.answers[MetadataRequest] = in_turn(nobody, nobody, honest)
+        result = await admin.create_topics([NewTopic("t", 1, 1)])
+    assert list(result.succeeded) == ["t"]
+
+
+@asynchronous
+async def test_a_change_beyond_the_quota_is_asked_for_again():
+    """KIP-599: it was not made, and may be in a moment."""
+    much = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=89)])
+    answers = {CreateTopicsRequest: in_turn(much, much, created)}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        assert list((await admin.create_topics([NewTopic("t", 1, 1)])).succeeded) == ["t"]
+
+
+@asynchronous
+async def test_a_new_leader_that_does_not_know_its_end_yet_is_asked_again():
+    def unknown(asked):
+        answer = found(asked)
+        answer.topics[0].partitions[0].error_code = 78
+        return answer
+
+    answers = {ListOffsetsRequest: in_turn(unknown, unknown, found)}
+    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0, 0]}
+        ends = await admin.end_offsets([("t", 0), ("t", 1)])
+    assert list(ends.all()) == [("t", 0), ("t", 1)]
+    asked = [len(one.request.topics[0].partitions) for one in scripted.sent("ListOffsets")]
+    assert asked == [2, 1, 1]
+
+
+@asynchronous
+async def test_a_broker_that_is_asked_late_is_given_the_time_that_is_left():
+    """It would go on when nobody waits any more."""
+    moved = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
+    answers = {CreateTopicsRequest: in_turn(moved, created)}
+    async with Scripted(1, answers) as scripted, scripted.admin(5.0) as admin:
+        admin._cluster._backoff = Backoff(0.1, 0.1)
+        (await admin.create_topics([NewTopic("t", 1, 1)])).all()
+        first, second = (one.request.timeout_ms for one in scripted.sent("CreateTopics"))
+        assert second <= first - 80
+        admin._timeout_s = float("inf")
+        (await admin.create_topics([NewTopic("t", 1, 1)])).all()
+    assert scripted.asked[-1].request.timeout_ms == 2**31 - 1
+
+
+@asynchronous
+async def test_a_change_is_not_sent_when_the_time_is_up_already():
+    async with (
+        Scripted(1, {CreateTopicsRequest: created}) as scripted,
+        scripted.admin(0.2) as admin,
+    ):
+        controller = admin._cluster.controller
+
+        async def slow(deadline):
+            node = await controller(deadline)
+            await asyncio.sleep(0.3)
+            return node
+
+        admin._cluster.controller = slow
+        result = await admin.create_topics([NewTopic("t", 1, 1)])
+    assert not result.failed["t"].sent
+    assert "the time was up before node 0 at" in result.failed["t"].message
+    assert scripted.sent("CreateTopics") == []
 
 
 @asynchronous
@@ -275,14 +353,28 @@ async def test_points_and_times():
     (asked,) = scripted.sent("ListOffsets")
     assert asked.request.isolation_level == 1
     times = [one.timestamp for one in asked.request.topics[0].partitions]
-    assert times == [-2, -1, -3, 1234, int(noon.timestamp()) * 1000]
+    assert times == [-2, -1, -3, 1234, 1_767_268_800_000]
+
+
+@asynchronous
+async def test_a_datetime_asks_for_its_own_millisecond():
+    """By way of a float that of 2004 comes out one too low."""
+    moments = [EPOCH + timedelta(milliseconds=at) for at in (1_073_747_268_419, 1_767_225_600_001)]
+    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0, 0]}
+        await admin.list_offsets({("t", index): when for index, when in enumerate(moments)})
+    (asked,) = scripted.sent("ListOffsets")
+    times = [one.timestamp for one in asked.request.topics[0].partitions]
+    assert times == [1_073_747_268_419, 1_767_225_600_001]
 
 
 @pytest.mark.parametrize(
     ("when", "message"),
     [
         ("newest", "'newest' is not a point in a log, expected one of latest, earliest"),
-        (-1, "timestamp -1 is negative"),
+        (-1, "timestamp -1 is out of bounds"),
+        (2**63, "timestamp 9223372036854775808 is out of bounds"),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC), "timestamp -1 is out of bounds"),
         (datetime(2026, 1, 1), "has no time zone"),  # noqa: DTZ001
     ],
 )

@@ -224,7 +224,6 @@ class AdminClient:
             arguments.new_topics(new_topics),
             validate_only=validate_only,
             deadline=self._deadline(),
-            now=self._now(),
         )
 
     async def create_partitions(
@@ -239,10 +238,9 @@ class AdminClient:
         """
         return await topics.create_partitions(
             self._cluster,
-            arguments.mapping("counts", counts),
+            arguments.counts(counts),
             validate_only=validate_only,
             deadline=self._deadline(),
-            now=self._now(),
         )
 
     async def delete_topics(self, names: str | Iterable[str]) -> Outcomes[str, None]:
@@ -251,7 +249,6 @@ class AdminClient:
             self._cluster,
             arguments.names("names", names),
             deadline=self._deadline(),
-            now=self._now(),
         )
 
     async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
@@ -292,8 +289,5 @@ class AdminClient:
         places = arguments.partitions("partitions", partitions)
         return await self.list_offsets(dict.fromkeys(places, "latest"))
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
     def _deadline(self) -> float:
-        return self._now() + self._timeout_s
+        return asyncio.get_running_loop().time() + self._timeout_s

@@ -1,6 +1,7 @@
 """Settings of groups (KIP-848): any broker takes a change, and tells what holds."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 
 from kohort.client.admin.rounds import Locate, settle
 from kohort.client.admin.views import GroupConfig, Outcomes
@@ -78,7 +79,9 @@ async def alter_group_configs(
             for response in answer.responses
         }
 
-    return Outcomes(await settle(cluster, changes, _anybody(cluster), ask, deadline=deadline))
+    return Outcomes(
+        await settle(cluster, changes, _anybody(cluster), ask, deadline=deadline, repeatable=False)
+    )
 
 
 def _resource(group_id: str, changes: Mapping[str, str | None]) -> AlterConfigsResource:
@@ -95,8 +98,11 @@ def _resource(group_id: str, changes: Mapping[str, str | None]) -> AlterConfigsR
 
 
 def _anybody(cluster: Cluster) -> Locate[str]:
+    """A broker by its place in the order of ids: the next one, when one has not answered."""
+    turn = count()
+
     async def locate(ids: Sequence[str], deadline: float) -> dict[str, Node | ApiError]:
         nodes = await cluster.nodes(deadline)
-        return dict.fromkeys(ids, nodes[min(nodes)])
+        return dict.fromkeys(ids, nodes[sorted(nodes)[next(turn) % len(nodes)]])
 
     return locate

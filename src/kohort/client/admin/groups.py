@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
-from kohort.client.admin.rounds import settle
+from kohort.client.admin.rounds import failure, settle
 from kohort.client.admin.views import (
     Assignment,
     Attachment,
@@ -16,7 +16,7 @@ from kohort.client.admin.views import (
     MemberDescription,
     Outcomes,
 )
-from kohort.client.cluster import Cluster, Node
+from kohort.client.cluster import Cluster, Node, unanswered
 from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
@@ -139,9 +139,16 @@ async def describe_groups(
             )
             for group in answer.groups:
                 outcomes[group.group_id] = _consumer_group(group, node)
-            rest = [id_ for id_ in ids if _may_be_classic(outcomes.get(id_))]
+            rest = [id_ for id_ in ids if _may_be_classic(id_, outcomes.get(id_))]
         if rest:
-            answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
+            try:
+                answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
+            except (ApiError, UnsupportedVersionError, WireError) as error:
+                if len(rest) == len(ids):
+                    raise
+                return outcomes | dict.fromkeys(rest, failure(error))  # the first answer holds
+            for group_id in rest:
+                outcomes[group_id] = unanswered("group", group_id)
             for classic in answer.groups:
                 outcomes[classic.group_id] = _classic_group(classic, node)
         return outcomes
@@ -149,8 +156,12 @@ async def describe_groups(
     return Outcomes(await settle(cluster, group_ids, cluster.coordinators, ask, deadline=deadline))
 
 
-def _may_be_classic(outcome: GroupDescription | ApiError | None) -> bool:
-    return isinstance(outcome, ApiError) and outcome.code in _ELSEWHERE
+def _may_be_classic(group_id: str, outcome: GroupDescription | ApiError | None) -> bool:
+    """The empty id is none for the new protocol, and may have offsets of an old simple consumer."""
+    if not isinstance(outcome, ApiError):
+        return False
+    nameless = group_id == "" and outcome.code is ErrorCode.INVALID_GROUP_ID
+    return nameless or outcome.code in _ELSEWHERE
 
 
 def _consumer_group(group: described_848.DescribedGroup, node: Node) -> GroupDescription | ApiError:
@@ -294,20 +305,35 @@ async def delete_groups(
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_groups`."""
     ids = list(group_ids)
+    unsure: set[str] = set()
 
     async def ask(node: Node, ids: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
         answer: DeleteGroupsResponse = await cluster.ask(
             node, DeleteGroupsRequest(groups_names=list(ids)), deadline=deadline
         )
-        return {
-            result.group_id: _refusal(result.group_id, result.error_code)
-            if result.error_code
-            else None
-            for result in answer.results
-        }
+        found: dict[str, ApiError | None] = {}
+        for result in answer.results:
+            group_id, code = result.group_id, result.error_code
+            found[group_id] = _refusal(group_id, code) if code else None
+            if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                unsure.add(group_id)
+            elif code == ErrorCode.GROUP_ID_NOT_FOUND and group_id in unsure:
+                found[group_id] = _deleted_before(group_id)
+        return found
 
     return Outcomes(
         await settle(cluster, ids, cluster.coordinators, ask, deadline=deadline, repeatable=False)
+    )
+
+
+def _deleted_before(group_id: str) -> ApiError:
+    """A coordinator answers COORDINATOR_NOT_AVAILABLE, too, when it has written the deletion and
+    too few replicas have followed.
+    """
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Group {group_id} not found; it may have been deleted by the attempt before, which ended "
+        "with COORDINATOR_NOT_AVAILABLE",
     )
 
 

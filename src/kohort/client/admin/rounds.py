@@ -2,13 +2,15 @@
 
 Groups have coordinators, partitions have leaders, topics have the controller; the round is the
 same. Look up who has what, ask every broker once for everything that it has, keep the answers, and
-go round again for the rest. The failure of one thing does not affect the others.
+go round again for the rest. The failure of one thing does not affect the others, nor does a broker
+that is silent.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from kohort.client.cluster import Cluster, Node, unanswered
 from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
@@ -26,12 +28,21 @@ _MOVED = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.NOT_CONTROLLER,
+        ErrorCode.BROKER_NOT_AVAILABLE,  # no controller is elected yet
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-_BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT})
+# It is the right one, and has done nothing: ask it again.
+_BUSY = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.OFFSET_NOT_AVAILABLE,  # a new leader that does not know its high watermark yet
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,  # KIP-599: the change was not made
+    }
+)
 # How often to try a code that may stay for hours: the caller's time is for the others.
 _ATTEMPTS = {ErrorCode.NETWORK_EXCEPTION: 3, ErrorCode.LEADER_NOT_AVAILABLE: 5}
 
@@ -55,88 +66,136 @@ async def settle(
 
     Raises the error where the cluster could not be reached, so that nothing was looked up.
     """
-    outcomes: dict[Key, Value | ApiError] = dict.fromkeys(keys, unanswered("it", ""))
-    waiting = list(outcomes)
-    located: dict[Key, Node] = {}
-    tried: Counter[tuple[Key, ErrorCode]] = Counter()
-    reached = False
-    attempt = 0
-    while waiting:
-        fresh = await _round(waiting, located, locate, ask, deadline)
-        if attempt and repeatable:  # what was tried again tells more
-            late = [
-                key for key, outcome in fresh.items() if isinstance(outcome, RequestTimeoutError)
-            ]
-            fresh.update({key: outcomes[key] for key in late})
-        outcomes.update(fresh)
-        reached = reached or bool(located) or not all(map(_is_silence, fresh.values()))
+    settling = _Settling(cluster, list(dict.fromkeys(keys)), locate, ask, deadline)
+    settling.repeatable = repeatable
+    settling.unfinished = unfinished
+    return await settling.outcomes()
+
+
+class _Settling(Generic[Key, Value]):
+    """What is known of each key, and the steps that are under way.
+
+    Each step is a task of its own, and says which ones follow. So the share of a broker that is
+    silent holds up no other share, however often that one has to be asked again.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        keys: Sequence[Key],
+        locate: Locate[Key],
+        ask: Ask[Key, Value],
+        deadline: float,
+    ) -> None:
+        self.repeatable = True
+        self.unfinished: Callable[[Value], bool] | None = None
+        self._cluster = cluster
+        self._locate = locate
+        self._ask = ask
+        self._deadline = deadline
+        self._outcomes: dict[Key, Value | ApiError] = dict.fromkeys(keys, unanswered("it", ""))
+        self._located: dict[Key, Node] = {}
+        self._tried: Counter[tuple[Key, ErrorCode]] = Counter()
+        self._reached = False
+
+    async def outcomes(self) -> dict[Key, Value | ApiError]:
+        """Take all steps. Raises as `settle` does."""
+        first: Step = partial(self._look_up, list(self._outcomes), 0)
+        under_way = {asyncio.ensure_future(first())} if self._outcomes else set()
+        try:
+            while under_way:
+                done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for step in done:
+                    under_way |= {asyncio.ensure_future(follows()) for follows in step.result()}
+        finally:
+            for step in under_way:
+                step.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+        if self._outcomes and not self._reached:
+            silence = next(iter(self._outcomes.values()))
+            assert isinstance(silence, ApiError)
+            raise silence
+        return self._outcomes
+
+    async def _look_up(self, keys: Sequence[Key], attempt: int) -> list["Step"]:
+        """Find the brokers that are not known, and go on with the share of each by itself."""
+        refused: dict[Key, Value | ApiError] = {}
+        missing = [key for key in keys if key not in self._located]
+        if missing:
+            try:
+                found = await self._locate(missing, self._deadline)
+            except (ApiError, UnsupportedVersionError, WireError) as error:
+                found = dict.fromkeys(missing, _unsent(failure(error)))
+            for key in missing:
+                place = found.get(key, unanswered("the place of", key))
+                if isinstance(place, ApiError):
+                    refused[key] = place
+                else:
+                    self._located[key] = place
+        shares: dict[Node, list[Key]] = {}
+        for key in keys:
+            if key not in refused:
+                shares.setdefault(self._located[key], []).append(key)
+        if shares or not all(map(_is_silence, refused.values())):
+            self._reached = True
+        steps: list[Step] = [
+            partial(self._ask_share, node, share, attempt) for node, share in shares.items()
+        ]
+        if refused:
+            steps.append(partial(self._keep, refused, attempt))
+        return steps
+
+    async def _ask_share(self, node: Node, share: list[Key], attempt: int) -> list["Step"]:
+        try:
+            if asyncio.get_running_loop().time() >= self._deadline:
+                text = f"the time was up before {node} was asked"
+                raise RequestTimeoutError(text, sent=False)
+            answer = await self._ask(node, share, self._deadline)
+        except (ApiError, UnsupportedVersionError, WireError) as error:
+            answer = dict.fromkeys(share, failure(error))
+        fresh = {key: answer.get(key, unanswered("an entry for", key)) for key in share}
+        return await self._keep(fresh, attempt)
+
+    async def _keep(self, fresh: Mapping[Key, Value | ApiError], attempt: int) -> list["Step"]:
+        """Keep these outcomes, and after a pause ask again for those that may get a better one."""
         again = []
         for key, outcome in fresh.items():
-            if not isinstance(outcome, ApiError):
-                if unfinished is not None and unfinished(outcome):
-                    again.append(key)
-                continue
-            tried[key, outcome.code] += 1
-            lost = isinstance(outcome, ConnectionFailedError) and outcome.sent and not repeatable
-            if lost or tried[key, outcome.code] == _ATTEMPTS.get(outcome.code):
-                continue
-            if outcome.code in _MOVED:
-                located.pop(key, None)
+            late = isinstance(outcome, RequestTimeoutError)
+            if not (late and attempt and self.repeatable):  # what was tried again tells more
+                self._outcomes[key] = outcome
+            if self._is_worth_asking_again(key, self._outcomes[key]):
                 again.append(key)
-            elif outcome.code in _BUSY:
-                again.append(key)
-        attempt += 1
-        waiting = again
-        if waiting and not await cluster.pause(attempt - 1, deadline):
-            break
-    if outcomes and not reached:
-        silence = next(iter(outcomes.values()))
-        assert isinstance(silence, ApiError)
-        raise silence
-    for key in waiting:
-        outcomes[key] = _still(outcomes[key], attempt)
-    return outcomes
+        if not again:
+            return []
+        if await self._cluster.pause(attempt, self._deadline):
+            return [partial(self._look_up, again, attempt + 1)]
+        for key in again:
+            self._outcomes[key] = _still(self._outcomes[key], attempt + 1)
+        return []
+
+    def _is_worth_asking_again(self, key: Key, outcome: Value | ApiError) -> bool:
+        if not isinstance(outcome, ApiError):
+            return self.unfinished is not None and self.unfinished(outcome)
+        self._tried[key, outcome.code] += 1
+        if isinstance(outcome, ConnectionFailedError) and outcome.sent and not self.repeatable:
+            return False
+        if self._tried[key, outcome.code] == _ATTEMPTS.get(outcome.code):
+            return False
+        if outcome.code in _MOVED:
+            self._located.pop(key, None)
+            return True
+        return outcome.code in _BUSY
 
 
-async def _round(
-    keys: Sequence[Key],
-    located: dict[Key, Node],
-    locate: Locate[Key],
-    ask: Ask[Key, Value],
-    deadline: float,
-) -> dict[Key, Value | ApiError]:
-    """Look up those that are not in `located`, then ask every broker concerned, all at once."""
-    outcomes: dict[Key, Value | ApiError] = {}
-    missing = [key for key in keys if key not in located]
-    if missing:
-        try:
-            found = await locate(missing, deadline)
-        except ConnectionFailedError as error:  # only the look-up was lost
-            found = dict.fromkeys(missing, ConnectionFailedError(error.message, sent=False))
-        except (ApiError, UnsupportedVersionError, WireError) as error:
-            found = dict.fromkeys(missing, failure(error))
-        for key in missing:
-            place = found.get(key, unanswered("the place of", key))
-            if isinstance(place, ApiError):
-                outcomes[key] = place
-            else:
-                located[key] = place
-    shares: dict[Node, list[Key]] = {}
-    for key in keys:
-        if key not in outcomes:
-            shares.setdefault(located[key], []).append(key)
+Step = Callable[[], Coroutine[Any, Any, list[Any]]]
+"""A part of the work, which says what follows from it: a list of steps."""
 
-    async def asked(node: Node, share: list[Key]) -> Mapping[Key, Value | ApiError]:
-        try:
-            return await ask(node, share, deadline)
-        except (ApiError, UnsupportedVersionError, WireError) as error:
-            return dict.fromkeys(share, failure(error))
 
-    answers = await asyncio.gather(*(asked(node, share) for node, share in shares.items()))
-    for share, answer in zip(shares.values(), answers, strict=True):
-        for key in share:
-            outcomes[key] = answer.get(key, unanswered("an entry for", key))
-    return outcomes
+def _unsent(error: ApiError) -> ApiError:
+    """The error of a look-up: whatever became of that, the request itself was not sent."""
+    if isinstance(error, ConnectionFailedError | RequestTimeoutError):
+        return type(error)(error.message, sent=False)
+    return error
 
 
 def _is_silence(outcome: object) -> bool:

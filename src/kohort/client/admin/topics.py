@@ -1,9 +1,11 @@
 """Topics: create, grow, delete, list, describe; offsets of their partitions by time (KIP-79)."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.rounds import Locate, settle
 from kohort.client.admin.views import (
     CreatedTopic,
@@ -17,7 +19,7 @@ from kohort.client.admin.views import (
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error
-from kohort.terms import NO_TOPIC_ID, TopicPartition
+from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -49,6 +51,7 @@ BROKER_DEFAULTS = Need(4, "the broker's own number of partitions", "KIP-464, Apa
 MAX_TIMESTAMP = Need(7, "the offset of the latest timestamp", "KIP-734, Apache Kafka 3.0")
 BY_ID = 6  # DeleteTopics takes a list of structs from this version on
 
+INT64_MAX = 2**63 - 1
 _POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
 
 When = str | int | datetime
@@ -60,7 +63,6 @@ async def create_topics(
     *,
     validate_only: bool,
     deadline: float,
-    now: float,
 ) -> Outcomes[str, CreatedTopic]:
     """See `AdminClient.create_topics`."""
     by_name = {topic.name: topic for topic in topics}
@@ -74,7 +76,7 @@ async def create_topics(
             node,
             CreateTopicsRequest(
                 topics=[_creatable(topic) for topic in wanted],
-                timeout_ms=_left_ms(deadline, now),
+                timeout_ms=_left_ms(deadline),
                 validate_only=validate_only,
             ),
             deadline=deadline,
@@ -122,7 +124,6 @@ async def create_partitions(
     *,
     validate_only: bool,
     deadline: float,
-    now: float,
 ) -> Outcomes[str, None]:
     """See `AdminClient.create_partitions`."""
 
@@ -134,7 +135,7 @@ async def create_partitions(
                     CreatePartitionsTopic(name=name, count=counts[name], assignments=None)
                     for name in names
                 ],
-                timeout_ms=_left_ms(deadline, now),
+                timeout_ms=_left_ms(deadline),
                 validate_only=validate_only,
             ),
             deadline=deadline,
@@ -154,7 +155,7 @@ async def create_partitions(
 
 
 async def delete_topics(
-    cluster: Cluster, names: Iterable[str], *, deadline: float, now: float
+    cluster: Cluster, names: Iterable[str], *, deadline: float
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_topics`."""
 
@@ -163,12 +164,10 @@ async def delete_topics(
         if connection.offers(DeleteTopicsRequest, BY_ID):
             request = DeleteTopicsRequest(
                 topics=[DeleteTopicState(name=name) for name in names],
-                timeout_ms=_left_ms(deadline, now),
+                timeout_ms=_left_ms(deadline),
             )
         else:
-            request = DeleteTopicsRequest(
-                topic_names=list(names), timeout_ms=_left_ms(deadline, now)
-            )
+            request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=_left_ms(deadline))
         answer: DeleteTopicsResponse = await connection.ask(request, deadline=deadline)
         return {response.name or "": _deleted(response) for response in answer.responses}
 
@@ -194,8 +193,10 @@ def _controller(cluster: Cluster) -> Any:
     return locate
 
 
-def _left_ms(deadline: float, now: float) -> int:
-    return max(1, int((deadline - now) * 1000))
+def _left_ms(deadline: float) -> int:
+    """What a broker may take: it shall not go on when nobody waits for its answer any more."""
+    left_s = deadline - asyncio.get_running_loop().time()
+    return max(1, int(min(left_s * 1000, INT32_MAX)))
 
 
 def _id(topic_id: bytes) -> bytes | None:
@@ -287,12 +288,10 @@ async def list_offsets(
 def _timestamp(when: When) -> int:
     """A point by name, or a time: milliseconds since 1970, or a datetime with a zone."""
     if isinstance(when, datetime):
-        if when.tzinfo is None:
-            raise ValueError(f"{when.isoformat()} has no time zone, expected one")
-        return int(when.timestamp() * 1000)
+        when = millis_of(when)
     if isinstance(when, int):
-        if when < 0:
-            raise ValueError(f"timestamp {when} is negative, expected milliseconds since 1970")
+        if not 0 <= when <= INT64_MAX:
+            raise ValueError(f"timestamp {when} is out of bounds, expected milliseconds since 1970")
         return when
     if when not in _POINTS:
         raise ValueError(f"{when!r} is not a point in a log, expected one of {', '.join(_POINTS)}")

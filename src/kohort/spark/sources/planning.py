@@ -5,6 +5,7 @@ from datetime import datetime
 
 from kohort.spark.sources.feed import Bounds, Survey
 from kohort.spark.sources.standing import Note, Plan, Position, SourceError
+from kohort.terms import millis_of
 
 _BACK = (100_000, 1_000, 0)
 """How far before the end of a plan batches are remembered: a cut of the tail goes back to one."""
@@ -94,7 +95,7 @@ def milliseconds(time: datetime) -> int:
     """The time as a log has it. Raises SourceError for a time without a zone."""
     if time.tzinfo is None:
         raise SourceError(f"the time {time} has no zone, expected one such as +00:00")
-    return int(time.timestamp() * 1000)
+    return millis_of(time)
 
 
 def _starts(

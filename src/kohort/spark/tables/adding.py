@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.engine.progress import Progress, telling
 from kohort.spark.gold import Context
+from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.source import Ends, Source
 from kohort.spark.sources.standing import Note, Plan, Position, Settings
@@ -162,7 +163,7 @@ def flip(
             past=past,
             notes=(*manifest.notes, *notes),
             code=code(),
-            as_of_ms=int(context.as_of.timestamp() * 1000),
+            as_of_ms=micros(context.as_of) // 1000,
             settings=Settings(context.retention_ms, context.session_timeout_ms),
         )
     )
@@ -194,7 +195,7 @@ def tidy(
     if keep_ms is None:
         return
     manifest = writer.manifest
-    before_ms = int(context.as_of.timestamp() * 1000) - keep_ms
+    before_ms = micros(context.as_of) // 1000 - keep_ms
     old = increments.too_old(manifest, before_ms)
     if old:
         with telling(spark, progress, "dropping", sum(one.rows for one in old)):
