@@ -105,6 +105,15 @@ class Ownership:
         for partition, place in self._handing.put_back(partitions).items():
             self._fetcher.seek(partition, place)
 
+    def hand_out_again(self) -> None:
+        """Nobody works any more on what was handed out last, and it is not processed."""
+        for partition, place in self._handing.gave_up().items():
+            logger.warning(
+                "%s: the task that worked on it broke off: from offset %d again",
+                *(partition, place.offset),
+            )
+            self._fetcher.seek(partition, place)
+
     def position(self, partition: TopicPartition) -> Place | None:
         """The next record that the application gets; None while it is looked up.
 
@@ -165,6 +174,7 @@ class Ownership:
             elif self._offsets is not None:
                 await self._offsets.finished()
             await self._tell(self.listener.on_revoked, partitions)
+            self._note_lost(partitions)
         else:
             self._note_lost(partitions)
             await self._tell(self.listener.on_lost, partitions)
