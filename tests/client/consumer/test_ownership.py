@@ -335,3 +335,41 @@ async def test_nothing_of_a_topic_that_is_gone_is_committed() -> None:
     assert world.offsets.committed[T0] == CommittedOffset(0, None, "")
     world.ownership.came_back()
     assert world.ownership.void_in_work == frozenset()
+
+
+@asynchronous
+async def test_who_is_cancelled_while_it_gives_up_partitions_has_them_still() -> None:
+    """They are handed out again, but for what the application has paused."""
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.ownership.pause([T1])
+    world.handing.line_up({T0: [record(T0, 5)]})
+    world.handing.take()
+    task = asyncio.create_task(world.ownership.revoked([T0, T1], lambda: True))
+    await asyncio.sleep(0)
+    assert world.fetcher.paused == {T0, T1}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert world.ownership.owned == {T0, T1}
+    assert world.fetcher.paused == {T1}
+
+
+@asynchronous
+async def test_who_is_cancelled_while_a_listener_is_told_has_nothing_new() -> None:
+    world = World()
+
+    class Slow(Heard):
+        async def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
+            await asyncio.sleep(3600)
+
+    world.ownership.listener = Slow()
+    task = asyncio.create_task(world.ownership.assigned([T0]))
+    while not world.ownership.owned:  # noqa: ASYNC110  (nobody tells)
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert not world.ownership.owned
+    assert not world.fetcher.places
+    world.ownership.listener = world.heard
+    await world.ownership.assigned([T0])
+    assert world.fetcher.paused == set()

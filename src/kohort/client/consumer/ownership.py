@@ -152,15 +152,31 @@ class Ownership:
         self._fetcher.add(places, known, bound=ids is not None)
         self._fetcher.pause(places)  # until the listener knows of them
         self.owned |= frozenset(places)
-        await self._tell(self.listener.on_assigned, partitions)
+        try:
+            await self._tell(self.listener.on_assigned, partitions)
+        except asyncio.CancelledError:
+            self._forget(partitions)  # it was not told of them
+            raise
         self._fetcher.resume([place for place in places if place in self.owned - self.paused])
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
     ) -> None:
-        """Stop with these. The application has until the coordinator loses its patience."""
+        """Stop with these. The application has until the coordinator loses its patience. Whoever is
+        cancelled here has them still.
+        """
         self._fetcher.pause(self.owned.intersection(partitions))
         self.put_back(partitions)
+        try:
+            await self._farewell(partitions, still_ours)
+        except asyncio.CancelledError:
+            self._fetcher.resume(self.owned.intersection(partitions) - self.paused)
+            raise
+        self._forget(partitions)
+
+    async def _farewell(
+        self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
+    ) -> None:
         while self._handing.works_on(partitions) and still_ours() and not self.hurry:
             self._back.clear()
             try:
@@ -178,7 +194,6 @@ class Ownership:
         else:
             self._note_lost(partitions)
             await self._tell(self.listener.on_lost, partitions)
-        self._forget(partitions)
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None:
         """Drop these: others may have them."""
