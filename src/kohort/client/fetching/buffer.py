@@ -119,9 +119,9 @@ class Buffer:
             return
         except Exception as error:  # noqa: BLE001  (bytes that nobody had thought of)
             why = f"it cannot be decoded: {error!r}"
-            failure = RecordError(self.partition, self._take_from.offset, why)
-            failure.__cause__ = error
-            self._fail(failure)
+            fault = RecordError(self.partition, self._take_from.offset, why)
+            fault.__cause__ = error
+            self._fail(fault)
             return
         settings = self._settings
         failure = None
