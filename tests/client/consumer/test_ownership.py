@@ -28,6 +28,7 @@ class FakeOffsets:
         self.has_identity = True
         self.asked_by: list[dict[TopicPartition, TopicId]] = []
         self.committed_by: dict[TopicPartition, TopicId] = {}
+        self.lost_ones: set[TopicPartition] = set()
 
     async def fetch(
         self, partitions: Collection[TopicPartition], _deadline: float, ids: Any = None
@@ -48,6 +49,9 @@ class FakeOffsets:
 
     async def finished(self) -> None:
         await asyncio.sleep(0)
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.lost_ones.update(partitions)
 
 
 class Heard(RebalanceListener):
@@ -373,3 +377,13 @@ async def test_who_is_cancelled_while_a_listener_is_told_has_nothing_new() -> No
     world.ownership.listener = world.heard
     await world.ownership.assigned([T0])
     assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_a_commit_that_is_tried_again_hears_of_what_was_lost() -> None:
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    await world.ownership.lost([T1], LOST)
+    assert world.offsets.lost_ones == {T1}
+    await world.ownership.revoked([T0], lambda: False)
+    assert world.offsets.lost_ones == {T0, T1}

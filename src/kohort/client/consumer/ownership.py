@@ -326,6 +326,8 @@ class Ownership:
         self._committed.pop(partition, None)
 
     def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
+        if self._offsets is not None:
+            self._offsets.lost(partitions)
         gone = (partition for partition in partitions if self._handing.works_on([partition]))
         self.lost_in_work = self.lost_in_work.union(gone)
 
