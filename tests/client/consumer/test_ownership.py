@@ -387,3 +387,25 @@ async def test_a_commit_that_is_tried_again_hears_of_what_was_lost() -> None:
     assert world.offsets.lost_ones == {T1}
     await world.ownership.revoked([T0], lambda: False)
     assert world.offsets.lost_ones == {T0, T1}
+
+
+@asynchronous
+async def test_what_is_revoked_before_it_has_begun_is_waited_for_no_longer() -> None:
+    """An open transaction keeps the offsets of one partition; the group wants another one back."""
+    world = World()
+    world.offsets.refusals = [ApiError(ErrorCode.UNSTABLE_OFFSET_COMMIT)] * 3
+    task = asyncio.create_task(world.ownership.assigned([T0, T1]))
+    await asyncio.sleep(0)
+    world.ownership.unwanted([T0])
+    await task
+    assert world.ownership.owned == {T1}
+    assert world.heard.events == [("assigned", (T1,))]
+    world.offsets.refusals = [ApiError(ErrorCode.UNSTABLE_OFFSET_COMMIT)] * 1000
+    task = asyncio.create_task(world.ownership.assigned([T0]))
+    await asyncio.sleep(0)
+    world.ownership.unwanted([T0])
+    async with asyncio.timeout(5):
+        await task
+    assert world.ownership.owned == {T1}
+    await world.ownership.revoked([T0], lambda: True)
+    assert world.heard.events == [("assigned", (T1,))]  # and nothing of what was never assigned

@@ -78,6 +78,7 @@ class Ownership:
         self._settings = settings
         self._offsets = offsets
         self._committed: dict[TopicPartition, int] = {}
+        self._unwanted: set[TopicPartition] = set()  # of those that are about to begin
         self._back = asyncio.Event()
 
     # The application
@@ -145,10 +146,12 @@ class Ownership:
 
         Raises ApiError at the deadline, if there is one, and before it for what does not pass.
         """
+        self._unwanted.clear()
         begin = await self._begin(partitions, ids, deadline)
         if begin is None:
             return  # lost meanwhile
         places, known = begin
+        partitions = places.keys()
         self._fetcher.add(places, known, bound=ids is not None)
         self._fetcher.pause(places)  # until the listener knows of them
         self.owned |= frozenset(places)
@@ -159,12 +162,21 @@ class Ownership:
             raise
         self._fetcher.resume([place for place in places if place in self.owned - self.paused])
 
+    def unwanted(self, partitions: Collection[TopicPartition]) -> None:
+        """These will be revoked, or are lost: whoever still waits to begin with them stops that, as
+        the group waits for it. An open transaction may keep their offsets for long.
+        """
+        self._unwanted.update(partitions)
+
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
     ) -> None:
         """Stop with these. The application has until the coordinator loses its patience. Whoever is
         cancelled here has them still.
         """
+        partitions = self.owned.intersection(partitions)  # the others have never begun
+        if not partitions:
+            return
         self._fetcher.pause(self.owned.intersection(partitions))
         self.put_back(partitions)
         try:
@@ -300,8 +312,10 @@ class Ownership:
                     unknown += 1  # the coordinator may hear of a new topic later than others
                     if told is not None and unknown == _LOOKS:
                         break  # it is gone, and the group is about to say so
-                if not offsets.has_identity or self.hurry:
+                partitions = [place for place in partitions if place not in self._unwanted]
+                if not offsets.has_identity or self.hurry or not partitions:
                     return None
+                places = dict.fromkeys(partitions)
                 passes = not isinstance(error, ApiError) or error.code.retriable
                 if until is not None and (loop.time() >= until or not passes):
                     raise
