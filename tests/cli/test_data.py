@@ -1,18 +1,27 @@
 """`kohort produce` and `kohort consume`: data goes in and comes out; what goes wrong is told."""
 
+import asyncio
 import itertools
 import json
 import select
 import signal
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
+from tests.client.admin.test_topics import found as first_and_last
+from tests.client.scripted import Scripted, asynchronous, in_turn
+from tests.client.test_fetch import giving
 from tests.interruptible import started
 from tests.waiting import SOON_S
 
+from kohort.cli.consume import _read
 from kohort.cli.main import main
 from kohort.testing import Broker
+from kohort.wire.batch import build
+from kohort.wire.messages.fetch import FetchRequest
+from kohort.wire.messages.list_offsets import ListOffsetsRequest
 
 NUMBERS = itertools.count()
 
@@ -146,6 +155,30 @@ def test_the_end_may_be_a_number(topic, run):
     assert (done.returncode, done.stdout) == (0, b"a\nb\n")
     done = run("consume", topic, "--until-end")  # from the end to the end
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+@asynchronous
+async def test_the_end_comes_nearer_where_a_log_is_cut(capfdbinary):
+    """Records of a topic were lost with its leader, and nobody writes any more."""
+    ends = iter([100, 2, 2])
+
+    def offsets(asked):
+        answer = first_and_last(asked)
+        for partition in answer.topics[0].partitions:
+            if partition.offset:
+                partition.offset = next(ends)
+        return answer
+
+    records = giving((0, build([(None, b"a"), (None, b"b")], 1000)))
+    answers = {FetchRequest: in_turn(records, giving()), ListOffsetsRequest: offsets}
+    async with Scripted(answers=answers) as scripted, asyncio.timeout(SOON_S):
+        scripted.topics = {"orders": [0]}
+        args = {"topic": "orders", "from_beginning": True, "until_end": True, "timeout": 5}
+        args |= {"max": None, "format": "text", "key_separator": None}
+        cluster = scripted.cluster()
+        await _read(cluster, Namespace(**args))
+        await cluster.close()
+    assert capfdbinary.readouterr().out == b"a\nb\n"
 
 
 def test_what_is_typed_is_seen_at_once_by_who_waits(broker, topic, run):

@@ -133,6 +133,25 @@ async def test_a_place_that_was_deleted_moves_to_the_beginning():
         assert await values(reader) == [b"a"]
 
 
+@asynchronous
+async def test_a_place_behind_a_log_that_was_cut_moves_to_its_end():
+    """Nothing that was read is read again."""
+    async with Reading(giving((0, 1)), giving((0, batch(100, b"new")))) as reader:
+        reader.places[ZERO] = 150
+        assert await values(reader) == []
+        assert reader.notes == ["orders:0 has no offset 150, going on at 100"]
+        assert await values(reader) == [b"new"]
+
+
+@asynchronous
+async def test_a_place_in_a_topic_that_was_made_anew_moves_to_the_beginning():
+    async with Reading(giving((0, 1)), giving((0, batch(0, b"new")))) as reader:
+        reader.places[ZERO] = 150
+        reader.topic_id = b"f" * 16
+        assert await values(reader) == []
+        assert await values(reader) == [b"new"]
+
+
 @pytest.mark.parametrize(
     ("part", "error", "words"),
     [

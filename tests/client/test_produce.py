@@ -132,6 +132,24 @@ async def test_what_may_have_arrived_is_not_sent_again():
 
 
 @asynchronous
+async def test_what_a_leader_has_appended_before_it_went_away_is_not_sent_again():
+    def appended(asked):
+        answer = refusing(p0=6)(asked)
+        answer.responses[0].partition_responses[0].base_offset = 70
+        return answer
+
+    async with Scripted(answers={ProduceRequest: in_turn(appended, taken)}) as scripted:
+        scripted.topics = {"orders": [0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        found = await writer.write([(None, b"x")], soon())
+        await writer._cluster.close()
+    (error,) = found.failed.values()
+    assert error.code is ErrorCode.NETWORK_EXCEPTION
+    assert "appended at offset 70" in error.message
+    assert len(scripted.sent("Produce")) == 1
+
+
+@asynchronous
 async def test_a_topic_is_not_created():
     async with Scripted() as scripted:
         with pytest.raises(ApiError, match="topic orders does not exist"):

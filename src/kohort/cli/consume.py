@@ -103,6 +103,9 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
                 left = None if left is None else left - 1
                 if left == 0:
                     return
+        if ends is not None and not found:  # a log that was cut may never be as long again
+            later = await reader.ends(now() + args.timeout)
+            ends = {place: min(end, later[place]) for place, end in ends.items()}
         sys.stdout.flush()
 
 

@@ -42,8 +42,15 @@ class Fetched(NamedTuple):
 class TopicReader:
     """Reads a topic. `places` has the offset of the next record of each partition."""
 
-    def __init__(self, cluster: Cluster, topic: str, places: Mapping[TopicPartition, int]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        places: Mapping[TopicPartition, int],
+        topic_id: bytes | None = None,
+    ) -> None:
         self.topic = topic
+        self.topic_id = topic_id
         self.places = dict(places)
         self.notes: list[str] = []
         self._cluster = cluster
@@ -58,7 +65,8 @@ class TopicReader:
         found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
         places = [TopicPartition(topic, partition.partition) for partition in found.partitions]
         when = "earliest" if from_beginning else "latest"
-        return cls(cluster, topic, await _offsets(cluster, places, when, deadline))
+        begin = await _offsets(cluster, places, when, deadline)
+        return cls(cluster, topic, begin, found.topic_id)
 
     async def ends(self, deadline: float) -> dict[TopicPartition, int]:
         """Where each partition ends now. Raises ApiError."""
@@ -70,7 +78,8 @@ class TopicReader:
         """The next records of every partition that has some, or of these, in order within each.
 
         Waits up to `wait_ms` when there are none. When records at a place have been deleted, the
-        place moves to the new beginning, with a line in `notes`. Once the records of all other
+        place moves to the new beginning, and when the log was cut before a place, to its end, with
+        a line in `notes`. Once the records of all other
         partitions have been returned, raises ApiError for a partition that cannot be read, and
         WireError for one whose bytes are damaged.
         """
@@ -174,7 +183,12 @@ class TopicReader:
 
     async def _move(self, place: TopicPartition, deadline: float) -> None:
         before = self.places[place]
-        self.places |= await _offsets(self._cluster, [place], "earliest", deadline)
+        topic = (await describe_topics(self._cluster, [self.topic], deadline=deadline))[self.topic]
+        end = (await _offsets(self._cluster, [place], "latest", deadline))[place]
+        if before > end and topic.topic_id == self.topic_id:
+            self.places[place] = end  # what is before it was read
+        else:
+            self.places |= await _offsets(self._cluster, [place], "earliest", deadline)
         self.notes.append(f"{place} has no offset {before}, going on at {self.places[place]}")
 
 

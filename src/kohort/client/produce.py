@@ -12,12 +12,14 @@ from kohort.client.admin.rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
 from kohort.client.admin.views import Outcomes
 from kohort.client.cluster import Cluster, Node
+from kohort.client.connection import ConnectionFailedError
 from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -92,9 +94,7 @@ async def append(
             node, request, deadline=deadline, at_most=BY_NAME
         )
         return {
-            TopicPartition(topic.name, result.index): api_error(
-                result.error_code, result.error_message
-            )
+            TopicPartition(topic.name, result.index): _error_of(result)
             if result.error_code
             else result.base_offset
             for topic in answer.responses
@@ -104,3 +104,12 @@ async def append(
     return Outcomes(
         await settle(cluster, batches, leaders(cluster), ask, deadline=deadline, repeatable=False)
     )
+
+
+def _error_of(told: PartitionProduceResponse) -> ApiError:
+    """A leader that went away after it had appended says where: its batch is not sent again."""
+    error = api_error(told.error_code, told.error_message)
+    if told.base_offset < 0:
+        return error
+    why = f"{error}; it was appended at offset {told.base_offset}, and may be there"
+    return ConnectionFailedError(why, sent=True)

@@ -1,6 +1,7 @@
 """The consumer against a broker, by both protocols: nothing is lost, whatever the group does."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -161,6 +162,144 @@ async def test_leaving_the_loop_says_that_the_last_record_is_processed(broker: B
             if record.value == b"v3":
                 break
     assert committed(broker) == {0: 4}
+
+
+ENDS = {  # how the work on v3 ends, and what is committed when the consumer is closed
+    "finally": 3,
+    "finally, a batch": 3,
+    "except": 3,
+    "cancelled": 3,
+    "raised": 3,
+    "another closes": 3,
+    "another unsubscribes": 3,
+    "another assigns": 3,
+    "another seeks": 3,
+    "a listener commits": 3,
+    "the task ends": 4,
+    "unsubscribed": 4,
+    "inside another handler": 4,
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+@asynchronous
+async def test_what_was_not_processed_is_not_committed(broker: Broker, how: str) -> None:
+    """At least once, whatever ends the work."""
+    fill(broker, 10, partitions=1)
+    settings: dict[str, Any] = {"auto_commit_interval_ms": 100}
+
+    class Commits(RebalanceListener):
+        async def on_revoked(self, _partitions: Any) -> None:
+            await reader.commit()
+
+    if how == "a listener commits":
+        settings = {"enable_auto_commit": False, "listener": Commits()}
+    topics = [] if how == "another assigns" else ["t"]
+    reader = consumer(broker, *topics, **settings)
+    at_v3 = asyncio.Event()
+
+    async def work() -> None:
+        if "batch" in how:
+            await reader.getmany(timeout_ms=20_000, max_records=3)
+            assert len((await reader.getmany(timeout_ms=20_000))[T0]) == 7
+            raise ArithmeticError
+        async for record in reader:
+            if record.value == b"v3":
+                break
+        at_v3.set()
+        if how in ("finally", "except", "raised", "a listener commits"):
+            raise ArithmeticError
+        if how.startswith(("another", "cancelled")):
+            await asyncio.sleep(3600)
+
+    async def runs_in_the_task() -> None:
+        if how == "except":
+            try:
+                await work()
+            except ArithmeticError:
+                await reader.close()
+        elif how.startswith("finally"):
+            try:
+                await work()
+            finally:
+                await reader.close()
+        elif how == "a listener commits":
+            async with reader:
+                await work()
+        elif how == "unsubscribed":
+            await work()
+            await reader.unsubscribe()
+            await reader.close(processed=False)
+        else:
+            try:
+                raise KeyError  # noqa: TRY301  (to be inside its handler)
+            except KeyError:
+                async with reader:
+                    await work()
+
+    async def runs_beside() -> None:
+        async with reader:
+            if not topics:
+                await reader.assign([T0])
+            task = asyncio.create_task(work())
+            await at_v3.wait()
+            if how == "another unsubscribes":
+                await reader.unsubscribe()
+            elif how == "another assigns":
+                await reader.assign([T0])
+                await asyncio.sleep(0.5)
+            elif how == "another seeks":
+                reader.seek(T0, 9)
+                await asyncio.sleep(0.5)
+            elif how == "cancelled":
+                task.cancel()
+            if not how.startswith("another"):
+                await asyncio.gather(task, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async with within():
+        if how in ("cancelled", "raised", "the task ends") or how.startswith("another"):
+            await runs_beside()
+        else:
+            await reader.start()
+            with contextlib.suppress(ArithmeticError):
+                await runs_in_the_task()
+    assert committed(broker) == {0: ENDS[how]}
+
+
+@asynchronous
+async def test_what_a_task_broke_off_is_handed_to_the_next(broker: Broker) -> None:
+    fill(broker, 10, partitions=1)
+    async with within(), consumer(broker, "t", auto_commit_interval_ms=100) as reader:
+        seen: list[int] = []
+
+        async def work(until: int) -> None:
+            async for record in reader:
+                if record.offset == until:
+                    raise ArithmeticError
+                seen.append(record.offset)
+
+        for until in (3, 7, 10):
+            task = asyncio.create_task(work(until))
+            await asyncio.wait([task], timeout=1)
+            if until == 10:
+                task.cancel()
+            with pytest.raises((ArithmeticError, asyncio.CancelledError)):
+                await task
+        assert seen == list(range(10))
+
+
+@asynchronous
+async def test_what_was_lost_in_work_is_not_committed_in_silence(broker: Broker) -> None:
+    """Whoever is too slow hears of it, though nothing is assigned to him any more."""
+    fill(broker, 1, partitions=1)
+    settings: Any = {"max_poll_interval_ms": 300, "enable_auto_commit": False}
+    async with within(), consumer(broker, "t", **settings) as slow:
+        await slow.getone()
+        await until(lambda: not slow.assignment())
+        with pytest.raises(ApiError, match="lost while their records were in work"):
+            await slow.commit()
 
 
 @asynchronous
@@ -453,9 +592,10 @@ async def test_to_close_ends_who_waits_and_whoever_comes_after(broker: Broker) -
         with pytest.raises(ValueError, match="the consumer is not started"):
             await reader.getone()
         await reader.start()
-        assert (await reader.getone()).offset == 0
+        first = asyncio.get_running_loop().create_future()
 
-        async def run(reader: Consumer = reader, wait: str = wait) -> str:
+        async def run(reader: Consumer = reader, wait: str = wait, first: Any = first) -> str:
+            first.set_result((await reader.getone()).offset)
             if wait == "getmany":
                 await reader.getmany(timeout_ms=60_000)
             elif wait == "getone":
@@ -465,8 +605,9 @@ async def test_to_close_ends_who_waits_and_whoever_comes_after(broker: Broker) -
             return "over"
 
         waiting = asyncio.create_task(run())
-        await asyncio.sleep(0.05)
         async with within():
+            assert await first == 0
+            await asyncio.sleep(0.05)
             await reader.close()
             (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
         assert str(outcome) == ("over" if wait == "for" else "the consumer is closed")

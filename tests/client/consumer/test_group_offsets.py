@@ -308,3 +308,38 @@ async def test_an_offset_of_a_topic_that_is_gone_is_refused_after_some_looks() -
         assert failure.value.code is ErrorCode.UNKNOWN_TOPIC_ID
         assert len(script.sent("OffsetCommit")) == 4
         await some._cluster.close()
+
+
+@asynchronous
+async def test_what_was_lost_is_not_committed_by_a_later_epoch() -> None:
+    """The coordinator moved while the member was put out, and let in again."""
+    busy = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def loads(asked: Asked) -> OffsetCommitResponse:
+        some.lost([T0])
+        return committed(asked, busy)
+
+    async with Scripted(1, {OffsetCommitRequest: in_turn(loads, committed)}) as script:
+        some = offsets(script, MODERN)
+        both = {T0: CommittedOffset(4), T1: CommittedOffset(5)}
+        with pytest.raises(ApiError, match="t:0: lost before") as refused:
+            await some.commit(lambda: both, deadline())
+        assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+        named = [
+            [one.partition_index for one in asked.request.topics[0].partitions]
+            for asked in script.sent("OffsetCommit")
+        ]
+        assert named == [[0, 1], [1]]
+        some.lost([T1])
+        await some.commit(lambda: {T1: CommittedOffset(6)}, deadline())
+
+
+@asynchronous
+async def test_what_was_committed_before_it_was_lost_is_committed() -> None:
+    def told(asked: Asked) -> OffsetCommitResponse:
+        some.lost([T0])
+        return committed(asked)
+
+    async with Scripted(1, {OffsetCommitRequest: told}) as script:
+        some = offsets(script, MODERN)
+        await some.commit(lambda: {T0: CommittedOffset(4)}, deadline())

@@ -114,3 +114,52 @@ def test_what_is_dropped_is_forgotten() -> None:
     handing.note({A: run(A, 20)})
     handing.drop([A, B])
     assert offsets(handing, A) == offsets(handing, B) == (100, 100)
+
+
+def test_what_is_sought_while_it_is_in_work_is_not_processed_by_that() -> None:
+    """Committed is neither what was skipped while its record was in work, nor what is read anew."""
+    for position, processed in ((50, 5), (2, 2)):
+        handing = Handing()
+        handing.line_up({A: run(A, 5, 6)})
+        handing.take()
+        handing.sought(A)
+        place = Place(position)
+        assert handing.position(A, place) == place
+        assert handing.processed(A, place).offset == processed
+        assert handing.works_on([A])
+        assert handing.in_work
+        handing.came_back()
+        assert handing.processed(A, place) == place
+        assert not handing.in_work
+
+
+def test_a_batch_that_is_sought_keeps_its_beginning() -> None:
+    handing = Handing()
+    handing.note({A: run(A, 5, 6), B: run(B, 8)})
+    handing.sought(A)
+    handing.sought(A)
+    assert handing.processed(A, Place(70)).offset == 5
+    assert handing.gave_up() == {B: Place(8, 3)}  # the other goes on where it was sought
+    assert not handing.in_work
+    assert handing.processed(A, Place(70)) == Place(70)
+
+
+def test_what_nobody_works_on_any_more_is_read_again() -> None:
+    handing = Handing()
+    assert handing.gave_up() == {}
+    handing.line_up({A: run(A, 5, 6, 7), B: run(B, 8)})
+    handing.take()
+    handing.take()
+    assert handing.gave_up() == {A: Place(6, 3)}
+    assert not handing.works_on([A, B])
+    got = handing.take()
+    assert got is not None
+    assert got.offset == 8  # the rest of the run comes again behind what was given up
+
+
+def test_what_is_dropped_while_it_was_sought_is_forgotten() -> None:
+    handing = Handing()
+    handing.note({A: run(A, 5)})
+    handing.sought(A)
+    handing.drop([A])
+    assert not handing.in_work

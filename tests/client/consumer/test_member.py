@@ -160,6 +160,7 @@ class Counting(Protocol, ClassicProtocol):
 
 class Owner:
     def __init__(self) -> None:
+        self.heard_before: list[int] = []  # than the event has its turn
         self.told: list[tuple[Any, ...]] = []
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
@@ -180,6 +181,9 @@ class Owner:
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
     ) -> None:
         await self._tell("revoked", [one.partition for one in partitions], still_ours())
+
+    def unwanted(self, partitions: Collection[TopicPartition]) -> None:
+        self.heard_before += [one.partition for one in partitions]
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None:
         await self._tell("lost", [one.partition for one in partitions], error)
@@ -424,6 +428,21 @@ async def test_one_event_is_over_before_the_next() -> None:
         it.owner.may_go_on.set()
         await until(lambda: len(it.owner.told) == 3)
         assert [one[0] for one in it.owner.told] == ["assigned", "revoked", "assigned"]
+
+
+@pytest.mark.parametrize("event", [Revoked((A,)), Lost((A,), LOST)])
+@asynchronous
+async def test_who_begins_hears_at_once_that_it_is_in_vain(event: Any) -> None:
+    async with world() as it:
+        it.has(A)
+        it.owner.may_go_on.clear()
+        it.play(Assigned((A,)))
+        await until(lambda: it.owner.told)
+        it.play(event)
+        await until(lambda: it.owner.heard_before == [0])
+        assert [told[0] for told in it.owner.told] == ["assigned"]
+        it.owner.may_go_on.set()
+        await until(lambda: len(it.owner.told) == 2)
 
 
 @pytest.mark.parametrize("event", [Revoked((A,)), Lost((A,), LOST)])

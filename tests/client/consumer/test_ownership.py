@@ -28,6 +28,7 @@ class FakeOffsets:
         self.has_identity = True
         self.asked_by: list[dict[TopicPartition, TopicId]] = []
         self.committed_by: dict[TopicPartition, TopicId] = {}
+        self.lost_ones: set[TopicPartition] = set()
 
     async def fetch(
         self, partitions: Collection[TopicPartition], _deadline: float, ids: Any = None
@@ -48,6 +49,9 @@ class FakeOffsets:
 
     async def finished(self) -> None:
         await asyncio.sleep(0)
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.lost_ones.update(partitions)
 
 
 class Heard(RebalanceListener):
@@ -335,3 +339,73 @@ async def test_nothing_of_a_topic_that_is_gone_is_committed() -> None:
     assert world.offsets.committed[T0] == CommittedOffset(0, None, "")
     world.ownership.came_back()
     assert world.ownership.void_in_work == frozenset()
+
+
+@asynchronous
+async def test_who_is_cancelled_while_it_gives_up_partitions_has_them_still() -> None:
+    """They are handed out again, but for what the application has paused."""
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.ownership.pause([T1])
+    world.handing.line_up({T0: [record(T0, 5)]})
+    world.handing.take()
+    task = asyncio.create_task(world.ownership.revoked([T0, T1], lambda: True))
+    await asyncio.sleep(0)
+    assert world.fetcher.paused == {T0, T1}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert world.ownership.owned == {T0, T1}
+    assert world.fetcher.paused == {T1}
+
+
+@asynchronous
+async def test_who_is_cancelled_while_a_listener_is_told_has_nothing_new() -> None:
+    world = World()
+
+    class Slow(Heard):
+        async def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
+            await asyncio.sleep(3600)
+
+    world.ownership.listener = Slow()
+    task = asyncio.create_task(world.ownership.assigned([T0]))
+    while not world.ownership.owned:  # noqa: ASYNC110  (nobody tells)
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert not world.ownership.owned
+    assert not world.fetcher.places
+    world.ownership.listener = world.heard
+    await world.ownership.assigned([T0])
+    assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_a_commit_that_is_tried_again_hears_of_what_was_lost() -> None:
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    await world.ownership.lost([T1], LOST)
+    assert world.offsets.lost_ones == {T1}
+    await world.ownership.revoked([T0], lambda: False)
+    assert world.offsets.lost_ones == {T0, T1}
+
+
+@asynchronous
+async def test_what_is_revoked_before_it_has_begun_is_waited_for_no_longer() -> None:
+    """An open transaction keeps the offsets of one partition; the group wants another one back."""
+    world = World()
+    world.offsets.refusals = [ApiError(ErrorCode.UNSTABLE_OFFSET_COMMIT)] * 3
+    task = asyncio.create_task(world.ownership.assigned([T0, T1]))
+    await asyncio.sleep(0)
+    world.ownership.unwanted([T0])
+    await task
+    assert world.ownership.owned == {T1}
+    assert world.heard.events == [("assigned", (T1,))]
+    world.offsets.refusals = [ApiError(ErrorCode.UNSTABLE_OFFSET_COMMIT)] * 1000
+    task = asyncio.create_task(world.ownership.assigned([T0]))
+    await asyncio.sleep(0)
+    world.ownership.unwanted([T0])
+    async with asyncio.timeout(5):
+        await task
+    assert world.ownership.owned == {T1}
+    await world.ownership.revoked([T0], lambda: True)
+    assert world.heard.events == [("assigned", (T1,))]  # and nothing of what was never assigned

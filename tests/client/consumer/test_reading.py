@@ -21,7 +21,8 @@ class World:
         self.handing = Handing()
         fetcher: Any = cast("Any", self.fetcher)
         self.ownership = Ownership(fetcher, self.handing, ConsumerSettings(), None)
-        self.reading = Reading(fetcher, self.handing, self.ownership, 3, self.on_ask)
+        calls = [Reading.one.__code__]
+        self.reading = Reading(fetcher, self.handing, self.ownership, 3, self.on_ask, calls)
 
     def on_ask(self) -> None:
         self.asked += 1
@@ -113,3 +114,92 @@ async def test_others_have_a_turn_whenever_somebody_asks() -> None:
     task.cancel()
     assert turns >= 3
     assert world.reading.turn_at > asyncio.get_running_loop().time() - 1
+
+
+# Whose work is done when another task asks, or ends something
+
+
+async def lent(world: World, name: str) -> "asyncio.Task[Any]":
+    """Another task that was handed record 5 of T0, and what became of it, by name."""
+    world.fetcher.ready = {T0: [record(T0, 5), record(T0, 6)]}
+    got = asyncio.Event()
+
+    async def work() -> None:
+        await (world.reading.many(1, 1.0) if "batch" in name else world.reading.one())
+        got.set()
+        if "raised" in name:
+            raise ArithmeticError
+        if "ended" not in name:
+            await asyncio.sleep(3600)
+
+    if "only asked" in name:
+        task: asyncio.Task[Any] = asyncio.create_task(world.reading.one())
+        await task
+        return task
+    task = asyncio.create_task(work(), name="worker")
+    await got.wait()
+    if "cancelled" in name:
+        task.cancel()
+    if "works" not in name:
+        await asyncio.gather(task, return_exceptions=True)
+    return task
+
+
+OUTCOMES = {  # of the task that was handed record 5: is it processed, and what does another one get
+    "it works": (False, "worker, works on records"),
+    "it works on a batch": (False, "worker, works on records"),
+    "it was cancelled": (False, 5),
+    "it was cancelled with a batch": (False, 5),
+    "it raised": (False, 5),
+    "it raised with a batch": (False, 5),
+    "it ended": (True, 6),
+    "it ended with a batch": (True, 6),
+    "it only asked": (False, 6),
+}
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+@asynchronous
+async def test_nobody_speaks_for_a_task_that_works(name: str) -> None:
+    is_processed, then = OUTCOMES[name]
+    world = World()
+    await world.ownership.assigned([T0])
+    world.fetcher.places[T0] = Place(7)
+    task = await lent(world, name)
+    assert world.handing.in_work
+    assert world.reading.is_processed is is_processed
+    if isinstance(then, str):
+        with pytest.raises(RuntimeError, match=then):
+            await world.reading.one()
+        assert world.handing.processed(T0, Place(7)).offset == 5
+        assert world.reading.reader is task
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return
+    world.fetcher.told.clear()
+    world.fetcher.ready = {T0: [record(T0, offset) for offset in (then, then + 1)]}
+    assert (await world.reading.one()).offset == then
+    sought = [("seek", T0, Place(5, 3))] if then == 5 else []
+    assert world.fetcher.told == sought
+    assert world.handing.processed(T0, Place(7)).offset == then
+    assert world.reading.is_processed  # by the task that asks now
+
+
+@asynchronous
+async def test_who_was_handed_nothing_may_be_followed_by_anybody() -> None:
+    world = World()
+    await world.ownership.assigned([T0])
+    ready = asyncio.Event()
+
+    async def asks_in_vain() -> None:
+        assert await world.reading.many(None, 0.0) == {}
+        ready.set()
+        await asyncio.sleep(3600)
+
+    task = asyncio.create_task(asks_in_vain())
+    await ready.wait()
+    assert world.reading.is_processed
+    world.fetcher.ready = {T0: [record(T0, 0)]}
+    assert (await world.reading.one()).offset == 0
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -274,3 +274,19 @@ def test_every_record_is_handed_out_once_however_it_came(data: Any) -> None:
     assert found == [offset for offset in kept if offset >= start]
     assert some.error is None
     assert (some.take_from, some.bytes) == (some.fetch_from, 0)
+
+
+def test_bytes_that_nobody_had_thought_of_are_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours stops the partition at its record, and skips nothing."""
+
+    def broken(*_: Any) -> None:
+        raise IndexError
+
+    some = buffer()
+    some.add(answer(batch(0, 1), batch(2)))
+    assert taken(some) == [0, 1]
+    monkeypatch.setattr("kohort.client.fetching.buffer.records_of", broken)
+    assert taken(some) == []
+    assert isinstance(some.error, RecordError)
+    assert some.error.offset == 2
+    assert some.take_from.offset == 2

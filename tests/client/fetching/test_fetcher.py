@@ -431,6 +431,32 @@ async def test_what_a_broker_finds_damaged_can_be_passed_by() -> None:
         assert await read(some, 1) == {T0: [1]}
 
 
+@pytest.mark.parametrize("at", [0, 1])
+@asynchronous
+async def test_a_deserializer_that_ends_the_program_loses_nothing(at: int) -> None:
+    """What was taken of the partition before it, and nobody got, is handed out again."""
+    ends = [SystemExit]
+
+    def deserialize(value: bytes) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls > 2 + at and ends:
+            raise ends.pop()
+        return value
+
+    calls = 0
+    async with Cast(1, topics={"t": [0, 0]}) as cast:
+        cast.put(T0, batch(0, 1))
+        cast.put(T1, batch(0, 1), batch(2))
+        async with fetcher(cast, value_deserializer=deserialize) as some:
+            some.add({T0: Place(0), T1: Place(0)})
+            await until(lambda: len([t for t in some._tracks.values() if t.is_ready]) == 2)
+            with pytest.raises(SystemExit):
+                some.take(100)
+            assert [place and place.offset for place in map(some.position, (T0, T1))] == [0, 0]
+            assert await read(some, 5) == {T0: [0, 1], T1: [0, 1, 2]}
+
+
 @asynchronous
 async def test_damage_stops_one_partition_and_no_other() -> None:
     async with Cast(2, topics={"t": [0, 0, 1]}) as cast, fetcher(cast) as some:

@@ -13,7 +13,7 @@ from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 from kohort.client.cluster import Backoff
 from kohort.client.connection import Connection, ConnectionFailedError, RequestTimeoutError
 from kohort.client.producer import DeliveryError, Producer, TransactionError
-from kohort.errors import ErrorCode
+from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -396,6 +396,53 @@ def passing(what: str, code: int) -> Any:
         "offsets": offsets_told(code),
         "end": ended(code),
     }[what]
+
+
+@pytest.mark.parametrize("end", ["commit", "abort", "abort after a cancellation"])
+@asynchronous
+async def test_the_end_of_a_transaction_waits_for_its_offsets(end: str) -> None:
+    """Else this one ends without them, and the group has them with the next one."""
+    unheard: Any = lambda _: None  # noqa: E731  (an answer)
+    async with coordinator(offsets=[unheard]) as world:
+        async with made(world, request_timeout_ms=300) as client:
+            await client.begin_transaction()
+            await client.send_and_wait("t", b"v")
+            offering = asyncio.create_task(client.send_offsets_to_transaction({T0: 7}, "g"))
+            await until(lambda: world.sent("TxnOffsetCommit"))
+            if "cancellation" in end:
+                offering.cancel()
+                await asyncio.sleep(0)
+            await (client.commit_transaction() if end == "commit" else client.abort_transaction())
+            assert offering.done()
+            await asyncio.gather(offering, return_exceptions=True)
+            await asyncio.sleep(0.5)
+        found = [name for name in world.names() if name in ("TxnOffsetCommit", "EndTxn")]
+        tried = 2 if end == "commit" else 1
+        assert found == ["TxnOffsetCommit"] * tried + ["EndTxn"]
+
+
+@pytest.mark.parametrize("what", ["add", "group"])
+@pytest.mark.parametrize("how", ["refused", "lost"])
+@asynchronous
+async def test_what_never_began_is_aborted_without_a_word(what: str, how: str) -> None:
+    """The coordinator still ends the transaction before: it has none that could be aborted."""
+    busy = passing(what, int(ErrorCode.CONCURRENT_TRANSACTIONS)) if how == "refused" else CLOSE
+    answers: Any = {what: [busy] * 1000, "end": [ended(int(ErrorCode.INVALID_TXN_STATE))]}
+    async with coordinator(**answers) as world, made(world) as client:
+        await client.begin_transaction()
+        if what == "add":
+            await client.send("t", b"v")
+        else:
+            asking = asyncio.create_task(client.send_offsets_to_transaction({T0: 1}, "g"))
+        name = "AddPartitionsToTxn" if what == "add" else "AddOffsetsToTxn"
+        await until(lambda: len(world.sent(name)) > 1)
+        await client.abort_transaction()
+        if what == "group":
+            assert isinstance((await asyncio.gather(asking, return_exceptions=True))[0], ApiError)
+        assert len(world.sent("EndTxn")) == (how == "lost")
+        world.answers[AddPartitionsToTxnRequest] = added()
+        world.answers[EndTxnRequest] = lambda _: ended()
+        await write(client)
 
 
 @pytest.mark.parametrize("what", ["add", "group", "offsets"])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.client.consumer.running import until
 from tests.client.producer.leading import (
+    answered,
     producer,
     refused,
     scripted,
@@ -114,6 +115,18 @@ async def test_a_lost_answer_is_not_told_as_a_failure_that_did_not_happen() -> N
             await client.send_and_wait("t", b"v")
     assert raised.value.maybe_written
     assert raised.value.code is ErrorCode.REQUEST_TIMED_OUT
+
+
+@asynchronous
+async def test_a_leader_that_has_appended_and_leads_no_more() -> None:
+    def appended(asked):
+        return answered(asked, lambda _: (ErrorCode.NOT_LEADER_OR_FOLLOWER, 7))
+
+    settings = {"delivery_timeout_ms": 60, "request_timeout_ms": 50}
+    async with scripted(appended) as world, producer(world, **settings) as client:
+        with pytest.raises(DeliveryError, match="it may have been written") as told:
+            await client.send_and_wait("t", b"v")
+        assert told.value.maybe_written
 
 
 @asynchronous

@@ -234,6 +234,39 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
     assert queue.used == 0
 
 
+def test_what_may_be_written_is_not_split() -> None:
+    """Its halves would be written beside it: the broker knows it again by all of its sequences."""
+    for idempotent in (True, False):
+        queue = queue_of(idempotent=idempotent)
+        put(queue, "a")
+        put(queue, "b")
+        ((batch,),) = taken(queue, 5)
+        queue.refused(batch, ApiError(ErrorCode.NETWORK_EXCEPTION), 5)
+        ((batch,),) = taken(queue, 50)
+        outcomes = queue.refused(batch, ApiError(ErrorCode.MESSAGE_TOO_LARGE), 50)
+        if not idempotent:
+            assert not outcomes
+            ((half,),) = taken(queue, 50)
+            outcomes = queue.refused(half, ApiError(ErrorCode.INVALID_RECORD), 50)
+        (outcome,) = outcomes
+        assert isinstance(outcome.error, DeliveryError)
+        assert outcome.error.maybe_written
+
+
+def test_a_leader_that_went_away_after_it_had_appended() -> None:
+    """The offset beside NOT_LEADER_OR_FOLLOWER says that it has."""
+    for offset, maybe in ((-1, False), (0, True), (70, True)):
+        queue = queue_of()
+        put(queue, "a")
+        ((batch,),) = taken(queue, 5)
+        refusal = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert queue.refused(batch, refusal, 5, offset) == []
+        (outcome,) = queue.expire(2000, "")
+        assert isinstance(outcome.error, DeliveryError)
+        assert outcome.error.maybe_written is maybe
+        assert ("may have been written" in outcome.error.message) is maybe
+
+
 def test_one_record_that_is_too_large_fails_alone() -> None:
     queue = queue_of()
     first, second = sent(queue, "a", "b")

@@ -2,7 +2,8 @@
 
 `consumer` is its face. `group` and `member` keep it in its group, `protocols` makes the two kinds
 of groups one. `ownership` is what begins and ends with a partition, `handing` what the application
-was handed and has not come back from, `reading` how it asks, `group_offsets` what is committed.
+was handed and has not come back from, `reading` how it asks, `committing` what it commits and
+`group_offsets` how.
 `assignor` is what an application writes that computes its group's assignments, and `computing` the
 member that runs it.
 """

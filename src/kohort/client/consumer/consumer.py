@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
@@ -13,6 +14,7 @@ from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor
+from kohort.client.consumer.committing import Offsets, check_offset, to_commit
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
@@ -25,16 +27,14 @@ from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
 from kohort.client.settings import DEFAULT_SERVER, taken
-from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
-_running_loop = asyncio.get_running_loop
+_running_task = asyncio.current_task
 _SILENT_S = 1.0  # how long `close` may take before it says what it waits for
 
-Offsets = Mapping[TopicPartition, int | CommittedOffset]
 Partition = tuple[str, int]
 """topic, index: a TopicPartition is one"""
 
@@ -114,6 +114,7 @@ class Consumer:
             *(self._fetcher, self._handing, self._ownership),
             self.settings.max_poll_records,
             self._group.asked,
+            _CALLS,
         )
         if listener is not None:
             self._ownership.listener = listener
@@ -141,7 +142,7 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close(processed=kind is None)
+        await self.close(processed=kind is None and self._reading.is_processed)
 
     async def start(self) -> None:
         """Reach the cluster, and ask to be taken into the group. Raises ApiError, and what an
@@ -157,11 +158,13 @@ class Consumer:
             await self.close()
             raise
 
-    async def close(self, *, processed: bool = True, for_good: bool = False) -> None:
+    async def close(self, *, processed: bool | None = None, for_good: bool = False) -> None:
         """Commit what was processed (with auto-commit), leave the group, close all connections.
 
-        `processed` says that what was handed out last counts as processed. A static member keeps
-        its place until its session ends, unless it leaves `for_good`.
+        `processed` says whether what was handed out last counts as processed. Without it that is so
+        where no exception is being handled, and the task that asked for it closes the consumer or
+        has come to its end. A static member keeps its place until its session ends, unless it
+        leaves `for_good`.
 
         What is not done within `close_timeout_ms` is given up with a warning. A second call waits
         for the first.
@@ -174,7 +177,7 @@ class Consumer:
         self._check_outside("close")
         self._closed = True
         self._reading.end()
-        if processed:
+        if self._counts_as_processed() if processed is None else processed:
             self._handing.came_back()
         self._ownership.hurry = True
         limit_s = self.settings.close_timeout_ms / 1000
@@ -227,10 +230,10 @@ class Consumer:
         self._check_open()
         self._check_outside("unsubscribe")
         self._ownership.final = None
-        await self._reading.back()
-        if self._chosen and self._ownership.owned:
-            await self._ownership.revoked(self._ownership.owned, lambda: True)
-        await self._group.leave(for_good=False)
+        async with self._without_waiting():
+            if self._chosen and self._ownership.owned:
+                await self._ownership.revoked(self._ownership.owned, lambda: True)
+            await self._group.leave(for_good=False)
         self._group.wanted = None
         self._chosen = False
 
@@ -246,11 +249,11 @@ class Consumer:
             raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
         self._chosen = True
         self._begin()
-        await self._reading.back()
         wanted = frozenset(TopicPartition(*partition) for partition in partitions)
-        gone = self._ownership.owned - wanted
-        if gone:
-            await self._ownership.revoked(gone, lambda: True)
+        async with self._without_waiting():
+            gone = self._ownership.owned - wanted
+            if gone:
+                await self._ownership.revoked(gone, lambda: True)
         new = wanted - self._ownership.owned
         if new:
             await self._ownership.assigned(new, deadline=self._deadline())
@@ -277,7 +280,7 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        if monotonic() < self._reading.turn_at and _running_loop() is self._loop:
+        if monotonic() < self._reading.turn_at and _running_task() is self._reading.reader:
             record = self._handing.take()
             if record is not None:
                 return record
@@ -335,8 +338,8 @@ class Consumer:
         place = TopicPartition(*partition)
         self._ownership.check([place])
         if offset not in ("earliest", "latest"):
-            _check_offset(place, offset)
-        self._handing.drop([place])
+            check_offset(place, offset)
+        self._handing.sought(place)
         self._fetcher.seek(place, offset if isinstance(offset, str) else Place(offset))
 
     async def seek_to_time(
@@ -393,7 +396,8 @@ class Consumer:
     # Committing
 
     async def commit(self, offsets: Offsets | None = None) -> None:
-        """Commit these, or all that was handed out. The call is over when they are committed.
+        """Commit these, or all that was handed out; in a rebalance listener all that is processed.
+        The call is over when they are committed.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION say that
         others have the partitions now and will see the records again.
@@ -457,30 +461,12 @@ class Consumer:
 
     def _to_commit(self, offsets: Offsets | None) -> ToCommit:
         """What is to be committed as things are at this moment."""
-        self._check_open()
+        self._check_loop()
+        if not self._tells_listener():  # which may commit while the consumer closes
+            self._check_open()
         self._group_offsets()
-        ownership = self._ownership
-        given = ownership.processed(ownership.owned, handed=True) if offsets is None else offsets
-        whole = {
-            TopicPartition(*partition): offset
-            if isinstance(offset, CommittedOffset)
-            else CommittedOffset(offset)
-            for partition, offset in given.items()
-        }
-        for partition, committed in whole.items():
-            _check_offset(partition, committed.offset)
-        void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
-        whole = {partition: offset for partition, offset in whole.items() if partition not in void}
-        ids = {partition: self._fetcher.topic_id(partition) for partition in whole}
-        refusal: ApiError | None = None
-        if void:
-            text = "their records in work are of a topic that was deleted and made anew"
-            refusal = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{_shown(void)}: {text}")
-        elif offsets is None and ownership.lost_in_work:
-            text = "lost while their records were in work, which others may see again"
-            shown = _shown(ownership.lost_in_work)
-            refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{shown}: {text}")
-        return ToCommit(whole, ids, refusal)
+        handed = not self._tells_listener()  # who tells it does not know what is in work
+        return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
 
     async def _commit(self, what: ToCommit) -> None:
         await self._group_offsets().commit(
@@ -489,6 +475,22 @@ class Consumer:
         self._ownership.note(what.offsets)
         if what.refusal is not None:
             raise what.refusal
+
+    def _counts_as_processed(self) -> bool:
+        return sys.exception() is None and self._reading.is_processed
+
+    @contextlib.asynccontextmanager
+    async def _without_waiting(self) -> AsyncIterator[None]:
+        """Partitions are given up that the application may work on: it is back from them, or they
+        are not processed. Nobody waits for it, as it may wait for the call in turn.
+        """
+        if self._counts_as_processed():
+            await self._reading.back()
+        self._ownership.hurry = True
+        try:
+            yield
+        finally:
+            self._ownership.hurry = self._closed
 
     def _check_loop(self) -> None:
         """Its tasks and connections belong to one event loop, and nothing of it to two threads."""
@@ -577,15 +579,10 @@ class Consumer:
         return TimeoutError(f"{what} is not known after {self.settings.default_api_timeout_ms} ms")
 
 
-def _shown(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(str, sorted(partitions)))
-
-
-def _check_offset(partition: TopicPartition, offset: object) -> None:
-    if not isinstance(offset, int):
-        raise TypeError(f"offset {offset!r} of {partition}, expected a whole number")
-    if not 0 <= offset < 1 << 63:
-        raise ValueError(f"offset {offset} of {partition}, expected 0 or more, below 2^63")
+# A task that runs one of these alone hands on what it gets.
+_CALLS = frozenset(
+    call.__code__ for call in (Consumer.__anext__, Consumer.getone, Consumer.getmany)
+)
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

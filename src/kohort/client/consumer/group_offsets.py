@@ -91,6 +91,8 @@ class GroupOffsets:
         self._identity = identity
         self._coordinator = Coordinator(cluster, group_id)
         self._turn = asyncio.Lock()
+        self._left: dict[TopicPartition, CommittedOffset] = {}  # of the commit under way
+        self._lost: set[TopicPartition] = set()
 
     @property
     def has_identity(self) -> bool:
@@ -133,18 +135,25 @@ class GroupOffsets:
 
         They are asked for when their turn has come, and so are the ids of their topics. Those
         beside a refused one may be committed. After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is
-        unknown whether they are.
+        unknown whether they are. UNKNOWN_MEMBER_ID says that some were `lost` meanwhile.
         """
         left: dict[TopicPartition, CommittedOffset] = {}
         ids: dict[TopicPartition, TopicId] = {}
         missing: list[ApiError] = []
 
         async def attempt(node: Node) -> None:
-            outcomes = await self._commit(node, left, deadline, ids)
+            if not left:
+                return
+            outcomes = await self._commit(node, dict(left), deadline, ids)
             for partition, error in outcomes.items():
                 if error is None:
                     left.pop(partition, None)
-            refused = [_at(partition, error) for partition, error in outcomes.items() if error]
+                    self._lost.discard(partition)
+            refused = [
+                _at(partition, error)
+                for partition, error in outcomes.items()
+                if error and partition in left
+            ]
             refused.sort(key=lambda error: error.code in _GONE)
             if refused and refused[0].code in _GONE:
                 missing.append(refused[0])
@@ -157,10 +166,26 @@ class GroupOffsets:
         async with self._turn:
             left.update(offsets())
             ids.update((partition, topic_id(partition)) for partition in left)
-            if left:
-                await self._coordinator.settle(attempt, deadline)
+            self._left, self._lost = left, set()
+            try:
+                if left:
+                    await self._coordinator.settle(attempt, deadline)
+            finally:
+                self._left, lost = {}, self._lost
+        if lost:
+            shown = ", ".join(map(str, sorted(lost)))
+            text = f"{shown}: lost before they were committed, and others may have them"
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, text)
         if missing:
             raise missing[0]
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Others may have these: what is tried again must not go behind what they commit, under an
+        epoch that the member has got since.
+        """
+        for partition in partitions:
+            if self._left.pop(partition, None) is not None:
+                self._lost.add(partition)
 
     async def finished(self) -> None:
         """No commit is under way: what is given away now is not overtaken by one of ours."""

@@ -16,7 +16,8 @@ Runs = Mapping[TopicPartition, Sequence[ConsumerRecord]]
 class Handing:
     """Hands records out one by one, a run of one partition after the other, or notes a batch.
 
-    `last` is the record that the application works on, when it is handed one by one.
+    `last` is the record that the application works on, when it is handed one by one. A partition
+    may be sought while it is in work: then its position is elsewhere, and it is in work still.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,7 @@ class Handing:
         self._next: Place | None = None  # the first record of the run, until `last` says more
         self._waiting: dict[TopicPartition, Sequence[ConsumerRecord]] = {}  # runs to come
         self._began: dict[TopicPartition, Place] = {}  # of a batch
+        self._left: dict[TopicPartition, Place] = {}  # was in work when it was sought
 
     # Handing out
 
@@ -57,11 +59,16 @@ class Handing:
 
     # The application's way
 
+    @property
+    def in_work(self) -> bool:
+        """Whether the application works on anything."""
+        return self.last is not None or bool(self._began) or bool(self._left)
+
     def works_on(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the application works on a record of any of these."""
         if self.last is not None and _of(self.last) in partitions:
             return True
-        return any(partition in self._began for partition in partitions)
+        return any(partition in self._began or partition in self._left for partition in partitions)
 
     def came_back(self) -> None:
         """The application is done with what it was handed. What it was not handed yet stays."""
@@ -69,6 +76,24 @@ class Handing:
             self._next = _after(self.last)
         self.last = None
         self._began.clear()
+        self._left.clear()
+
+    def gave_up(self) -> dict[TopicPartition, Place]:
+        """Nobody works any more on what was handed out last: where each has to be read again. One
+        that was sought goes on where it was sought.
+        """
+        found = dict(self._began)
+        if self.last is not None:
+            found[_of(self.last)] = _place(self.last)
+        self.drop([*found, *self._left])
+        return found
+
+    def sought(self, partition: TopicPartition) -> None:
+        """It goes on elsewhere, and what is in work of it is not processed by that."""
+        place = self._in_work(partition)
+        self.drop([partition])
+        if place is not None:
+            self._left[partition] = place
 
     def put_back(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Place]:
         """Hand out no more of these: where each has to be read again."""
@@ -92,6 +117,7 @@ class Handing:
             self.last = None
         for partition in partitions:
             self._began.pop(partition, None)
+            self._left.pop(partition, None)
 
     # Positions
 
@@ -104,11 +130,16 @@ class Handing:
 
     def processed(self, partition: TopicPartition, fetched: Place) -> Place:
         """The first record of a partition that the application has not done with."""
-        if partition in self._began:
-            return self._began[partition]
+        position = self.position(partition, fetched)
+        place = self._in_work(partition)
+        return position if place is None else min(place, position, key=_offset)
+
+    def _in_work(self, partition: TopicPartition) -> Place | None:
+        """The first record of it that the application works on."""
+        places = [some[partition] for some in (self._began, self._left) if partition in some]
         if self.last is not None and _of(self.last) == partition:
-            return _place(self.last)
-        return self.position(partition, fetched)
+            places.append(_place(self.last))
+        return min(places, key=_offset, default=None)
 
     def _here(self) -> Place | None:
         """The next record of the run that is being handed out."""
@@ -119,6 +150,10 @@ class Handing:
 
 def _of(record: ConsumerRecord) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
+
+
+def _offset(place: Place) -> int:
+    return place.offset
 
 
 def _place(record: ConsumerRecord) -> Place:

@@ -42,7 +42,9 @@ _NOT_YET = frozenset({*ELSEWHERE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
 class Owner(Protocol):
-    """Whose partitions they are. No call raises; each is over before the next event."""
+    """Whose partitions they are. No call raises; each is over before the next event, but for
+    `unwanted`, which is called while another one goes on.
+    """
 
     async def assigned(
         self,
@@ -55,6 +57,8 @@ class Owner(Protocol):
     ) -> None: ...
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None: ...
+
+    def unwanted(self, partitions: Collection[TopicPartition]) -> None: ...
 
 
 class Computer(Protocol):
@@ -156,6 +160,8 @@ class Member:
                     self._events.put_nowait(event)
                     self.outside.set()
                 case _:
+                    if isinstance(event, Revoked | Lost):
+                        self._owner.unwanted(self._names_of(event.partitions))
                     self._events.put_nowait(event)
         self._news.set()
 

@@ -78,6 +78,7 @@ class Ownership:
         self._settings = settings
         self._offsets = offsets
         self._committed: dict[TopicPartition, int] = {}
+        self._unwanted: set[TopicPartition] = set()  # of those that are about to begin
         self._back = asyncio.Event()
 
     # The application
@@ -103,6 +104,15 @@ class Ownership:
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
         """What is lined up of these is read again later."""
         for partition, place in self._handing.put_back(partitions).items():
+            self._fetcher.seek(partition, place)
+
+    def hand_out_again(self) -> None:
+        """Nobody works any more on what was handed out last, and it is not processed."""
+        for partition, place in self._handing.gave_up().items():
+            logger.warning(
+                "%s: the task that worked on it broke off: from offset %d again",
+                *(partition, place.offset),
+            )
             self._fetcher.seek(partition, place)
 
     def position(self, partition: TopicPartition) -> Place | None:
@@ -136,22 +146,49 @@ class Ownership:
 
         Raises ApiError at the deadline, if there is one, and before it for what does not pass.
         """
+        self._unwanted.clear()
         begin = await self._begin(partitions, ids, deadline)
         if begin is None:
             return  # lost meanwhile
         places, known = begin
+        partitions = places.keys()
         self._fetcher.add(places, known, bound=ids is not None)
         self._fetcher.pause(places)  # until the listener knows of them
         self.owned |= frozenset(places)
-        await self._tell(self.listener.on_assigned, partitions)
+        try:
+            await self._tell(self.listener.on_assigned, partitions)
+        except asyncio.CancelledError:
+            self._forget(partitions)  # it was not told of them
+            raise
         self._fetcher.resume([place for place in places if place in self.owned - self.paused])
+
+    def unwanted(self, partitions: Collection[TopicPartition]) -> None:
+        """These will be revoked, or are lost: whoever still waits to begin with them stops that, as
+        the group waits for it. An open transaction may keep their offsets for long.
+        """
+        self._unwanted.update(partitions)
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
     ) -> None:
-        """Stop with these. The application has until the coordinator loses its patience."""
+        """Stop with these. The application has until the coordinator loses its patience. Whoever is
+        cancelled here has them still.
+        """
+        partitions = self.owned.intersection(partitions)  # the others have never begun
+        if not partitions:
+            return
         self._fetcher.pause(self.owned.intersection(partitions))
         self.put_back(partitions)
+        try:
+            await self._farewell(partitions, still_ours)
+        except asyncio.CancelledError:
+            self._fetcher.resume(self.owned.intersection(partitions) - self.paused)
+            raise
+        self._forget(partitions)
+
+    async def _farewell(
+        self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
+    ) -> None:
         while self._handing.works_on(partitions) and still_ours() and not self.hurry:
             self._back.clear()
             try:
@@ -165,10 +202,10 @@ class Ownership:
             elif self._offsets is not None:
                 await self._offsets.finished()
             await self._tell(self.listener.on_revoked, partitions)
+            self._note_lost(partitions)
         else:
             self._note_lost(partitions)
             await self._tell(self.listener.on_lost, partitions)
-        self._forget(partitions)
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None:
         """Drop these: others may have them."""
@@ -275,8 +312,10 @@ class Ownership:
                     unknown += 1  # the coordinator may hear of a new topic later than others
                     if told is not None and unknown == _LOOKS:
                         break  # it is gone, and the group is about to say so
-                if not offsets.has_identity or self.hurry:
+                partitions = [place for place in partitions if place not in self._unwanted]
+                if not offsets.has_identity or self.hurry or not partitions:
                     return None
+                places = dict.fromkeys(partitions)
                 passes = not isinstance(error, ApiError) or error.code.retriable
                 if until is not None and (loop.time() >= until or not passes):
                     raise
@@ -301,6 +340,8 @@ class Ownership:
         self._committed.pop(partition, None)
 
     def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
+        if self._offsets is not None:
+            self._offsets.lost(partitions)
         gone = (partition for partition in partitions if self._handing.works_on([partition]))
         self.lost_in_work = self.lost_in_work.union(gone)
 

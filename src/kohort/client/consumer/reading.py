@@ -1,9 +1,11 @@
 """The application asks for records: how long it waits, and how long it stays away."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from time import monotonic
+from types import CodeType
+from typing import Any
 
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership
@@ -18,7 +20,8 @@ class Reading:
     """`turn_at` is when others on the event loop have to have a turn, by `time.monotonic`:
     heartbeats are among them, and an application that never waits for anything would keep them out.
 
-    `on_ask` is called whenever the application asks and nothing is ready at hand.
+    `on_ask` is called whenever the application asks and nothing is ready at hand. `reader` is the
+    task that asked last, and `calls` is the code of the calls that ask.
     """
 
     def __init__(
@@ -28,13 +31,17 @@ class Reading:
         ownership: Ownership,
         max_poll_records: int,
         on_ask: Callable[[], None],
+        calls: Collection[CodeType] = (),
     ) -> None:
         self.turn_at = 0.0
+        self.reader: asyncio.Task[Any] | None = None
         self._fetcher = fetcher
         self._handing = handing
         self._ownership = ownership
         self._most = max_poll_records
         self._on_ask = on_ask
+        self._calls = calls
+        self._only_asks = False
         self._asked_at: float | None = None  # None before the first time
         self._waits = False
         self._asks = False
@@ -44,6 +51,17 @@ class Reading:
     def waits(self) -> bool:
         """Whether the application waits for records."""
         return self._waits
+
+    @property
+    def is_processed(self) -> bool:
+        """Whether what was handed out last counts as processed, now that the task of this moment
+        ends something: it is the reader itself, or the reader has come to its end. A task that does
+        nothing but ask, as `asyncio.wait_for` makes, works on nothing: who does is not known.
+        """
+        reader = self.reader
+        if not self._handing.in_work or reader is asyncio.current_task():
+            return True
+        return reader is not None and reader.done() and not (self._only_asks or _broke(reader))
 
     def end(self) -> None:
         """The consumer is closed: whoever asks, or waits, is told by ValueError."""
@@ -85,11 +103,29 @@ class Reading:
         """A second task that asked would say that the first one has done its work."""
         if self._asks:
             raise RuntimeError("another task is asking this consumer for records")
+        self._take_over()
         self._asks = True
         try:
             yield
         finally:
             self._asks = False
+
+    def _take_over(self) -> None:
+        """The task of this moment is the reader. What a former one broke off comes again."""
+        former, self.reader = self.reader, asyncio.current_task()
+        if former is self.reader:
+            return
+        if former is not None and self._handing.in_work:
+            if not former.done():
+                self.reader = former
+                raise RuntimeError(
+                    f"another task, {former.get_name()}, works on records of this consumer: "
+                    "asking for more would say that they are processed"
+                )
+            if _broke(former):
+                self._ownership.hand_out_again()
+        work = self.reader.get_coro() if self.reader is not None else None
+        self._only_asks = getattr(work, "cr_code", None) in self._calls
 
     async def back(self) -> None:
         """The application is back from what it was handed. Others have a turn."""
@@ -119,3 +155,8 @@ class Reading:
             self._waits = False
             self._asked_at = loop.time()
             self.turn_at = monotonic() + _TURN_S
+
+
+def _broke(task: "asyncio.Task[Any]") -> bool:
+    """Whether a task that is done has not come to its end."""
+    return task.cancelled() or task.exception() is not None

@@ -117,6 +117,12 @@ class Buffer:
         except WireError as error:
             self._fail(RecordError(self.partition, self._take_from.offset, str(error)))
             return
+        except Exception as error:  # noqa: BLE001  (bytes that nobody had thought of)
+            why = f"it cannot be decoded: {error!r}"
+            fault = RecordError(self.partition, self._take_from.offset, why)
+            fault.__cause__ = error
+            self._fail(fault)
+            return
         settings = self._settings
         failure = None
         if settings.key_deserializer is not None or settings.value_deserializer is not None:

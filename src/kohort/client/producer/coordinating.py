@@ -65,6 +65,7 @@ class Coordinating:
         self._has_v2 = False  # what the coordinator said when it was last asked
         self._turn = asyncio.Lock()  # it refuses a second request while it works on the first
         self._adding: asyncio.Task[None] | None = None
+        self._offering: set[asyncio.Task[None]] = set()  # offsets that a group may get yet
         sender.may_send = self.transactions.may_send
         sender.version = self._produce_version
         sender.on_failure = self._failed
@@ -93,6 +94,7 @@ class Coordinating:
         self.transactions.start_commit()
         try:
             await self._sender.flush()
+            await self._offered()
             self.transactions.check_delivered()
             await self._end(commit=True, deadline=deadline)
         finally:
@@ -103,14 +105,38 @@ class Coordinating:
         self.transactions.start_abort()
         why = ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted")
         await self._sender.give_up(why)
+        await self._offered()
         await self._end(commit=False, deadline=deadline)
 
     async def send_offsets(self, offsets: Committed, group: GroupMetadata, deadline: float) -> None:
         """Have these offsets committed with the transaction. Raises TransactionError; ValueError
         outside a transaction.
+
+        Whoever is cancelled here does not take the request back: the end of the transaction waits
+        for it, as the group would have the offsets in the next one.
         """
         transactions = self.transactions
         transactions.check_open()
+        task = self._sender.spawn(self._offer(offsets, group, deadline))
+        self._offering.add(task)
+        task.add_done_callback(self._offering.discard)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            lost = "it is unknown whether it has the offsets"
+            transactions.doom(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, lost))
+            if not task.cancelled():
+                raise
+            closed = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
+            raise self._fail(closed) from None
+
+    async def _offered(self) -> None:
+        """No request with offsets is under way."""
+        if self._offering:
+            await asyncio.wait(self._offering)
+
+    async def _offer(self, offsets: Committed, group: GroupMetadata, deadline: float) -> None:
+        transactions = self.transactions
         try:
             if not transactions.is_v2:
                 await self._ask(self._key, lambda *to: self._add_group(group, *to), deadline)
@@ -120,10 +146,6 @@ class Coordinating:
         except ApiError as error:
             text = f"offsets of group {group.group_id}: {error.message or error.code.name}"
             raise self._fail(ApiError(error.code, text)) from None
-        except BaseException:
-            lost = "it is unknown whether it has the offsets"
-            transactions.doom(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, lost))
-            raise
 
     # Requests
 
@@ -155,6 +177,8 @@ class Coordinating:
 
     async def _add_partitions(self, node: Node, deadline: float) -> None:
         wanted = list(self.transactions.missing)
+        if not wanted:
+            return  # the transaction was aborted
         topics: dict[str, list[int]] = {}
         for place in wanted:
             topics.setdefault(place.topic, []).append(place.partition)
@@ -167,7 +191,7 @@ class Coordinating:
                 AddPartitionsToTxnTopic(name=name, partitions=some) for name, some in topics.items()
             ],
         )
-        self.transactions.has_begun = True
+        before, self.transactions.has_begun = self.transactions.has_begun, True
         answer: AddPartitionsToTxnResponse = await self._cluster.ask(
             node, request, deadline=deadline, at_most=ADD_MAX
         )
@@ -179,10 +203,12 @@ class Coordinating:
         codes = sorted({told.get(place, -1) for place in wanted} - {0})
         # The error of one is the reason why the others were not attempted.
         for code in [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes:
+            self.transactions.has_begun = before  # it takes all of them or none
             _raise_for(code)
         self.transactions.added(wanted)
 
     async def _add_group(self, group: GroupMetadata, node: Node, deadline: float) -> None:
+        self._check_wanted()
         who = self._who()
         request = AddOffsetsToTxnRequest(
             transactional_id=self._key.name,
@@ -190,13 +216,17 @@ class Coordinating:
             producer_epoch=who.epoch,
             group_id=group.group_id,
         )
-        self.transactions.has_begun = True
+        before, self.transactions.has_begun = self.transactions.has_begun, True
         answer: AddOffsetsToTxnResponse = await self._cluster.ask(node, request, deadline=deadline)
+        if answer.error_code:
+            self.transactions.has_begun = before
         _raise_for(answer.error_code)
+        self.transactions.is_known = True
 
     async def _commit(
         self, offsets: Committed, group: GroupMetadata, node: Node, deadline: float
     ) -> None:
+        self._check_wanted()
         who = self._who()
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
         for place, offset in offsets.items():
@@ -277,7 +307,11 @@ class Coordinating:
             try:
                 found = await self._ask(self._key, ask, deadline)
             except ApiError as error:
-                raise self._not_ended(error, commit=commit) from None
+                # What began it was lost: there is nothing to abort, or the next epoch ends it.
+                never = error.code is ErrorCode.INVALID_TXN_STATE and not transactions.is_known
+                if commit or not never:
+                    raise self._not_ended(error, commit=commit) from None
+                found = None
             if found is not None:
                 self._sender.queue.producer = found
             elif not commit:  # what was given up has left sequences that will never come
@@ -341,6 +375,11 @@ class Coordinating:
             raise found
         self._nodes[key] = found
         return found
+
+    def _check_wanted(self) -> None:
+        """A request that is tried again may be one too many."""
+        if self.transactions.phase not in (Phase.OPEN, Phase.FLUSHING):
+            raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted")
 
     def _who(self) -> ProducerId:
         who = self._sender.queue.producer

@@ -389,7 +389,7 @@ class Sender:
                 text = "the broker's answer lacks it"
                 self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
             elif result.error_code:
-                self._refused(batch, _error_of(result))
+                self._refused(batch, _error_of(result), result.base_offset)
             else:
                 self.tell(self.queue.acked(batch, result.base_offset, result.log_append_time_ms))
 
@@ -401,12 +401,12 @@ class Sender:
                 self.queue.unsent(batch, error, self.now())
                 self._moved.add(batch.place.topic)
 
-    def _refused(self, batch: Batch, error: ApiError) -> None:
+    def _refused(self, batch: Batch, error: ApiError, offset: int = UNKNOWN) -> None:
         logger.info("%s: %s", batch.place, error)
         if is_elsewhere(error.code) or isinstance(error, ConnectionFailedError):
             self._moved.add(batch.place.topic)
         is_over = self.queue.verdict(batch, error.code) is Verdict.OVER
-        self.tell(self.queue.refused(batch, error, self.now()))
+        self.tell(self.queue.refused(batch, error, self.now(), offset))
         if is_over:
             self.over(error)
 

@@ -145,6 +145,7 @@ class Batch(GrowingBatch):
             expires=self.expires,
         )
         part.attempts = self.attempts
+        part.maybe_written = self.maybe_written
         part.last_error = self.last_error
         part.producer = self.producer
         if self.sequence >= 0:

@@ -240,14 +240,17 @@ class Queue:
         lane.acked(batch)
         return self._end(lane, batch, Outcome(batch, offset, append_time, None))
 
-    def refused(self, batch: Batch, error: ApiError, now: int) -> list[Outcome]:
+    def refused(
+        self, batch: Batch, error: ApiError, now: int, offset: int = UNKNOWN
+    ) -> list[Outcome]:
         """The broker has answered with an error, or the answer was lost (NETWORK_EXCEPTION and
-        REQUEST_TIMED_OUT). Verdict.OVER is the caller's to see to, before.
+        REQUEST_TIMED_OUT). `offset` is what the answer says beside the error. Verdict.OVER is the
+        caller's to see to, before.
         """
         lane = self._lane(batch)
         code = error.code
         batch.on_wire = False
-        batch.maybe_written = batch.maybe_written or may_be_written(code)
+        batch.maybe_written = batch.maybe_written or may_be_written(code, offset)
         batch.last_error = error
         found = self.verdict(batch, code)
         if found is Verdict.WRITTEN:
@@ -281,6 +284,7 @@ class Queue:
             is_next=self._lane(batch).is_next(batch),
             idempotent=self.idempotent,
             transactional=self.transactional,
+            maybe_written=batch.maybe_written,
         )
 
     def made_anew(self, topic: str) -> bool:

@@ -86,7 +86,7 @@ _WAYS_OUT = {
 
 class Transactions:
     """`missing` are partitions that the coordinator has to be told of, `has_begun` says that it
-    knows of the transaction, or may know.
+    knows of the transaction, or may know, and `is_known` that it has said so.
     """
 
     def __init__(self) -> None:
@@ -94,6 +94,7 @@ class Transactions:
         self.error: TransactionError | None = None
         self.is_v2 = False
         self.has_begun = False
+        self.is_known = False
         self.missing: set[TopicPartition] = set()
         self._added: set[TopicPartition] = set()
 
@@ -144,6 +145,7 @@ class Transactions:
 
     def added(self, places: Collection[TopicPartition]) -> None:
         """The coordinator knows these partitions."""
+        self.is_known = True
         self._added.update(places)
         self.missing.difference_update(places)
 
@@ -220,7 +222,7 @@ class Transactions:
     def ended(self) -> None:
         """The transaction is over, one way or the other."""
         self.phase = Phase.READY
-        self.has_begun = False
+        self.has_begun = self.is_known = False
         self.missing.clear()
         self._added.clear()
 

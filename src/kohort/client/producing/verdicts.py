@@ -4,13 +4,47 @@ from enum import Enum
 
 from kohort.errors import ErrorCode
 
-_MAYBE = frozenset(
+# A broker finds these before it appends anything. Whatever is not here, and what nobody has heard
+# of, may come after that.
+_REFUSALS = frozenset(
     {
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,  # these three while a transaction is verified
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
 _ELSEWHERE = frozenset(
@@ -55,13 +89,22 @@ class Verdict(Enum):
 
 
 def verdict(
-    code: ErrorCode, *, records: int, is_next: bool, idempotent: bool, transactional: bool
+    code: ErrorCode,
+    *,
+    records: int,
+    is_next: bool,
+    idempotent: bool,
+    transactional: bool,
+    maybe_written: bool = False,
 ) -> Verdict:
-    """`is_next` says that everything before it has its answer, `records` how many it has."""
-    if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+    """`is_next` says that everything before it has its answer, `records` how many it has.
+    `maybe_written` is what an earlier attempt has left behind.
+    """
+    if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER and idempotent:
         return Verdict.WRITTEN
     if code is ErrorCode.MESSAGE_TOO_LARGE and records > 1:
-        return Verdict.SPLIT
+        # A broker knows a batch again by all of its sequences, and not its halves.
+        return Verdict.FAIL if idempotent and maybe_written else Verdict.SPLIT
     if code in _FATAL:
         return Verdict.OVER
     if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and idempotent and not is_next:
@@ -71,9 +114,12 @@ def verdict(
     return Verdict.AGAIN if code.retriable else Verdict.FAIL
 
 
-def may_be_written(code: ErrorCode) -> bool:
-    """Whether the log may have a batch that was answered like this."""
-    return code in _MAYBE
+def may_be_written(code: ErrorCode, offset: int) -> bool:
+    """Whether the log may have a batch that was answered like this. `offset` is the base offset in
+    the answer: a leader that stops leading while it waits for its replicas has appended the batch
+    already, and says where.
+    """
+    return offset >= 0 or code not in _REFUSALS
 
 
 def is_elsewhere(code: ErrorCode) -> bool:

@@ -1,0 +1,55 @@
+"""What an application commits: offsets that it gives, or all that it was handed."""
+
+from collections.abc import Iterable, Mapping
+
+from kohort.client.admin.views import CommittedOffset
+from kohort.client.consumer.group_offsets import ToCommit
+from kohort.client.consumer.ownership import Ownership
+from kohort.client.fetching import Fetcher
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import TopicPartition
+
+Offsets = Mapping[TopicPartition, int | CommittedOffset]
+
+
+def to_commit(
+    fetcher: Fetcher, ownership: Ownership, offsets: Offsets | None, *, handed: bool
+) -> ToCommit:
+    """These offsets as things are at this moment. Without any, as far as was handed out, or only
+    as far as is processed. Raises TypeError and ValueError for what is no offset.
+    """
+    given: Offsets = (
+        ownership.processed(ownership.owned, handed=handed) if offsets is None else offsets
+    )
+    whole = {
+        TopicPartition(*partition): offset
+        if isinstance(offset, CommittedOffset)
+        else CommittedOffset(offset)
+        for partition, offset in given.items()
+    }
+    for partition, committed in whole.items():
+        check_offset(partition, committed.offset)
+    void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
+    whole = {partition: offset for partition, offset in whole.items() if partition not in void}
+    ids = {partition: fetcher.topic_id(partition) for partition in whole}
+    refusal: ApiError | None = None
+    if void:
+        text = "their records in work are of a topic that was deleted and made anew"
+        refusal = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{_shown(void)}: {text}")
+    elif offsets is None and ownership.lost_in_work:
+        text = "lost while their records were in work, which others may see again"
+        shown = _shown(ownership.lost_in_work)
+        refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{shown}: {text}")
+    return ToCommit(whole, ids, refusal)
+
+
+def check_offset(partition: TopicPartition, offset: object) -> None:
+    """Raises TypeError and ValueError for what is no offset."""
+    if not isinstance(offset, int):
+        raise TypeError(f"offset {offset!r} of {partition}, expected a whole number")
+    if not 0 <= offset < 1 << 63:
+        raise ValueError(f"offset {offset} of {partition}, expected 0 or more, below 2^63")
+
+
+def _shown(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions)))

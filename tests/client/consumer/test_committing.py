@@ -1,0 +1,72 @@
+"""What is committed of what was handed out, given, lost or made anew."""
+
+from typing import Any, cast
+
+import pytest
+from tests.client.consumer.fakes import T0, T1, FakeFetcher, record
+from tests.client.scripted import asynchronous
+
+from kohort.client.admin import CommittedOffset
+from kohort.client.consumer.committing import check_offset, to_commit
+from kohort.client.consumer.group_offsets import ToCommit
+from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.ownership import Ownership
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.fetching import Place
+from kohort.errors import ErrorCode
+
+
+class World:
+    """T0 and T1 are owned; 5 of T0 is in work, and the position of T1 is 9."""
+
+    def __init__(self) -> None:
+        self.fetcher = FakeFetcher()
+        self.handing = Handing()
+        fetcher: Any = cast("Any", self.fetcher)
+        self.ownership = Ownership(fetcher, self.handing, ConsumerSettings(), None)
+        self.ownership.owned = frozenset({T0, T1})
+        self.fetcher.places = {T0: Place(6, 3), T1: Place(9)}
+        self.handing.line_up({T0: [record(T0, 5)]})
+        self.handing.take()
+
+    def told(self, offsets: Any = None, *, handed: bool = True) -> ToCommit:
+        return to_commit(cast("Any", self.fetcher), self.ownership, offsets, handed=handed)
+
+
+def test_all_that_was_handed_out_or_all_that_is_processed() -> None:
+    world = World()
+    for handed, offset in ((True, 6), (False, 5)):
+        what = world.told(handed=handed)
+        assert what.offsets == {T0: CommittedOffset(offset, 3), T1: CommittedOffset(9)}
+        assert what.refusal is None
+
+
+def test_what_is_given_stands() -> None:
+    assert World().told({("t", 1): 7}).offsets == {T1: CommittedOffset(7)}
+
+
+@asynchronous
+async def test_what_was_lost_in_work_is_told_with_what_can_be_committed() -> None:
+    world = World()
+    world.ownership.hurry = True
+    await world.ownership.revoked([T0], lambda: True)
+    what = world.told()
+    assert what.offsets == {T1: CommittedOffset(9)}
+    assert what.refusal is not None
+    assert what.refusal.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.told({T1: 9}).refusal is None
+
+
+def test_what_was_in_work_of_a_topic_that_is_gone_is_refused() -> None:
+    world = World()
+    world.fetcher.on_anew(T0)
+    what = world.told()
+    assert what.offsets == {T1: CommittedOffset(9)}
+    assert what.refusal is not None
+    assert what.refusal.code is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_what_is_no_offset() -> None:
+    for offset, error in ((-1, ValueError), (1 << 63, ValueError), ("7", TypeError)):
+        with pytest.raises(error, match="expected"):
+            check_offset(T0, offset)
