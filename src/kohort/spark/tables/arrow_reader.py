@@ -29,6 +29,10 @@ class GoneError(TablesError):
     """Files have gone that the tables were made of: later ones have taken their place."""
 
 
+class NoGroupError(TablesError):
+    """Nothing is known of a group that is asked for."""
+
+
 class Place(NamedTuple):
     """Files, and which of their rows count."""
 
@@ -199,7 +203,7 @@ class Tables:
                     known.update(batch.column(0).unique().to_pylist())
         for group in groups:
             if known and group not in known:
-                raise TablesError(
+                raise NoGroupError(
                     f"no group is called {group!r} in {self.directory}"
                     + did_you_mean(group, [one for one in known if one is not None])
                 )

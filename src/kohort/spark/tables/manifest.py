@@ -43,6 +43,9 @@ DAY_MS = 86_400_000
 class TablesError(KohortError):
     """A directory of tables that cannot be used; the text is one sentence that says what to do."""
 
+    directory: Folder | None = None
+    """Of several directories the one that it is about, where it is about one."""
+
 
 class BusyError(TablesError):
     """Somebody else is writing the tables."""
