@@ -232,6 +232,8 @@ class Rhythm(Struct, array_like=True):
     last_at: int | None = None
     first_committed: int | None = None
     last_committed: int | None = None
+    last_offset: int = -1
+    """Where the last commits stand in the log."""
 
 
 class Progress(Struct, array_like=True):
@@ -240,6 +242,7 @@ class Progress(Struct, array_like=True):
     rhythm: Rhythm = field(default_factory=Rhythm)
     last_at: int | None = None
     last_committed: int | None = None
+    last_offset: int = -1
     silences: list[tuple[int, int]] = field(default_factory=list)
     """What the next commit ends: rebalance, and the number of the silence in it."""
     removals: list[tuple[int, int]] = field(default_factory=list)
