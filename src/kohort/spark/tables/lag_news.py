@@ -68,7 +68,9 @@ def _each_once(rows: pa.Table) -> pa.Table:
 
 def _told(directory: Folder, parts: list[Part]) -> list[dict[str, Any]]:
     """Of each partition its first and last sample, and how many are of its folder."""
-    return folded(_read(directory, parts, _SPAN.names), _SPAN, _spans).to_pylist()
+    found: list[dict[str, Any]]
+    found = folded(_read(directory, parts, _SPAN.names), _SPAN, _spans).to_pylist()
+    return found
 
 
 def _spans(rows: pa.Table) -> pa.Table:
