@@ -1,6 +1,7 @@
 """A file that is damaged, one among many: one sentence, whatever reads it. Needs no Spark."""
 
 import gzip
+import json
 
 import pytest
 
@@ -54,3 +55,30 @@ def test_damaged_checksums_are_a_finding_and_hide_no_other(tmp_path, sums):
         file.with_name(f".{file.name}.crc").write_bytes(sums)
 
     assert len([one for one in jobs.verify(tmp_path).findings if "gold/" in one.file]) == 2
+
+
+@pytest.mark.parametrize("path", ["../kept", "gold/../../kept", "{}/kept", "gold", "gold//lag", ""])
+def test_a_forged_manifest_removes_nothing_that_is_not_of_the_tables(tmp_path, path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "letter").write_text("dear")
+    publish(tmp_path / "out", {"lag": [{"group_id": "a"}]})
+    manifest = tmp_path / "out" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    told["retired"] = [{"path": path.format(tmp_path), "since_ms": 0}]
+    manifest.write_text(json.dumps(told))
+
+    with pytest.raises(TablesError, match="is no folder of rows in here"):
+        publish(tmp_path / "out", {"lag": [{"group_id": "b"}]})
+
+    assert (kept / "letter").exists()
+
+
+@pytest.mark.parametrize("data", ['{"schema_version": 1, "number": NaN}', "utf-16"])
+def test_what_one_reader_of_json_takes_and_the_other_does_not_is_no_manifest(tmp_path, data):
+    publish(tmp_path, {"lag": [{"group_id": "a"}]})
+    manifest = tmp_path / "manifest.json"
+    text = manifest.read_text().encode("utf-16") if data == "utf-16" else data.encode()
+    manifest.write_bytes(text)
+    with pytest.raises(TablesError, match="is not a manifest of tables"):
+        load(tmp_path)

@@ -325,8 +325,13 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
         )
     try:
         found = msgspec.json.decode(data, type=Manifest)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise TablesError(f"{path} is not a manifest of tables: {error}") from error
+    for one in (*found.paths(), *(retired.path for retired in found.retired)):
+        if not layout.is_within(one):  # a run removes what it has replaced
+            raise TablesError(
+                f"{path} is not a manifest of tables: {one!r} is no folder of rows in here"
+            )
     if isinstance(directory, ObjectPath):
         directory.root.know(found.files)
     return found
