@@ -186,3 +186,48 @@ def test_the_tasks_of_the_documentation_do_what_they_say(check, tmp_path, monkey
     publish(tmp_path, {"status": [{**bad, "rule": "stopped"}]})
     with pytest.raises(ValueError, match="a: ERR by the rule stopped"):
         declared["check"]()
+
+
+@pytest.fixture
+def clusters(kohort, tmp_path):
+    """A check of two clusters whose groups have the same name, and one that is damaged."""
+    at = datetime.now(UTC) - timedelta(minutes=1)
+    for name, records in (("east", 5), ("west", 500)):
+        rows = {"lag": [{**lag("g", records), "at": at}, {**lag(name, 0), "at": at}]}
+        rows["group_state"] = [{"group_id": "g"}, {"group_id": name}]
+        publish(tmp_path / name, rows, cluster=name, as_of_ms=int(at.timestamp() * 1000))
+    directories = [f"--out={tmp_path / name}" for name in ("east", "west", "lost")]
+    off = ("--status", "off", "--rebalances", "off", "--lag-records", "100,1000")
+    return lambda *argv, of=3: kohort("pipeline", "check", *directories[:of], *off, *argv)
+
+
+def test_several_clusters_are_judged_as_one_and_told_apart(clusters):
+    ran = clusters(of=2)
+
+    assert ran.code == 1
+    assert ran.out.startswith(
+        "WARNING - 1 warning, 5 ok: lag_records of g in west, 500 records behind\n"
+    )
+    assert ran.rows[1][:4] == ["STATE", "RULE", "GROUP", "CLUSTER"]
+    assert ran.rows[2][:4] == ["WARNING", "lag_records", "g", "west"]
+    document = clusters("--format", "json", of=2).json
+    assert document["clusters"].keys() == {"east", "west"}
+    assert {one["cluster"] for one in document["findings"]} == {"east", "west"}
+    of_one = clusters("--group", "west", "--format", "json", of=2).json
+    assert {one["cluster"] for one in of_one["findings"]} == {"west"}
+    assert "no group is called 'nobody'" in clusters("--group", "nobody", of=2).out
+
+
+def test_a_cluster_that_cannot_be_read_is_unknown_and_the_others_are_judged(clusters, tmp_path):
+    ran = clusters("--prometheus", str(tmp_path / "kohort.prom"))
+
+    assert ran.code == 1
+    assert ran.out.startswith("WARNING - 1 warning, 1 unknown, 5 ok: ")
+    lost = str(tmp_path / "lost")
+    assert [one[:3] for one in ran.rows if one[0] == "UNKNOWN"] == [["UNKNOWN", "tables", "-"]]
+    assert f"{lost} does not exist" in ran.out
+    assert clusters("--lag-records", "off").code == 3
+    metrics = (tmp_path / "kohort.prom").read_text()
+    assert f'kohort_check_state{{rule="tables",cluster="{lost}"}} 3\n' in metrics
+    assert 'kohort_check_value{rule="lag_records",group="g",cluster="west"} 500\n' in metrics
+    assert 'kohort_check_tables_as_of_seconds{cluster="east"} ' in metrics

@@ -59,3 +59,23 @@ def test_a_wrong_name_is_one_line(export):
     ran = export("--table", "lagg")
     assert (ran.code, ran.out) == (1, "")
     assert ran.complaints == ["kohort: no table is called 'lagg': did you mean lag?"]
+
+
+def test_several_clusters_are_in_one_file_without_the_one_that_is_damaged(kohort, tmp_path):
+    for name in ("east", "north", "west"):
+        publish(tmp_path / name, {"lag": [{"group_id": "g"}] * 2}, cluster=name)
+    (file,) = (tmp_path / "north" / "gold").rglob("*.parquet")
+    file.write_bytes(b"nothing")
+    directories = [f"--out={tmp_path / name}" for name in ("east", "north", "west")]
+
+    ran = kohort(
+        *("pipeline", "export", *directories, "--to", str(tmp_path / "files")),
+        *("--format", "csv", "--table", "lag"),
+    )
+
+    assert ran.code == 1
+    assert ran.rows[1][:2] == ["lag", "4"]
+    (line,) = ran.complaints
+    assert line.startswith(f"kohort: {tmp_path / 'north'}: the tables cannot be read: ")
+    lines = (tmp_path / "files" / "lag.csv").read_text().splitlines()
+    assert [one.rpartition(",")[2] for one in lines] == ["cluster", *["east"] * 2, *["west"] * 2]

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests import golden_logs
+from tests.tables.published import publish
 
 from kohort.cli import show
 from kohort.spark import jobs, report, snapshots
@@ -403,3 +404,24 @@ def test_from_a_log_to_a_report(tmp_path):
     assert {one["member_id"] for one in json.loads(shown.stdout)} == {"m-a", "m-b"}
     again = kohort("report", "--group", "consumer-two")
     assert again.stdout == f"report: {out / 'report.html'}\n"
+
+
+def test_show_tells_several_clusters_apart_and_names_the_one_that_is_damaged(kohort, tmp_path):
+    early, late = AT, AT.replace(hour=AT.hour + 1)
+    for name, at in (("east", early), ("west", late)):
+        rows = [{"group_id": "g", "at": at}, {"group_id": name, "at": at}]
+        publish(tmp_path / name, {"lag": rows}, cluster=name)
+    directories = [f"--out={tmp_path / name}" for name in ("east", "west", "lost")]
+    show = ("pipeline", "show", "lag", *directories)
+
+    ran = kohort(*show, "--columns", "cluster,group_id")
+
+    assert ran.code == 1
+    assert ran.rows[1:] == [["east", "east"], ["east", "g"], ["west", "g"], ["west", "west"]]
+    (line,) = ran.complaints
+    assert f"{tmp_path / 'lost'} does not exist" in line
+    assert ran.complaints[0].endswith(": what is here is without it")
+    found = kohort(*show, "--group", "west", "--format", "json").json
+    assert [(row["cluster"], row["group_id"]) for row in found] == [("west", "west")]
+    assert kohort(*show).rows[0][-1] == "CLUSTER"
+    assert "and 1 more rows" in kohort(*show, "--limit", "3").out

@@ -4,6 +4,8 @@ import pytest
 from tests.history import log as logs
 from tests.history.log import Log, end_of, epoch, has, has_nothing, member, tables
 
+from kohort.history import Commits
+
 
 def killed(
     begin=0.0, silent=8.0, late=1.0, per_second=10, after=None, every=1.0, topic_partition=0
@@ -57,6 +59,21 @@ def test_what_cannot_be_known_has_a_reason(log, why):
     found, row = unread(log)
     assert found == [(0, None, why)]
     assert row.unread_seconds is row.longest_unread_seconds is None
+
+
+def test_over_a_hole_nothing_is_counted_as_if_there_were_none():
+    """Commits may have stood where records are missing."""
+    log = killed()
+    behind = [one.offset for one in log.events if isinstance(one, Commits)]
+    assert unread(log)[1].likely[0].silent_seconds == 8
+    for complete in (behind[-2] + 1, None):
+        found, row = unread(log, complete_offset=complete)
+        assert found == [(0, None, "commits may be missing")]
+        assert row.likely[0].likely is row.likely[0].silent_seconds is None
+    assert unread(log, complete_offset=behind[0])[0] == [(0, 8.0, None)]
+    assert unread(log, complete_offset=behind[5])[0] == [(0, 8.0, None)]
+    few = unread(log, complete_offset=behind[-3])[0]  # two commits are no rhythm
+    assert few == [(0, None, "too few commits before")]
 
 
 def test_without_commits_or_a_name_there_is_nothing_to_go_by():

@@ -16,9 +16,11 @@ def line(trigger="leave", *, member_id="a", clock_us=REMOVED, number=3, reason=N
     return Line(member_id, trigger, reason, clock_us, number, "server.log")
 
 
-def history(log, *lines):
+def history(log, *lines, pieces=1):
     found = History(told(None, 0)._replace(lines=by_member(lines)))
-    found.feed(log.events)
+    size = -(-len(log.events) // pieces)
+    for begin in range(0, len(log.events), size):
+        found.feed(log.events[begin : begin + size])
     return Tables([*found.closed, *found.open_rows()])
 
 
@@ -63,10 +65,71 @@ def test_what_is_about_something_else_proves_nothing(other):
     assert (row.trigger, row.possible) == ("unknown", ["session timeout", "leave"])
 
 
-def test_a_line_that_names_no_epoch_says_that_only_its_clock_fits():
-    row = gone(line(number=None))
+def several(*moments, name="a"):
+    """A log in which the member comes and goes again and again, at these seconds."""
+    log = Log()
+    log.write(member("b"), epoch(1))
+    number = 1
+    for second in moments:
+        log.write(member(name), epoch(number + 1), has(name, number + 1, 0, before=0))
+        log.at(second).write(has_nothing(name), end_of(name), epoch(number + 2))
+        number += 2
+    return log
+
+
+def test_a_line_that_names_no_epoch_counts_in_the_zone_that_others_have_told():
+    first = line(clock_us=START + (50 + 3600) * SECOND)
+    last = line(clock_us=START + (3000 + 3600) * SECOND, number=None)
+    row = history(several(50, 3000), first, last).epoch(5)
     assert row.trigger == "leave"
-    assert row.evidence.endswith("leave of a, known by its clock alone")
+    assert row.evidence.endswith("+01:00: leave of a, known by its clock alone")
+
+
+@pytest.mark.parametrize(
+    ("others", "known"),
+    [
+        ((), "no other line tells it"),
+        ((line(clock_us=REMOVED + 3600 * SECOND),), "that of other lines is +01:00"),
+        (
+            (line(clock_us=REMOVED), line(clock_us=REMOVED + 3600 * SECOND)),
+            "that of other lines is +00:00, +01:00",
+        ),
+    ],
+)
+def test_a_line_without_a_number_in_no_known_zone_is_a_doubt_and_no_proof(others, known):
+    """Whoever restarts its clients each hour has the same clock at each of them."""
+    said = line(clock_us=START + 3000 * SECOND, number=None)
+    row = history(several(50, 3000), *others, said).epoch(5)
+    assert (row.trigger, row.possible) == ("unknown", ["session timeout", "leave"])
+    assert "may be about another removal of a: it names no number" in row.evidence
+    assert known in row.evidence
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 1000])
+def test_a_line_that_fits_two_removals_settles_neither(pieces):
+    log = several(50, 3000, 3001, 9000)
+    said = line(clock_us=START + 3001 * SECOND, number=None)
+    found = history(log, line(), said, pieces=pieces)
+    assert found.epoch(3).trigger == "leave"
+    for number in (5, 7):
+        assert found.epoch(number).trigger == "unknown"
+        assert "server.log at 2026-09-21 15:03:21 fits several" in found.epoch(number).evidence
+
+
+def test_a_number_that_came_again_needs_the_zone_of_others():
+    log = several(50)
+    log.at(60).write(end_of("b"), epoch(4))
+    log.write(epoch(None))
+    log.at(900).write(member("b"), epoch(1))
+    log.write(member("a"), epoch(2), has("a", 2, 0, before=0))
+    log.at(950).write(has_nothing("a"), end_of("a"), epoch(3))
+    first, second = [
+        row
+        for row in history(log, line()).rebalances
+        if row.epoch == 3  # both fit its clock
+    ]
+    assert (first.trigger, second.trigger) == ("leave", "unknown")
+    assert "its number was there in an earlier life of the group" in second.evidence
 
 
 def test_lines_that_differ_decide_nothing():
@@ -109,10 +172,15 @@ def test_a_generation_has_what_was_said_since_the_one_before(number):
     assert row.trigger == "session timeout"
 
 
-def test_between_generations_that_are_far_apart_a_clock_alone_tells_nothing():
-    said = {"clock_us": START + 30 * SECOND, "number": None}
-    assert generations(line("leave", **said), apart=60).trigger == "leave"
-    assert generations(line("leave", **said), apart=900).trigger == "unknown"
+@pytest.mark.parametrize(("apart", "trigger"), [(60, "leave"), (900, "unknown")])
+def test_between_generations_that_are_far_apart_a_clock_alone_tells_nothing(apart, trigger):
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0), logs.classic("b", 1)))
+    log.at(1).write(logs.generation(2, logs.classic("a", 0)))
+    log.at(1 + apart).write(logs.generation(3, logs.classic("c", 0)))
+    known = line(member_id="b", clock_us=START + SECOND, number=2)
+    said = line(clock_us=START + 30 * SECOND, number=None)
+    assert history(log, known, said).epoch(3).trigger == trigger
 
 
 def test_a_clock_between_two_times_may_be_of_several_zones():

@@ -247,3 +247,28 @@ def test_rows_of_several_directories_can_be_told_apart(out, two, tmp_path):
     with pytest.raises(KohortError, match="late has no table lag yet"):
         kohort.tables.read([west, late], "lag")
     assert "lag" not in kohort.tables.names([west, late])
+
+
+def test_fewer_files_are_never_fewer_rows(tmp_path):
+    """One file of several has gone, or one has come that no run has written."""
+    publish(tmp_path, {"lag": LAGS, "status": [{"group_id": "a"}]})
+    (file,) = (tmp_path / "gold" / "lag").rglob("*.parquet")
+    foreign = file.with_name("copy of part-0.parquet")
+    shutil.copy(file, foreign)
+    with pytest.raises(KohortError, match="has 6 rows and not 3, as it was written"):
+        kohort.tables.read(tmp_path, "lag")
+    foreign.unlink()
+    assert kohort.tables.read(tmp_path, "lag").num_rows == 3
+    file.unlink()
+    with pytest.raises(KohortError, match="has 0 rows and not 3, as it was written"):
+        kohort.tables.read(tmp_path, "lag")
+    assert kohort.tables.read(tmp_path, "status").num_rows == 1  # the others are served
+
+
+def test_rows_of_the_log_that_are_gone_are_told(tmp_path):
+    add_log(tmp_path)
+    file, *_ = sorted((tmp_path / "rows").rglob("kind=offset_commit/*.parquet"))
+    file.unlink()
+    with pytest.raises(KohortError, match="as it was written"):
+        kohort.tables.read(tmp_path, "offset_commit")
+    assert kohort.tables.read(tmp_path, "tombstone").num_rows > 0

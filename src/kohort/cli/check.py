@@ -46,7 +46,7 @@ class Check(Command):
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.set_defaults(wrong_call=UNKNOWN)  # 2 would be critical
-        add_out(parser)
+        add_out(parser, several=True)
         parser.add_argument(
             "--rules", type=Path, metavar="FILE", help="thresholds out of a TOML file"
         )
@@ -124,15 +124,25 @@ def _tell(verdict: "Verdict", output: Output) -> None:
     output.line(f"{verdict.state.name} - {listed or 'nothing was checked'}{about}")
     bad = [finding for finding in verdict.findings if finding.state]
     if bad:
+        told = ("CLUSTER",) if any(one.cluster for one in bad) else ()
         output.table(
-            ("STATE", "RULE", "GROUP", "WHAT", "WARNING", "CRITICAL"),
-            [(one.state.name, one.rule, one.group, one.why, *_shown(one)) for one in bad],
+            ("STATE", "RULE", "GROUP", *told, "WHAT", "WARNING", "CRITICAL"),
+            [
+                (
+                    *(one.state.name, one.rule, one.group),
+                    *(one.cluster for _ in told),
+                    *(one.why, *_shown(one)),
+                )
+                for one in bad
+            ],
             spare=("WARNING", "CRITICAL"),
         )
 
 
 def _where(finding: "Finding") -> str:
-    return f"{finding.rule} of {finding.group}, " if finding.group else f"{finding.rule}, "
+    group = f" of {finding.group}" if finding.group else ""
+    cluster = f" in {finding.cluster}" if finding.cluster else ""
+    return f"{finding.rule}{group}{cluster}, "
 
 
 def _bounds(finding: "Finding") -> tuple[float | None, float | None]:
@@ -165,6 +175,7 @@ def _tell_json(verdict: "Verdict", output: Output) -> None:
             "exit_code": int(verdict.state),
             "as_of": verdict.as_of and _time(verdict.as_of),
             "checked_at": _time(verdict.checked_at),
+            **({"clusters": _moments(verdict)} if verdict.clusters else {}),
             "findings": [_fields(finding) for finding in verdict.findings],
         }
     )
@@ -178,12 +189,17 @@ def _fields(finding: "Finding") -> dict[str, Any]:
         "state": finding.state.name,
         "rule": finding.rule,
         "group_id": finding.group,
+        **({} if finding.cluster is None else {"cluster": finding.cluster}),
         "value": finding.value,
-        "unit": RULES[finding.rule] or None,
+        "unit": RULES.get(finding.rule) or None,
         "warning": warning,
         "critical": critical,
         "why": finding.why,
     }
+
+
+def _moments(verdict: "Verdict") -> dict[str, str | None]:
+    return {cluster: None if at is None else _time(at) for cluster, at in verdict.clusters.items()}
 
 
 def _time(at: datetime) -> str:

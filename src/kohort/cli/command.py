@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ from kohort.errors import ApiError, ErrorCode, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import Listings, Outcomes
+    from kohort.tables.walking import Lost
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -148,6 +149,13 @@ def complain_of_nodes(listings: "Listings") -> int:
     for node, error in listings.errors.items():
         complain(f"the groups of node {node} are missing: {reason(error)}")
     return FAILED if listings.errors else OK
+
+
+def complain_of_lost(lost: "Sequence[Lost]") -> int:
+    """A line for each directory that an answer lacks, and the exit code that follows from it."""
+    for one in lost:
+        complain(f"{one.why}: what is here is without it")
+    return FAILED if lost else OK
 
 
 def node_errors(listings: "Listings") -> list[dict[str, Any]]:

@@ -1,12 +1,15 @@
 """`kohort pipeline export`: whole tables as files. No Spark and no Java are needed."""
 
 from argparse import ArgumentParser, Namespace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import add_out, local_directory, require
-from kohort.cli.command import OK, Command, print_result
+from kohort.cli.command import Command, complain_of_lost, print_result
 from kohort.cli.render import Output
 from kohort.errors import KohortError
+
+if TYPE_CHECKING:
+    from kohort.tables.moment import Snapshots
 
 
 class Export(Command):
@@ -14,8 +17,8 @@ class Export(Command):
 
     help: ClassVar[str] = "write whole tables as Parquet, CSV or lines of JSON"
     notes: ClassVar[str] = (
-        "A file for each table, all of one moment. Each is written aside and renamed, so a file of "
-        "such a name is whole."
+        "A file for each table, all of one moment; of several clusters with the rows of "
+        "all. Each is written aside and renamed, so a file of such a name is whole."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort pipeline export --out groups --to files",
@@ -23,7 +26,7 @@ class Export(Command):
     )
 
     def configure(self, parser: ArgumentParser) -> None:
-        add_out(parser)
+        add_out(parser, several=True)
         parser.add_argument(
             "--to",
             required=True,
@@ -53,16 +56,15 @@ def _export(args: Namespace, output: Output) -> int:
     require("tables")
     from kohort import tables
     from kohort.tables.export import ThereError, export
+    from kohort.tables.walking import answered
 
-    def write() -> list[tuple[str, int, str]]:
-        found = export(
-            tables.snapshot(args.out), args.to, args.format, args.table, overwrite=args.force
-        )
-        return [(one.name, one.rows, str(one.path)) for one in found]
+    def write(found: "Snapshots") -> list[tuple[str, int, str]]:
+        files = export(found, args.to, args.format, args.table, overwrite=args.force)
+        return [(one.name, one.rows, str(one.path)) for one in files]
 
     try:
-        written = tables.anew(write)
+        written, lost = answered(args.out, write, tables.snapshot)
     except ThereError as error:
         raise KohortError(f"{error}: --force overwrites it") from error
     output.table(("TABLE", "ROWS", "FILE"), written)
-    return OK
+    return complain_of_lost(lost)

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.arguments import add_group, add_out, count, require
-from kohort.cli.command import OK, USAGE, Command, complain, print_result
+from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
 from kohort.cli.render import Cell, Output
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kohort.spark.tables.arrow_reader import Rows
+    from kohort.spark.schemas import Table
+    from kohort.tables.moment import Snapshot, Snapshots
 
 LATEST = {"lag": "at"}
 """Tables that show their newest moment, unless the history is asked for."""
@@ -51,7 +52,7 @@ class Show(Command):
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument("table", metavar="TABLE", help="rebalances, lag, deletable, members …")
-        add_out(parser)
+        add_out(parser, several=True)
         add_group(parser, "only rows of this group; may be repeated")
         parser.add_argument(
             "--columns",
@@ -80,53 +81,81 @@ class Show(Command):
         return print_result(lambda output: _show(args, output), as_json=args.format == "json")
 
 
+class _Wrong(Exception):  # noqa: N818  (no error of the program)
+    """The command was called wrongly; it has been said how."""
+
+
 def _show(args: Namespace, output: Output) -> int:
     require("tables")
-    from kohort.spark.tables.arrow_reader import Tables
-    from kohort.spark.tables.catalog import table_of
+    from kohort import tables
     from kohort.tables.plain import plain
+    from kohort.tables.walking import answered
 
-    tables = Tables(args.out)
-    table = table_of(args.out, tables.manifest, args.table)
-    names = _columns(args, table.name, table.names, as_json=output.as_json)
-    if names is None:
+    try:
+        (names, shown, total), lost = answered(
+            args.out, lambda found: _asked(found, args, output), tables.snapshot
+        )
+    except _Wrong:
         return USAGE
-    if args.group and "group_id" not in table.names:
-        complain(f"table {table.name} has no groups, so --group cannot choose among its rows")
-        return USAGE
-    tables.check_groups(args.group, table.name)
-    limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
-    shown, total = _rows(tables(table.name), table.name, args, names, limit)
     if output.as_json:
         output.json([{name: plain(value) for name, value in row.items()} for row in _dicts(shown)])
-        return OK
+        return complain_of_lost(lost)
     output.table(
         [name.upper() for name in names],
         [[cell(row[name]) for name in names] for row in _dicts(shown)],
     )
     if total > shown.num_rows:
-        of_group = ", --group those of a group" if "group_id" in table.names else ""
+        of_group = ", --group those of a group" if "group_id" in names else ""
         output.line(
             f"… and {total - shown.num_rows:,} more rows: --limit N shows N{of_group}, "
             "--format json all"
         )
-    return OK
+    return complain_of_lost(lost)
 
 
-def _columns(args: Namespace, table: str, names: list[str], *, as_json: bool) -> list[str] | None:
-    """The columns to show; None, with a complaint, when one that is asked for does not exist."""
+def _asked(
+    snapshots: "Snapshots", args: Namespace, output: Output
+) -> "tuple[list[str], pa.Table, int]":
+    """The columns that are asked for, the first rows, and how many rows there are."""
+    import pyarrow as pa
+
+    table = snapshots.table(args.table)
+    several = len(args.out) > 1
+    names = _columns(args, table, several=several, as_json=output.as_json)
+    if args.group and "group_id" not in table.names:
+        complain(f"table {table.name} has no groups, so --group cannot choose among its rows")
+        raise _Wrong
+    snapshots.check_groups(args.group, table.name)
+    limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
+    found = [_rows(member, table, args, names, limit) for member in snapshots.members]
+    shown = pa.concat_tables([rows for rows, _ in found])
+    return (
+        names,
+        shown if limit is None else shown.slice(0, limit),
+        sum(total for _, total in found),
+    )
+
+
+def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -> list[str]:
+    """The columns to show; of several clusters with their names. Raises _Wrong, with a complaint,
+    when one that is asked for does not exist.
+    """
+    from kohort.spark.tables.cluster import CLUSTER
+
+    told = [CLUSTER] if several else []
     if args.columns is None:
-        return names if as_json else list(SHOWN.get(table, names))
+        return [*(table.names if as_json else SHOWN.get(table.name, table.names)), *told]
     wanted = list(dict.fromkeys(name.strip() for name in args.columns.split(",")))
+    known = [*table.names, CLUSTER]
     for name in wanted:
-        if name not in names:
-            complain(f"table {table} has no column {name!r}, expected of {', '.join(names)}")
-            return None
+        if name not in known:
+            complain(f"table {table.name} has no column {name!r}, expected of {', '.join(known)}")
+            raise _Wrong
     return wanted
 
 
 def _rows(
-    rows: "Rows", table: str, args: Namespace, names: list[str], most: int | None
+    member: "Snapshot", table: "Table", args: Namespace, names: list[str], most: int | None
 ) -> "tuple[pa.Table, int]":
     """The first rows of those that are asked for, in log order, and how many there are.
 
@@ -136,21 +165,23 @@ def _rows(
     import pyarrow.compute as pc
 
     where = pc.field("group_id").isin(args.group) if args.group else None
-    if table in LATEST and not args.history:
-        at = LATEST[table]
-        newest = [pc.max(one.column(0)).as_py() for one in rows.to_batches([at], where)]
+    if table.name in LATEST and not args.history:
+        at = LATEST[table.name]
+        found = member.scan(table.name, columns=[at], where=where)
+        newest = [pc.max(one.column(0)).as_py() for one in found]
         latest = pc.field(at) == max((one for one in newest if one is not None), default=None)
         where = latest if where is None else where & latest
-    times = [field.name for field in rows.schema if pa.types.is_timestamp(field.type)]
+    times = [field.name for field in table.arrow if pa.types.is_timestamp(field.type)]
     keys = [*_WHERE, "partition", "offset", "from_offset", *times[:1]]
-    order = [(key, "ascending") for key in keys if key in rows.schema.names]
+    order = [(key, "ascending") for key in keys if key in table.names]
     columns = [*names, *(key for key, _ in order if key not in names)]
+    batches = member.scan(table.name, columns=columns, where=where)
     if most is None:
-        found = rows.to_table(columns, where)
-        return (found.sort_by(order) if order else found).select(names), found.num_rows
+        rows = batches.read_all()
+        return (rows.sort_by(order) if order else rows).select(names), rows.num_rows
     total = 0
-    first = rows.schema.empty_table().select(columns)
-    for batch in rows.to_batches(columns, where):
+    first = batches.schema.empty_table()
+    for batch in batches:
         total += batch.num_rows
         first = pa.concat_tables([first, pa.Table.from_batches([batch])])
         if order and first.num_rows > most:

@@ -22,6 +22,7 @@ NO_COMMITS = "no commit before"
 FEW_COMMITS = "too few commits before"
 EARLIER = "unread since an earlier rebalance"
 IDLE = "idle"
+MISSING = "commits may be missing"
 NO_COMMIT_SINCE = "no commit since"
 
 
@@ -51,6 +52,8 @@ def on_commits(story: Story, event: Commits) -> None:
     progress = state.progress.setdefault(named, Progress())
     _end_silences(story, progress, event)
     _judge_removals(story, progress, event)
+    if story.told.is_complete(event.offset) and not story.told.is_complete(progress.last_offset):
+        progress.rhythm = Rhythm()  # over a hole there is none
     _add(progress, event)
     if event.leader_epoch is not None:  # somebody is at work, under this coordinator
         state.outage.leader_epoch = event.leader_epoch
@@ -70,6 +73,7 @@ def _holding(story: Story, group_type: str, member_id: str, place: NamedPlace) -
 def _add(progress: Progress, event: Commits) -> None:
     rhythm = progress.rhythm
     rhythm.count += event.count
+    rhythm.last_offset = progress.last_offset = event.offset
     if event.first_at is not None and (rhythm.first_at is None or event.first_at < rhythm.first_at):
         rhythm.first_at, rhythm.first_committed = event.first_at, event.first_committed
     if event.at is not None:
@@ -164,6 +168,8 @@ def begin_silence(
     silence.last_at, silence.committed = progress.last_at, progress.last_committed
     if open_before:
         silence.unknown = EARLIER
+    elif not story.told.is_complete(progress.last_offset):
+        silence.unknown = MISSING
     elif silence.usual_us is None:
         silence.unknown = FEW_COMMITS
     elif silence.lost_at is None or silence.lost_at - progress.last_at > longest_us:

@@ -69,7 +69,7 @@ def _begin(story: Story, record: Record, value: Epoch | None) -> None:
     )
     written.note(rebalance, record.causes)
     epochs = range(value.epoch, value.epoch + 1)
-    logged.note(rebalance, story.told.lines, epochs, record.at, record.at)
+    logged.note(story.state, rebalance, story.told.lines, epochs, (record.at, record.at))
 
 
 def on_topics(story: Story, step: Step) -> None:

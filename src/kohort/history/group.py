@@ -29,6 +29,7 @@ from kohort.history.events import (
     Record,
 )
 from kohort.history.explained import row_of
+from kohort.history.logged import may_change
 from kohort.history.ownership import forget
 from kohort.history.rows import Row
 from kohort.history.state import VERSION, Life, Rebalance, State
@@ -188,7 +189,7 @@ def _closed(story: Story) -> list[Row]:
     out = {offset for offset, _ in state.outage.out}
     rows: list[Row] = []
     for rebalance in list(state.rebalances.values()):
-        if _is_final(rebalance, awaited, out, state.now):
+        if _is_final(rebalance, awaited, out, state.now) and not may_change(state, rebalance):
             del state.rebalances[rebalance.offset]
             row = row_of(rebalance, story.told)
             if row is not None:

@@ -2,15 +2,15 @@
 log has the same records for several causes.
 
 Clocks of such files name no zone. So a line is one about a removal where the member is the same,
-the epoch or generation that followed is the same, and the clock fits in some zone. What fits in
-more than one way, with different causes, decides nothing.
+the epoch or generation that followed is the same, and the clock fits in some zone. What may be
+about another removal, or fits with different causes, decides nothing and is told as a doubt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kohort.history.state import Rebalance
+from kohort.history.state import Clocks, Rebalance, State, Taken
 
 QUARTER_US = 15 * 60 * 1_000_000
 """Zones differ from each other by quarters of an hour."""
@@ -49,36 +49,112 @@ def by_member(lines: Iterable[Line]) -> Lines:
 
 
 def note(
-    rebalance: Rebalance, lines: Lines, numbers: range, after: int | None, before: int | None
+    state: State,
+    rebalance: Rebalance,
+    lines: Lines,
+    numbers: range,
+    between: tuple[int | None, int | None],
 ) -> None:
     """Settle the removals of a rebalance that leads to an epoch, or to one of these generations, by
     lines whose clock is between two times in microseconds. What the records themselves say has
     precedence.
     """
-    for removal in rebalance.removals:
+    clocks = state.clocks
+    again = numbers[-1] <= clocks.highest
+    clocks.highest = max(clocks.highest, numbers[-1])
+    after, before = between
+    if before is None:
+        return
+    since = before if after is None else min(after, before)
+    for index, removal in enumerate(rebalance.removals):
         member_id = removal.who.member_id
-        if removal.settled or before is None or member_id not in lines:
+        near = _near(lines.get(member_id, ()), since, before)
+        if removal.settled or not near:
             continue
-        since = before if after is None else min(after, before)
-        found = _fitting(lines[member_id], numbers, since, before)
-        if len({one.trigger for one in found}) > 1:
-            rebalance.said.append(f"lines of the broker's log about {member_id} differ")
+        named = [one for one in near if one.line.number in numbers]
+        alone = [one for one in near if one.line.number is None]
+        found, reason = named, ""
+        if named and again:
+            found, reason = _in_known_zones(clocks, named)
+        elif not named:
+            found, reason = _by_clock(clocks, alone, before - since)
+        if found and not named:
+            reason = _taken_before(state, member_id, found)
+        if len({one.line.trigger for one in found}) > 1:
+            reason = f"lines of the broker's log about {member_id} differ"
+        if reason:
+            rebalance.said.append(reason)
         elif found:
-            removal.possible, removal.settled = [found[0].trigger], True
-            rebalance.said.append(_text(found, since, before))
+            if not named:
+                clock_us = found[0].line.clock_us
+                taken = Taken(rebalance.offset, index, clock_us, before, removal.possible)
+                clocks.taken[member_id] = taken
+            else:
+                told = {one.zones[0] for one in found if len(one.zones) == 1}
+                clocks.zones += sorted(told - {*clocks.zones})
+            removal.possible, removal.settled = [found[0].line.trigger], True
+            rebalance.said.append(_text(found))
 
 
-def _fitting(lines: Sequence[Line], numbers: range, since: int, before: int) -> list[Line]:
-    """Lines that name such a number; where none does, those that name none, if a clock can tell
-    anything.
+class _Near(NamedTuple):
+    """A line whose clock fits."""
+
+    line: Line
+    zones: range
+    """In which zones it does."""
+
+
+def _near(lines: Sequence[Line], since: int, before: int) -> list[_Near]:
+    near = [_Near(line, zones(line.clock_us, since, before)) for line in lines]
+    return [one for one in near if one.zones]
+
+
+def _in_known_zones(clocks: Clocks, named: list[_Near]) -> tuple[list[_Near], str]:
+    """The lines that may be about this life of a group whose epochs or generations come again; and
+    why there is none.
     """
-    near = [line for line in lines if zones(line.clock_us, since, before)]
-    named = [one for one in near if one.number in numbers]
-    if named:
-        return named
-    if before - since + 2 * TOLERANCE_US >= QUARTER_US:  # any clock is near
-        return []
-    return [one for one in near if one.number is None]
+    found = [one for one in named if not clocks.zones or {*one.zones} & {*clocks.zones}]
+    return found, "" if found else _doubt(
+        clocks, named[0], "its number was there in an earlier life of the group"
+    )
+
+
+def _by_clock(clocks: Clocks, alone: list[_Near], width_us: int) -> tuple[list[_Near], str]:
+    """The lines that fit by their clocks alone, which takes a zone that is known; and why there is
+    none. A removal that may have been at any time of a quarter of an hour fits any clock.
+    """
+    if not alone or width_us + 2 * TOLERANCE_US >= QUARTER_US:
+        return [], ""
+    if len(clocks.zones) != 1:
+        return [], _doubt(clocks, alone[0], "names no number")
+    found = [one for one in alone if clocks.zones[0] in one.zones]
+    return found, "" if found else _doubt(clocks, alone[0], "names no number")
+
+
+def _doubt(clocks: Clocks, one: _Near, why: str) -> str:
+    known = ", ".join(_zone(quarters) for quarters in sorted(clocks.zones))
+    others = f"that of other lines is {known}" if known else "no other line tells it"
+    return (
+        f"{one.line.file} at {_clock(one.line)} may be about another removal of "
+        f"{one.line.member_id}: it {why}, and its zone is not known ({others})"
+    )
+
+
+def _taken_before(state: State, member_id: str, found: list[_Near]) -> str:
+    """Why a line decides nothing that has settled an earlier removal of the member by its clock
+    alone: neither that one.
+    """
+    taken = state.clocks.taken.get(member_id)
+    if taken is None or taken.clock_us not in {one.line.clock_us for one in found}:
+        return ""
+    line = found[0].line
+    reason = f"{line.file} at {_clock(line)} fits several removals of {member_id}"
+    if not _is_certain(taken, state.now):
+        earlier = state.rebalances[taken.rebalance]
+        removal = earlier.removals[taken.number]
+        removal.possible, removal.settled = taken.possible, False
+        earlier.said.append(reason)
+    return reason
 
 
 def zones(clock_us: int, since: int, before: int) -> range:
@@ -90,15 +166,31 @@ def zones(clock_us: int, since: int, before: int) -> range:
     return range(max(least, WEST), min(most, EAST) + 1)
 
 
-def _text(found: list[Line], since: int, before: int) -> str:
-    one = found[0]
-    reasons = {line.reason for line in found}
-    reason = f" ({one.reason})" if len(reasons) == 1 and one.reason else ""
-    clock = datetime.fromtimestamp(one.clock_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    possible = zones(one.clock_us, since, before)
+def may_change(state: State, rebalance: Rebalance) -> bool:
+    """Whether a line may turn out to fit a later removal, too."""
+    return any(
+        one.rebalance == rebalance.offset and not _is_certain(one, state.now)
+        for one in state.clocks.taken.values()
+    )
+
+
+def _is_certain(taken: Taken, now: int | None) -> bool:
+    """Whether it is too late for another removal that the line fits."""
+    return now is not None and now > taken.at + 2 * TOLERANCE_US
+
+
+def _text(found: list[_Near]) -> str:
+    line, possible = found[0]
+    reasons = {one.line.reason for one in found}
+    reason = f" ({line.reason})" if len(reasons) == 1 and line.reason else ""
     zone = _zone(possible[0]) if len(possible) == 1 else ""
-    how = "" if one.number is not None else ", known by its clock alone"
-    return f"{one.file} says at {clock}{zone}: {one.trigger} of {one.member_id}{reason}{how}"
+    how = "" if line.number is not None else ", known by its clock alone"
+    said = f"{line.trigger} of {line.member_id}"
+    return f"{line.file} says at {_clock(line)}{zone}: {said}{reason}{how}"
+
+
+def _clock(line: Line) -> str:
+    return datetime.fromtimestamp(line.clock_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _zone(quarters: int) -> str:

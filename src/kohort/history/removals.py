@@ -159,9 +159,11 @@ def tenths(micros: int) -> str:
 
 
 def _guess(story: Story, gone: Gone, removal: Removal) -> None:
-    """What is likely, where the member had partitions to its end and committed one in a rhythm."""
+    """What is likely, where the member had partitions to its end and committed one in a rhythm; of
+    commits that may be missing nothing is concluded.
+    """
     found = _latest(story, gone)
-    if found is None or gone.at is None:
+    if found is None or gone.at is None or not story.told.is_complete(found.rhythm.last_offset):
         return
     usual, rate = usual_us(found.rhythm), per_us(found.rhythm)
     last_at, committed = found.rhythm.last_at, found.rhythm.last_committed

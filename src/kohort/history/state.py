@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 
-VERSION = 2
+VERSION = 3
 """Of the state's layout and of the rules behind it: what an earlier one has kept is of no use."""
 
 Place = tuple[str, int]
@@ -232,6 +232,8 @@ class Rhythm(Struct, array_like=True):
     last_at: int | None = None
     first_committed: int | None = None
     last_committed: int | None = None
+    last_offset: int = -1
+    """Where the last commits stand in the log."""
 
 
 class Progress(Struct, array_like=True):
@@ -240,6 +242,7 @@ class Progress(Struct, array_like=True):
     rhythm: Rhythm = field(default_factory=Rhythm)
     last_at: int | None = None
     last_committed: int | None = None
+    last_offset: int = -1
     silences: list[tuple[int, int]] = field(default_factory=list)
     """What the next commit ends: rebalance, and the number of the silence in it."""
     removals: list[tuple[int, int]] = field(default_factory=list)
@@ -285,6 +288,30 @@ class Outage(Struct, array_like=True):
     """Who is gone since: rebalance, and the number of the removal in it."""
 
 
+class Taken(Struct, array_like=True):
+    """A removal that a line of a log file has settled by its clock alone."""
+
+    rebalance: int
+    number: int
+    clock_us: int
+    at: int
+    possible: list[str]
+    """What it may have been without the line."""
+
+
+class Clocks(Struct, array_like=True):
+    """What lines of brokers' log files have told of their clocks."""
+
+    zones: list[int] = field(default_factory=list)
+    """By how many quarters of an hour they were ahead of UTC, where an epoch or a generation said
+    which removal a line is about."""
+    highest: int = -1
+    """The highest epoch or generation: one that is not higher belongs to a group that began again.
+    """
+    taken: dict[str, Taken] = field(default_factory=dict)
+    """The last such removal of a member."""
+
+
 class State(Struct, array_like=True):
     """All of it."""
 
@@ -300,6 +327,7 @@ class State(Struct, array_like=True):
     progress: dict[NamedPlace, Progress] = field(default_factory=dict)
     rebalances: dict[int, Rebalance] = field(default_factory=dict)
     outage: Outage = field(default_factory=Outage)
+    clocks: Clocks = field(default_factory=Clocks)
     now: int | None = None
     """The time of the last event."""
     pending: list[Event] = field(default_factory=list)

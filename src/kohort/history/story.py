@@ -57,6 +57,10 @@ class Told(NamedTuple):
     lines: Lines = MappingProxyType({})
     """What the coordinator's log file says about members of the group that are gone."""
 
+    def is_complete(self, offset: int) -> bool:
+        """Whether nothing is missing in the log from there on."""
+        return self.complete_offset is not None and offset >= self.complete_offset
+
 
 class Step(NamedTuple):
     """A record, and where it stands."""

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.errors import KohortError
 from kohort.spark.engine import class_archive, shipping
 from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
@@ -357,7 +358,16 @@ def _opened(
         clusters.name(writer, out, cluster)
         name = source if isinstance(source, str) else type(source).__name__
         writer.manifest = writer.manifest.with_(format=form, source=name)
-        yield log, writer
+        try:
+            yield log, writer
+        except KohortError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            # What a run reads of its own tables may be damaged, one file among thousands.
+            raise TablesError(
+                f"{out} cannot be brought up to date: "
+                f"{str(error).splitlines()[0]}; `kohort pipeline verify` says what is damaged"
+            ) from error
 
 
 def _with_late(

@@ -29,7 +29,7 @@ class MicroBatch:
     """What becomes of the rows of a micro-batch.
 
     On Spark Connect it is called in a process of the server, where it acts for the holder of the
-    lock: all that it needs to know is in the manifest.
+    lock, and only while nobody has taken that over: all else that it needs is in the manifest.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class MicroBatch:
     ) -> None:
         self._writer: Writer | None = writer
         self._directory = writer.directory
+        self._holder = writer.holder
         self._log = log
         self._options = options
         self._progress = progress
@@ -52,7 +53,8 @@ class MicroBatch:
 
     def __call__(self, frame: DataFrame, _: int) -> None:
         if self._turn is None:
-            self._add(frame, Writer(self._directory, locked=False))
+            with Writer(self._directory, locked=False, acts_for=self._holder) as writer:
+                self._add(frame, writer)
             return
         with self._turn:
             if self._ended or self._writer is None:

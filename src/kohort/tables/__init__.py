@@ -103,23 +103,25 @@ def sql(directory: Directories, query: str, *, limit: int | None = None) -> "pa.
 
 
 def check(
-    directory: str | Path,
+    directory: Directories,
     rules: "Rules | str | Path | None" = None,
     *,
     group: str | Iterable[str] = (),
 ) -> "Verdict":
     """What is not well, by rules or a TOML file of rules (see docs/operations.md).
 
-    Its `state` is OK, WARNING, CRITICAL or UNKNOWN, its `findings` say why. Raises KohortError:
-    there are no tables, no such group, or the rules are none.
+    Its `state` is OK, WARNING, CRITICAL or UNKNOWN, its `findings` say why. Of several directories,
+    one for each cluster, each finding has its `cluster`, and one that cannot be read is a finding
+    as well. Raises KohortError: there are no tables, no such group, or the rules are none.
     """
     require("pyarrow", "tables")
-    from kohort.tables.judging import judge  # noqa: PLC0415  (what is not used is not imported)
+    from kohort.tables.judging import judge_all  # noqa: PLC0415  (what is not used is not imported)
     from kohort.tables.thresholds import Rules, load  # noqa: PLC0415
 
     chosen = rules if isinstance(rules, Rules) else load(Path(rules)) if rules else Rules()
     groups = [group] if isinstance(group, str) else list(group)
-    return anew(lambda: judge(snapshot(directory), chosen, datetime.now(UTC), groups))
+    several = [directory] if isinstance(directory, str | Path) else list(directory)
+    return judge_all(several, snapshot, chosen, datetime.now(UTC), groups)
 
 
 def _snapshots(directory: Directories) -> "Snapshots":

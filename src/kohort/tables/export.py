@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kohort.errors import KohortError
 from kohort.spark.stores.layout import MANIFEST
 from kohort.spark.tables.manifest import TablesError
-from kohort.tables.moment import Snapshot
+from kohort.tables.moment import Snapshot, Snapshots
 from kohort.tables.plain import csv_header, csv_lines, jsonl
 
 Form = Literal["parquet", "csv", "jsonl"]
@@ -39,14 +39,15 @@ class ThereError(KohortError):
 
 
 def export(
-    snapshot: Snapshot,
+    snapshot: Snapshot | Snapshots,
     to: Path,
     form: Form,
     names: Iterable[str] | None = None,
     *,
     overwrite: bool = False,
 ) -> list[Exported]:
-    """Write tables of a snapshot, by default all, as `<to>/<name>.<form>`.
+    """Write tables of a snapshot, by default all, as `<to>/<name>.<form>`; of several, the rows of
+    all in one file.
 
     Raises ThereError without `overwrite`, TablesError for a table that is not there or a directory
     that cannot be written, GoneError. Then the files that were there are as they were.
@@ -69,7 +70,9 @@ def export(
         raise TablesError(f"{to} cannot be written: {error.strerror or error}") from error
 
 
-def _written(snapshot: Snapshot, paths: dict[str, Path], form: Form, aside: Path) -> list[Exported]:
+def _written(
+    snapshot: Snapshot | Snapshots, paths: dict[str, Path], form: Form, aside: Path
+) -> list[Exported]:
     found = []
     for name, path in paths.items():
         rows = _WRITERS[form](snapshot.scan(name), aside / path.name)

@@ -5,15 +5,18 @@ a lower bound below a threshold, or one whose error reaches beyond it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from kohort.tables.moment import Snapshot
+from kohort.spark.tables.arrow_reader import NoGroupError
+from kohort.tables.moment import Snapshot, Snapshots, about
 from kohort.tables.thresholds import RULES, Limit, Rules, State, worst
+from kohort.tables.walking import Opens, answered
 
 _STATUSES: dict[str | None, int | None] = {
     "OK": 0,
@@ -39,6 +42,8 @@ class Finding:
     """In the unit of the rule; None for unknown."""
     limit: Limit
     why: str
+    cluster: str | None = None
+    """Where several are checked: its name, or the directory where not even that can be read."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,10 @@ class Verdict:
 
     findings: tuple[Finding, ...]
     as_of: datetime | None
+    """The moment that the tables tell of; of several clusters the earliest."""
     checked_at: datetime
+    clusters: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Where several are checked, the moment of each."""
 
     @property
     def state(self) -> State:
@@ -72,8 +80,71 @@ def judge(snapshot: Snapshot, rules: Rules, now: datetime, groups: Iterable[str]
             limit = rules.limit_or_none(rule, group)
             if limit is not None and not {(rule, group), (rule, None)} & told:
                 found.append(_unknown(rule, group, limit, "the tables have no row of it"))
-    order = sorted(found, key=lambda one: (-one.state.severity, one.rule, one.group or ""))
-    return Verdict(tuple(order), snapshot.as_of, now)
+    return Verdict(_in_order(found), snapshot.as_of, now)
+
+
+def judge_all(
+    directories: Sequence[str | Path],
+    opens: Opens,
+    rules: Rules,
+    now: datetime,
+    groups: Sequence[str] = (),
+) -> Verdict:
+    """Apply the rules to the tables of several clusters, at a moment, or of one. A directory that
+    cannot be read is a finding of the rule `tables`, and unknown.
+
+    Raises KohortError: none of them can be read, or nothing is known of a group anywhere.
+    """
+
+    def ask(found: Snapshots) -> list[tuple[str | None, Verdict]]:
+        found.check_groups(groups)
+        return [
+            (member.cluster, _judged(member, rules, now, groups, alone=len(directories) == 1))
+            for member in found.members
+        ]
+
+    judged, lost = answered(directories, ask, opens)
+    if len(directories) == 1:
+        return judged[0][1]
+    findings = [
+        replace(one, cluster=cluster) for cluster, verdict in judged for one in verdict.findings
+    ]
+    clusters = {cluster or "": verdict.as_of for cluster, verdict in judged}
+    for one in lost:
+        # Of two directories of one cluster the second is no other cluster.
+        named = one.directory if one.cluster in {None, *clusters} else one.cluster
+        unread = Finding("tables", None, State.UNKNOWN, None, Limit(), one.why, named)
+        findings.append(unread)
+    times = [at for at in clusters.values() if at is not None]
+    return Verdict(_in_order(findings), min(times, default=None), now, clusters)
+
+
+def _judged(
+    member: Snapshot, rules: Rules, now: datetime, groups: Sequence[str], *, alone: bool
+) -> Verdict:
+    """One of several clusters, by those of the groups that it has."""
+    with about(member):
+        if alone or not groups:
+            return judge(member, rules, now, groups)
+        known = [group for group in groups if _has(member, group)]
+        return judge(member, rules, now, known) if known else Verdict((), member.as_of, now)
+
+
+def _has(member: Snapshot, group: str) -> bool:
+    try:
+        member.tables.check_groups([group])
+    except NoGroupError:
+        return False
+    return True
+
+
+def _in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (-one.state.severity, one.rule, one.group or "", one.cluster or ""),
+        )
+    )
 
 
 def _age(snapshot: Snapshot, rules: Rules, now: datetime, _groups: list[str]) -> Iterator[Finding]:

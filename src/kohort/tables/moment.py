@@ -4,7 +4,8 @@ A run flips every table at once, so what one snapshot gives was computed by the 
 no file open: it goes by the manifest that it has read, whose files writers leave alone for a while.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import reduce
 
@@ -13,8 +14,8 @@ import pyarrow.compute as pc
 
 from kohort.spark.schemas import Table
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import GoneError, Tables
-from kohort.spark.tables.catalog import chosen_columns, there
+from kohort.spark.tables.arrow_reader import NoGroupError, Rows, Tables
+from kohort.spark.tables.catalog import chosen_columns, known_table, there
 from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of, inner, with_cluster
 from kohort.spark.tables.manifest import TablesError
 
@@ -97,8 +98,11 @@ class Snapshots:
 
     def table(self, name: str) -> Table:
         """What a table is. Raises TablesError: no such table, or one of them has it not yet."""
-        tables = [member.table(name) for member in self.members]
-        return tables[0]
+        found = known_table(name)
+        for member in self.members:
+            with about(member):
+                member.table(name)
+        return found
 
     def scan(
         self,
@@ -115,14 +119,17 @@ class Snapshots:
         if group is not None:
             conditions.append(self._of_groups(table, group))
         chosen = reduce(pc.Expression.__and__, conditions) if conditions else None
-        rows = [member.tables(table.name) for member in self.members]  # what is gone is told now
+        rows = []
+        for member in self.members:  # what is gone is told now
+            with about(member):
+                rows.append(member.tables(table.name))
         fields = {one.name: one for one in (*rows[0].schema, pa.field(CLUSTER, pa.string()))}
         schema = pa.schema([fields[one] for one in names])
         stored = inner(names, table.names)
         batches = (
             batch
             for one, its in zip(self.members, rows, strict=True)
-            for batch in with_cluster(its.to_batches(stored, chosen), schema, one.cluster)
+            for batch in with_cluster(_batches(one, its, stored, chosen), schema, one.cluster)
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -130,21 +137,49 @@ class Snapshots:
         if "group_id" not in table.names:
             raise TablesError(f"table {table.name} has no groups, so none can be chosen")
         groups = [group] if isinstance(group, str) else list(group)
-        for one in groups:
-            self._check_group(one, table)
+        self.check_groups(groups, table.name)
         return pc.field("group_id").isin(pa.array(groups, pa.string()))
 
-    def _check_group(self, group: str, table: Table) -> None:
-        """Raises TablesError for a group that none of them knows."""
-        refused = []
-        for member in self.members:
-            try:
-                return member.tables.check_groups([group], table.name)
-            except GoneError:
-                raise
-            except TablesError as error:
-                refused.append(error)
-        raise refused[0]
+    def check_groups(self, groups: Iterable[str], name: str | None = None) -> None:
+        """Raises NoGroupError for a group that none of them knows (see `Tables.check_groups`)."""
+        for group in groups:
+            refused = []
+            for member in self.members:
+                try:
+                    with about(member):
+                        member.tables.check_groups([group], name)
+                    break
+                except NoGroupError as error:
+                    refused.append(error)
+            else:
+                refused[0].directory = None
+                raise refused[0]
+
+
+@contextmanager
+def about(member: Snapshot) -> Iterator[None]:
+    """What fails in here is told as a failure of that directory."""
+    try:
+        yield
+    except TablesError as error:
+        error.directory = member.directory
+        raise
+    except (OSError, pa.ArrowException) as error:
+        failure = TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}")
+        failure.directory = member.directory
+        raise failure from error
+
+
+def _batches(
+    member: Snapshot, rows: Rows, columns: Sequence[str], where: pc.Expression | None
+) -> Iterator[pa.RecordBatch]:
+    found = rows.to_batches(columns, where)
+    while True:
+        with about(member):
+            batch = next(found, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _time(milliseconds: int | None) -> datetime | None:

@@ -30,9 +30,15 @@ def text(verdict: Verdict | None, now: datetime) -> str:
         "kohort_check_timestamp_seconds": [("", now.timestamp())],
     }
     if verdict is not None:
-        if verdict.as_of is not None:
-            samples["kohort_check_tables_as_of_seconds"] = [("", verdict.as_of.timestamp())]
-        labels = [(_labels(finding.rule, finding.group), finding) for finding in verdict.findings]
+        samples["kohort_check_tables_as_of_seconds"] = [
+            (_labels(cluster=name), at.timestamp())
+            for name, at in verdict.clusters.items() or [(None, verdict.as_of)]
+            if at is not None
+        ]
+        labels = [
+            (_labels(rule=one.rule, group=one.group, cluster=one.cluster), one)
+            for one in verdict.findings
+        ]
         samples["kohort_check_state"] = [(name, float(one.state)) for name, one in labels]
         samples["kohort_check_value"] = [
             (name, float(one.value)) for name, one in labels if one.value is not None
@@ -58,9 +64,9 @@ def write(path: Path, verdict: Verdict | None, now: datetime) -> None:
         raise KohortError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _labels(rule: str, group: str | None) -> str:
-    labels = {"rule": rule, **({} if group is None else {"group": group})}
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+def _labels(**told: str | None) -> str:
+    labels = [f'{name}="{_escaped(value)}"' for name, value in told.items() if value is not None]
+    return "{" + ",".join(labels) + "}" if labels else ""
 
 
 def _escaped(value: str) -> str:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from kohort.spark.sources.server_lines import FORMS, said
+from kohort.spark.sources.server_lines import FORMS, LONGEST_LINE, said
 
 NEW = "org.apache.kafka.coordinator.group.GroupMetadataManager"
 OLD = "kafka.coordinator.group.GroupCoordinator"
+UUID = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"
 SPEAKER = "[GroupCoordinator id=1 topic=__consumer_offsets partition=2] "
 
 
@@ -105,8 +106,22 @@ def test_the_number_is_what_the_file_names_next_for_the_group(then, number):
 
 
 def test_several_are_told_at_once():
-    text = "Group g removed dynamic members who haven't joined: [a-1, b-2]"
-    assert [one[1] for one in told(text)] == ["a-1", "b-2"]
+    made = [f"a-{UUID}", f"b-{UUID}"]
+    text = f"Group g removed dynamic members who haven't joined: [{', '.join(made)}]"
+    assert [one[1] for one in told(text)] == made
+
+
+@pytest.mark.parametrize("members", [f"x, y-{UUID}", f"x-1, y-{UUID}", f"x-{UUID}, y"])
+def test_a_list_of_members_that_may_be_one_says_nothing(members):
+    """A client may call itself `x, y`, and its member id begins with that."""
+    assert told(f"Group g removed dynamic members who haven't joined: [{members}]") == []
+
+
+def test_a_piece_of_a_line_that_is_too_long_is_none():
+    """What is longer is read in pieces, and one of them may look like a line."""
+    forged = written(LEFT)[0].rstrip(b"\n").rjust(LONGEST_LINE, b" ")
+    assert [*said([written(LEFT)[0].rstrip(b"\n"), *written(LEFT)])][1:] == []
+    assert [*said([forged.lstrip().ljust(LONGEST_LINE), b"tail\n"])] == []
 
 
 def test_the_clock_is_read_as_it_is():

@@ -1,6 +1,7 @@
 """Tables in a bucket without Spark: who writes, who is told, what counts, and what is removed."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from tests.tables.published import write
 
 from kohort.spark.stores import lease, objects, parquet
 from kohort.spark.stores.places import place_of
+from kohort.spark.streaming import MicroBatch
+from kohort.spark.tables.adding import Options
 from kohort.spark.tables.arrow_reader import GoneError, Tables
 from kohort.spark.tables.catalog import known_tables
 from kohort.spark.tables.manifest import BusyError, Gold, TablesError, Writer, load, load_or_none
@@ -85,6 +88,47 @@ def test_one_writes_at_a_time_and_others_are_told_who(place):
         pass
     with pytest.raises(TablesError, match="is not written any more"):
         writer.publish(writer.manifest)
+
+
+def test_who_acts_for_a_writer_may_not_once_another_has_taken_over(place, monkeypatch):
+    """A stream over Spark Connect goes on in the server when its client is gone."""
+    first = Writer(place)
+    acts_for = first.holder
+    with Writer(place_of(str(place)), locked=False, acts_for=acts_for) as deputy:
+        flip(deputy, "a")
+    silent(monkeypatch)
+    with Writer(place) as second:
+        monkeypatch.undo()
+        with pytest.raises(BusyError, match=rf"is being written by pid {os.getpid()} on \S+ since"):
+            Writer(place_of(str(place)), locked=False, acts_for=acts_for)
+        flip(second, "b")
+    assert groups(place) == ["b"]
+    with pytest.raises(BusyError):
+        Writer(place_of(str(place)), locked=False, acts_for=acts_for)
+    first.close()
+
+
+def test_the_same_on_a_disk(tmp_path):
+    with Writer(tmp_path) as first:
+        acts_for = first.holder
+        with Writer(tmp_path, locked=False, acts_for=acts_for) as deputy:
+            flip(deputy, "a")
+    with other_process(tmp_path) as other:
+        assert other.stdout.readline() == b"locked\n"
+        with pytest.raises(BusyError, match=rf"is being written by pid {other.pid} on"):
+            Writer(tmp_path, locked=False, acts_for=acts_for)
+        other.kill()
+        other.wait()
+
+
+def test_a_micro_batch_goes_to_the_server_with_whom_it_acts_for(place):
+    with Writer(place) as writer:
+        batch = pickle.loads(pickle.dumps(MicroBatch(writer, None, Options(), None)))
+        assert batch._holder == writer.holder
+        flip(writer, "a")
+        with Writer(batch._directory, locked=False, acts_for=batch._holder) as deputy:
+            flip(deputy, "b")
+    assert groups(place) == ["b"]
 
 
 def test_of_many_that_begin_at_once_one_writes(place):

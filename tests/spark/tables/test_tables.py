@@ -333,8 +333,9 @@ def test_samples_are_added_without_spark_and_small_files_become_one(tmp_path):
 
 def test_parts_of_gold_count_for_their_partitions(tmp_path):
     table = SILVER[0]
-    tables = Tables.__new__(Tables)
-    tables.directory = tmp_path
+    with Writer(tmp_path) as writer:
+        writer.publish(writer.manifest)
+    tables = Tables(tmp_path)
     parts = []
     for number, only in enumerate([(0, 2), (1,)]):
         folder = tmp_path / str(number)

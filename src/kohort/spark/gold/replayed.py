@@ -7,6 +7,7 @@ and none of groups that never had members.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import msgspec
@@ -104,7 +105,8 @@ def histories(frames: Frames, context: Context) -> DataFrame:
     decoded = frames[DECODED.name]
     members = groups_with_members(decoded)
     lines = frames.get(SERVER_LOG.name)
-    return replay(events_of(decoded, members), None, known(frames, context), lines)
+    besides = known(frames, context)
+    return replay(events_of(decoded, members, besides.complete), None, besides, lines)
 
 
 def replay(
@@ -245,12 +247,16 @@ def groups_with_members(decoded: DataFrame) -> DataFrame:
     return decoded.where(_is_record()).select(*GROUP).distinct()
 
 
-def events_of(decoded: DataFrame, members: DataFrame) -> DataFrame:
-    """Records about members, and the commits of the groups `members`, folded."""
+def events_of(
+    decoded: DataFrame, members: DataFrame, complete: Mapping[int, int | None]
+) -> DataFrame:
+    """Records about members, and the commits of the groups `members`, folded: those before and
+    those behind the point from which on the log is complete by themselves.
+    """
     records = _records(decoded)
     commits = decoded.where(F.col("kind").isin(*COMMITS))
     return records.unionByName(
-        _folded(commits.join(F.broadcast(members), [*GROUP], "left_semi"), records),
+        _folded(commits.join(F.broadcast(members), [*GROUP], "left_semi"), records, complete),
         allowMissingColumns=True,
     )
 
@@ -294,7 +300,20 @@ def _fields(number: int) -> list[Expression]:
     return found
 
 
-def _folded(commits: DataFrame, records: DataFrame) -> DataFrame:
+def _is_complete(complete: Mapping[int, int | None]) -> Expression:
+    """Whether nothing is missing behind a record."""
+    told = ((partition, offset) for partition, offset in complete.items() if offset is not None)
+    holds = (
+        (F.col("partition") == partition) & (F.col("offset") >= offset)
+        for partition, offset in told
+        if offset
+    )
+    return reduce(Expression.__or__, holds, F.lit(col=False))
+
+
+def _folded(
+    commits: DataFrame, records: DataFrame, complete: Mapping[int, int | None]
+) -> DataFrame:
     """The commits of a partition between two records of its group as one row."""
     what = ("topic", "topic_partition", "committed_offset", "producer_id", "partition_leader_epoch")
     marks = records.select(*GROUP, "offset", F.lit(True).alias("is_mark"))
@@ -305,9 +324,10 @@ def _folded(commits: DataFrame, records: DataFrame) -> DataFrame:
         .withColumn("interval", interval)
         .where(F.col("is_mark").isNull())
         .withColumn("plain", F.col("producer_id") == -1)
+        .withColumn("is_complete", _is_complete(complete))
     )
     return (
-        numbered.groupBy(*GROUP, "interval", "topic", "topic_partition", "plain")
+        numbered.groupBy(*GROUP, "interval", "topic", "topic_partition", "plain", "is_complete")
         .agg(
             F.min_by("committed_offset", "offset").alias("first_committed"),
             F.max_by("committed_offset", "offset").alias("committed_offset"),
@@ -317,6 +337,6 @@ def _folded(commits: DataFrame, records: DataFrame) -> DataFrame:
             F.max("partition_leader_epoch").alias("partition_leader_epoch"),
             F.count("*").alias("count"),
         )
-        .drop("interval")
+        .drop("interval", "is_complete")
         .withColumns({"kind": F.lit(COMMITS[1]), "type": F.lit(1)})
     )

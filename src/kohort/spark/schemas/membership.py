@@ -361,7 +361,8 @@ REBALANCES = Table(
             "for how many seconds nobody read each partition that lost its owner here: from the "
             "last commit before to the first after, less the usual distance of its commits, "
             "which is from `since` to `until`. Null where that cannot be known, and `unknown` says "
-            "why: too few commits before, none since, or an idle topic",
+            "why: too few commits before, none since, an idle topic, or commits that may be "
+            "missing",
         ),
         Column("unread_seconds", pa.float64(), "their sum; null where none is known"),
         Column("longest_unread_seconds", pa.float64(), "the longest; null where none is known"),

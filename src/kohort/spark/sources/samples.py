@@ -28,6 +28,18 @@ Since = Mapping[tuple[str, int], Seen]
 NOTHING: Since = {}
 
 
+def newest(samples: pa.Table) -> pa.Table:
+    """The rows that `last_seen` needs: of each partition the last, and the last with an id."""
+    numbered = samples.append_column("has_id", samples["topic_id"].is_valid())
+    in_order = numbered.sort_by([("sampled_at", "ascending"), ("end_offset", "ascending")])
+    others = [name for name in samples.schema.names if name not in _PLACE]
+    found = in_order.group_by([*_PLACE, "has_id"], use_threads=False).aggregate(
+        [(name, "last") for name in others]
+    )
+    columns = [found[name if name in _PLACE else f"{name}_last"] for name in samples.schema.names]
+    return pa.table(columns, schema=samples.schema)
+
+
 def last_seen(samples: pa.Table) -> Since:
     """Where the next walk goes on, out of END_OFFSETS rows: only those with origin `log` count."""
     walked = samples.filter(pc.field("origin") == "log")

@@ -15,6 +15,8 @@ from kohort.history.rows import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 MOST_WAITING = 10_000
 """Of how many groups lines are kept whose number is not known yet."""
+LONGEST_LINE = 1 << 16
+"""What is longer is no line that matters, and is not held in memory."""
 _SIGN = b"roup"  # in every line that matters
 _SHAPE = re.compile(
     r"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3})\d*\]?\s+[A-Z]+\s+(.*)\s\(([\w.$]+)\)"
@@ -23,6 +25,10 @@ _WHOLE = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T][^\n]* \([\w.$]+\)\r?")
 _LOGGERS = ("coordinator.group.GroupMetadataManager", "coordinator.group.GroupCoordinator")
 _SPEAKER = re.compile(r"\[GroupCoordinator [^\]\s]*(?: topic=\S+ partition=\d+)?\]:? ")
 _LEAVES = " has left group through explicit `LeaveGroup` request; client reason: "
+_COMMA = ", "
+_MADE = re.compile(
+    r".*-[0-9A-Za-z_-]{22}|.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL
+)
 _NO_REASON = "not provided"
 _STAYS = ""
 """Instead of a trigger: the member is not gone."""
@@ -155,6 +161,8 @@ def said(lines: Iterable[bytes]) -> Iterator[Said]:
         before, line = line, following
         if _SIGN not in line or (before and not _is_whole(before)):
             continue
+        if len(line) >= LONGEST_LINE:  # a piece of a longer one, or of a forged one
+            continue
         found = _message(line)
         if found is None:
             continue
@@ -173,7 +181,7 @@ def said(lines: Iterable[bytes]) -> Iterator[Said]:
 
 
 def _is_whole(line: bytes) -> bool:
-    return _WHOLE.fullmatch(line.rstrip(b"\n")) is not None
+    return line.endswith(b"\n") and _WHOLE.fullmatch(line.rstrip(b"\n")) is not None
 
 
 def _message(line: bytes) -> tuple[int, str] | None:
@@ -210,10 +218,19 @@ def _removals(text: str, clock_us: int) -> Iterator[Said]:
                 return
             reason = told.get("reason")
             reason = None if reason in {None, "", _NO_REASON} else reason
-            members = told["members"].split(", ") if "members" in told else [told["member"]]
+            members = _listed(told["members"]) if "members" in told else [told["member"]]
             for member_id in members:
                 yield Said(told["group"], member_id, form.trigger, reason, clock_us, None)
             return
+
+
+def _listed(members: str) -> list[str]:
+    """The members of a list; none if it can be read in several ways. An id that a coordinator makes
+    ends with a UUID, so a piece that does not may be the beginning of the next.
+    """
+    pieces = members.split(_COMMA)
+    alone = len(pieces) == 1
+    return pieces if alone or all(_MADE.fullmatch(piece) for piece in pieces) else []
 
 
 def _told(text: str, form: Form) -> dict[str, str] | None:

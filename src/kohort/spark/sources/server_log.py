@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from kohort.errors import KohortError
-from kohort.spark.sources.server_lines import Said, said
+from kohort.spark.sources.server_lines import LONGEST_LINE, Said, said
 
-LONGEST_LINE = 1 << 16
-"""What is longer is no line that matters, and is not held in memory."""
 _GZIP = b"\x1f\x8b"
 
 

@@ -24,3 +24,9 @@ def is_made(path: str) -> bool:
     has put there.
     """
     return any(_MADE.fullmatch(part) for part in path.split("/"))
+
+
+def is_within(path: str) -> bool:
+    """Whether a path is that of a folder of rows, in the place of the tables and nowhere else."""
+    folder, *names = path.split("/")
+    return folder in FOLDERS and bool(names) and not {"", ".", ".."} & {*names}

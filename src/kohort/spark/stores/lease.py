@@ -37,6 +37,19 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     held: bool = True
     """False once its holder has ended as he should."""
 
+    @property
+    def told(self) -> str:
+        """Who it is, for people."""
+        return f"pid {self.pid} on {self.host} since {self.since}"
+
+
+def there(path: ObjectPath) -> Holder | None:
+    """What the object says; None where there is none, or nothing that a writer has written."""
+    try:
+        return _decoded_or_none(objects.get(path.root.bucket, path.key).data)
+    except MissingError:
+        return None
+
 
 class Lease:
     """The right to write, renewed by a thread until it is given back."""
@@ -147,7 +160,7 @@ def _has_died(holder: Holder) -> bool:
 
 def _told(holder: Holder, silent_s: float) -> str:
     heard = f", last heard of {silent_s:.0f} s ago" if silent_s >= 2 * BEAT_S else ""
-    return f"pid {holder.pid} on {holder.host} since {holder.since}{heard}"
+    return f"{holder.told}{heard}"
 
 
 def _encoded(holder: Holder) -> bytes:

@@ -42,6 +42,17 @@ class LocalStore:
         self._lock = _lock(self._directory / LOCK)
         return False
 
+    def holder(self) -> str | None:
+        try:
+            return (self._directory / LOCK).read_text(encoding="utf-8", errors="replace").strip()
+        except FileNotFoundError:
+            return None
+
+    def check_held(self, holder: str) -> None:
+        now = self.holder()
+        if now != holder:
+            raise HeldError(now or "another process")
+
     def release(self) -> None:
         if self._lock is not None:
             os.close(self._lock)

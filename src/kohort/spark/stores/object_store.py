@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from kohort.spark.stores import objects
-from kohort.spark.stores.failures import MissingError, StoreError
+from kohort.spark.stores.failures import HeldError, MissingError, StoreError
 from kohort.spark.stores.layout import FOLDERS, LEASE, MANIFEST, is_made
-from kohort.spark.stores.lease import Lease
+from kohort.spark.stores.lease import Lease, there
 from kohort.spark.stores.object_path import Files, ObjectPath
 
 
@@ -21,6 +21,15 @@ class ObjectStore:
     def hold(self) -> bool:
         self._lease = Lease(self._directory / LEASE)
         return self._lease.was_left
+
+    def holder(self) -> str | None:
+        found = there(self._directory / LEASE)
+        return None if found is None else found.token
+
+    def check_held(self, holder: str) -> None:
+        now = there(self._directory / LEASE)
+        if now is None or now.token != holder:
+            raise HeldError("another process" if now is None else now.told)
 
     def release(self) -> None:
         if self._lease is not None:

@@ -20,6 +20,12 @@ class Store(Protocol):
         a disk nobody can. Raises HeldError.
         """
 
+    def holder(self) -> str | None:
+        """What tells the one that writes, or has done so last, from others; None for nobody."""
+
+    def check_held(self, holder: str) -> None:
+        """Raises HeldError where another has begun to write since that one did."""
+
     def release(self) -> None:
         """Let others write."""
 

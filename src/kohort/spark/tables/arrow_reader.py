@@ -29,6 +29,10 @@ class GoneError(TablesError):
     """Files have gone that the tables were made of: later ones have taken their place."""
 
 
+class NoGroupError(TablesError):
+    """Nothing is known of a group that is asked for."""
+
+
 class Place(NamedTuple):
     """Files, and which of their rows count."""
 
@@ -132,6 +136,7 @@ class Tables:
         """Raises TablesError: there are none, or they are of another version."""
         self.directory = place_of(directory)
         self.manifest: Manifest = load(self.directory)
+        self._counts: dict[str, int] = {}
 
     def __call__(self, name: str) -> Rows:
         """A table by its name. Raises TablesError: there is none of that name; GoneError."""
@@ -199,7 +204,7 @@ class Tables:
                     known.update(batch.column(0).unique().to_pylist())
         for group in groups:
             if known and group not in known:
-                raise TablesError(
+                raise NoGroupError(
                     f"no group is called {group!r} in {self.directory}"
                     + did_you_mean(group, [one for one in known if one is not None])
                 )
@@ -213,7 +218,9 @@ class Tables:
     def _files(self, part: Part) -> list[str]:
         path = self.directory / part.path
         if part.version is None:
-            return _files(path)
+            found = _files(path)
+            self._check_rows(path, found, part.rows, least=part.partitions is not None)
+            return found
         return [file.path for file in delta_files.files(path, part.version)]
 
     def _rows(self, one: Increment, kind: str | None) -> list[str]:
@@ -222,13 +229,36 @@ class Tables:
             _check_there(self.directory / ROWS / one.name)
             folders = parquet.inside(self.directory / ROWS / one.name, "kind=*")
             chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
-            return [file for folder in chosen for file in _files(folder)]
+            found = [file for folder in chosen for file in _files(folder)]
+            rows = one.rows if kind is None else one.counts.get(kind, 0)
+            self._check_rows(self.directory / ROWS / one.name, found, rows)
+            return found
         name = one.name.partition("=")[2]
         return [
             file.path
             for file in self._version
             if file.values["increment"] == name and kind in (None, file.values["kind"])
         ]
+
+    def _check_rows(
+        self, folder: Folder, files: Sequence[str], rows: int, *, least: bool = False
+    ) -> None:
+        """Raises GoneError where files have gone, or have come that no run has written: what is
+        left would be told as if it were all. In a bucket the manifest names each file.
+        """
+        if isinstance(folder, ObjectPath):
+            return
+        there = 0
+        for file in files:
+            if file not in self._counts:
+                with _still_there():
+                    self._counts[file] = parquet.footer(Path(file)).num_rows
+            there += self._counts[file]
+        if there < rows or (there > rows and not least):
+            raise GoneError(
+                f"{folder} has {there:,} rows and not {rows:,}, as it was written: `kohort "
+                "pipeline verify` says what is damaged"
+            )
 
     @cached_property
     def _version(self) -> list[delta_files.DataFile]:

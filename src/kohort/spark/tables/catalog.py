@@ -16,6 +16,15 @@ def known_tables() -> dict[str, Table]:
     return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD, *PAST)}
 
 
+def known_table(name: str) -> Table:
+    """What a table is, whether a directory has it or not. Raises TablesError: no such table."""
+    long = {short: name for name, short in SHORT.items()}
+    found = known_tables().get(long.get(name, name))
+    if found is None:
+        raise unknown_table(name)
+    return found
+
+
 def tables(directory: str | Folder) -> dict[str, Table]:
     """The tables that a directory holds, with what they mean. Raises TablesError."""
     return there(load(place_of(directory)))
@@ -28,10 +37,7 @@ def there(manifest: Manifest) -> dict[str, Table]:
 
 def table_of(directory: Folder, manifest: Manifest, name: str) -> Table:
     """A table of a directory, by name. Raises TablesError when there is none such."""
-    long = {short: name for name, short in SHORT.items()}
-    found = known_tables().get(long.get(name, name))
-    if found is None:
-        raise unknown_table(name)
+    found = known_table(name)
     if not _has(manifest, found):
         raise TablesError(
             f"{directory} has no table {name} yet: the next `kohort pipeline run` computes it"

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.samples import NOTHING, Since, last_seen
+from kohort.spark.sources.samples import NOTHING, Since, last_seen, newest
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import END
 from kohort.spark.stores.places import Folder
+from kohort.spark.tables.folding import folded
 from kohort.spark.tables.manifest import Manifest, Part, Writer
 
 MOST_PARTS = 20
@@ -24,9 +25,12 @@ SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tuple[Part, ...]:
     """The samples that are not there yet, as a part; none where nothing new is known."""
     fresh = samples
-    if manifest.end_offsets:
+    if manifest.end_offsets and samples.num_rows:
         files = _files(writer.directory, manifest)
-        there = parquet.dataset(files, END_OFFSETS.arrow).to_table(SAMPLE)
+        times = pc.min_max(samples["sampled_at"]).as_py()
+        at = pc.field("sampled_at")
+        near = (at >= times["min"]) & (at <= times["max"])
+        there = parquet.dataset(files, END_OFFSETS.arrow).to_table(SAMPLE, filter=near)
         fresh = samples.join(there, SAMPLE, join_type="left anti")
     others = [name for name in END_OFFSETS.names if name not in SAMPLE]
     once = fresh.group_by(SAMPLE, use_threads=False).aggregate([(one, "first") for one in others])
@@ -43,7 +47,8 @@ def walked(directory: Folder, manifest: Manifest) -> Since:
     if not manifest.end_offsets:
         return NOTHING
     samples = parquet.dataset(_files(directory, manifest), END_OFFSETS.arrow)
-    return last_seen(samples.to_table(filter=ds.field("origin") == "log"))
+    batches = samples.to_batches(filter=pc.field("origin") == "log")
+    return last_seen(folded(batches, END_OFFSETS.arrow, newest))
 
 
 def _files(directory: Folder, manifest: Manifest) -> list[str]:

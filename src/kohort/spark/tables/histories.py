@@ -251,10 +251,10 @@ def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:
     """What came of the groups with news, and the states from which their histories go on."""
     decoded = run.frames[DECODED.name]
     if run.news.anew is None:
-        return events_of(decoded, groups_with_members(decoded)), None
+        return events_of(decoded, groups_with_members(decoded), run.besides.complete), None
     anew = run.here(decoded, run.news.anew)
     if not run.news.go_on:
-        return events_of(anew, groups_with_members(anew)), None
+        return events_of(anew, groups_with_members(anew), run.besides.complete), None
     assert run.manifest.histories is not None
     states = run.here(run.parts(STATES, run.manifest.histories.states), run.news.go_on)
     fresh = run.here(run.rows(fresh=True), run.news.go_on)
@@ -268,7 +268,7 @@ def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:
         members = members.unionByName(groups_with_members(anew))
     with_news = F.broadcast(fresh.select(*GROUP).distinct())
     going_on = states.join(with_news, [*GROUP], "left_semi")
-    return events_of(rows, members.distinct()), going_on
+    return events_of(rows, members.distinct(), run.besides.complete), going_on
 
 
 def _commits_before(run: _Run, newcomers: DataFrame) -> DataFrame | None:

@@ -3,7 +3,8 @@
 A sample tells of the time behind the one before it, since it shows whether the end has moved.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,21 @@ import pyarrow.compute as pc
 
 from kohort.spark.gold.ends import PLACE, UNTHINNED
 from kohort.spark.gold.lag import Times
+from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.stores import parquet
 from kohort.spark.stores.places import Folder
+from kohort.spark.tables.folding import folded
 from kohort.spark.tables.manifest import Manifest, Part, Progress
 
 _EVER = np.iinfo(np.int64).min
 _NEVER = np.iinfo(np.int64).max
+_AT = pa.schema([("at", pa.int64())])
+_SPAN = pa.schema(
+    [
+        *(END_OFFSETS.arrow.field(name) for name in PLACE),
+        *((name, pa.int64()) for name in ("at_min", "at_max", "of_log")),
+    ]
+)
 
 
 class SampleNews(NamedTuple):
@@ -32,45 +42,54 @@ def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) 
     """Of the samples of `manifest`, beside those that `before` knew."""
     there = {one.path for one in manifest.end_offsets}
     known = set() if before is None else {*before.samples}
-    old = _read(directory, [one for one in manifest.end_offsets if one.path in known])
-    new = _read(directory, [one for one in manifest.end_offsets if one.path not in known])
-    times = pc.unique(pa.concat_tables([old, new])["at"]).to_numpy()
+    old = [one for one in manifest.end_offsets if one.path in known]
+    new = [one for one in manifest.end_offsets if one.path not in known]
+    every = folded(_read(directory, [*old, *new], ["at"]), _AT, _each_once)
+    times = every["at"].to_numpy()
     if before is None or not known <= there:
         return SampleNews(times, _EVER)
-    return SampleNews(times, _since(old, new) if new.num_rows else _NEVER)
+    return SampleNews(times, _since(_told(directory, old), _told(directory, new)))
 
 
-def _read(directory: Folder, parts: list[Part]) -> pa.Table:
-    tables = [
-        parquet.read(directory / part.path, columns=["sampled_at", *PLACE, "origin"])
-        for part in parts
-    ]
-    of_log = pc.equal(pa.array([], pa.string()), "log")
-    schema = {"at": pa.int64(), "topic": pa.string(), "topic_partition": pa.int32()}
-    empty = pa.table({name: pa.array([], kind) for name, kind in schema.items()})
-    found = [empty.append_column("of_log", of_log.cast(pa.int64()))]
-    for table in tables:
-        at = table["sampled_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        counted = pc.equal(table["origin"], "log").cast(pa.int64())
-        columns = [at, table["topic"].cast(pa.string()), table["topic_partition"], counted]
-        found.append(pa.table(columns, names=[*schema, "of_log"]))
-    return pa.concat_tables(found)
+def _read(directory: Folder, parts: list[Part], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        samples = parquet.folder_dataset(directory / part.path, END_OFFSETS.arrow)
+        for batch in samples.to_batches(columns=["sampled_at", *PLACE, "origin"]):
+            at = batch.column("sampled_at").cast(pa.int64())
+            of_log = pc.equal(batch.column("origin"), "log").cast(pa.int64())
+            told = [at, at, *(batch.column(name) for name in PLACE), at, of_log]
+            rows = pa.record_batch(told, names=["at", "at_min", *PLACE, "at_max", "of_log"])
+            yield rows.select(names)
 
 
-def _since(old: pa.Table, new: pa.Table) -> int:
-    told = [("at", "min"), ("at", "max"), ("of_log", "sum")]
-    before = {
-        (row["topic"], row["topic_partition"]): row
-        for row in old.group_by(PLACE).aggregate(told).to_pylist()
-    }
+def _each_once(rows: pa.Table) -> pa.Table:
+    return rows.group_by("at").aggregate([])
+
+
+def _told(directory: Folder, parts: list[Part]) -> list[dict[str, Any]]:
+    """Of each partition its first and last sample, and how many are of its folder."""
+    found: list[dict[str, Any]]
+    found = folded(_read(directory, parts, _SPAN.names), _SPAN, _spans).to_pylist()
+    return found
+
+
+def _spans(rows: pa.Table) -> pa.Table:
+    told = [("at_min", "min"), ("at_max", "max"), ("of_log", "sum")]
+    found = rows.group_by(PLACE).aggregate(told)
+    names = [name if name in PLACE else f"{name}_{dict(told)[name]}" for name in _SPAN.names]
+    return pa.table([found[name] for name in names], schema=_SPAN)
+
+
+def _since(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> int:
+    before = {(row["topic"], row["topic_partition"]): row for row in old}
     since = _NEVER
-    for row in new.group_by(PLACE).aggregate(told).to_pylist():
+    for row in new:
         known = before.get((row["topic"], row["topic_partition"]))
         if known is None:
             since = min(since, row["at_min"])
             continue
-        count = known["of_log_sum"]
-        if row["at_min"] <= known["at_max"] or count < UNTHINNED <= count + row["of_log_sum"]:
+        count = known["of_log"]
+        if row["at_min"] <= known["at_max"] or count < UNTHINNED <= count + row["of_log"]:
             return _EVER
         since = min(since, known["at_max"])
     return since

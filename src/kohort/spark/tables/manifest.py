@@ -43,6 +43,9 @@ DAY_MS = 86_400_000
 class TablesError(KohortError):
     """A directory of tables that cannot be used; the text is one sentence that says what to do."""
 
+    directory: Folder | None = None
+    """Of several directories the one that it is about, where it is about one."""
+
 
 class BusyError(TablesError):
     """Somebody else is writing the tables."""
@@ -322,8 +325,13 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
         )
     try:
         found = msgspec.json.decode(data, type=Manifest)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise TablesError(f"{path} is not a manifest of tables: {error}") from error
+    for one in (*found.paths(), *(retired.path for retired in found.retired)):
+        if not layout.is_within(one):  # a run removes what it has replaced
+            raise TablesError(
+                f"{path} is not a manifest of tables: {one!r} is no folder of rows in here"
+            )
     if isinstance(directory, ObjectPath):
         directory.root.know(found.files)
     return found
@@ -332,11 +340,14 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
 class Writer:
     """The one that may write into a directory of tables, for as long as the block lasts."""
 
-    def __init__(self, directory: str | Folder, *, locked: bool = True) -> None:
+    def __init__(
+        self, directory: str | Folder, *, locked: bool = True, acts_for: str | None = None
+    ) -> None:
         """Make the directory if need be, lock it, and remove what crashed writers left behind.
 
-        `locked=False` is for a process that acts for the holder of the lock. Raises TablesError:
-        somebody else writes, or the directory cannot be written.
+        `locked=False` is for a process that acts for the holder of the lock, and `acts_for` tells
+        which `holder` that is: where another has begun to write since, it may not. Raises
+        TablesError: somebody else writes, or the directory cannot be written.
         """
         self.directory = place_of(directory)
         self._store: Store = store_of(self.directory)
@@ -346,6 +357,8 @@ class Writer:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             was_left = self._store.hold() if locked else False
+            if acts_for is not None:
+                self._store.check_held(acts_for)
             self.manifest, self._tag = self._read()
             if was_left:
                 self._fence()
@@ -374,6 +387,11 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def holder(self) -> str | None:
+        """What a process has to name that acts for this one."""
+        return self._store.holder()
 
     def close(self) -> None:
         """Let others write."""

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from kohort.spark.gold.lag import MOMENTS, Times, sampled
 from kohort.spark.gold.moments import micros
-from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY
 from kohort.spark.schemas.progress import LAG, STATUS
 from kohort.spark.sources.standing import Note
 from kohort.spark.stores import parquet
@@ -24,6 +24,7 @@ from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta_files, lag_past
 from kohort.spark.tables.episodes import Worst
+from kohort.spark.tables.folding import folded
 from kohort.spark.tables.lag_past import Origin
 from kohort.spark.tables.manifest import Gold, Manifest, Part, Past, Writer
 from kohort.spark.tables.parts import is_whole, write_part
@@ -127,8 +128,10 @@ def _sample_times(directory: Folder, manifest: Manifest, until_us: int) -> Times
     parts = _files(directory, manifest.end_offsets)
     if not parts:
         return np.array([], np.int64)
-    times = parquet.dataset(parts).to_table(["sampled_at"])["sampled_at"]
-    found = np.unique(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy())
+    samples = parquet.dataset(parts, END_OFFSETS.arrow).to_batches(columns=["sampled_at"])
+    schema = pa.schema([END_OFFSETS.arrow.field("sampled_at")])
+    times = folded(samples, schema, lambda rows: rows.group_by("sampled_at").aggregate([]))
+    found = np.sort(times["sampled_at"].cast(pa.int64()).to_numpy())
     return found[found <= until_us]
 
 

@@ -138,7 +138,10 @@ def _first_wrong(file: Path, sums: bytes) -> tuple[str, str] | None:
     magic, each = _CRC_HEADER.unpack_from(sums)
     if magic != _CRC_MAGIC or each <= 0:
         return "a file of checksums beside it", "something else"
-    expected = [one for (one,) in struct.iter_unpack(">I", sums[_CRC_HEADER.size :])]
+    sums = sums[_CRC_HEADER.size :]
+    if len(sums) % 4:
+        return "a file of checksums beside it", "a part of one"
+    expected = [one for (one,) in struct.iter_unpack(">I", sums)]
     size = file.stat().st_size
     if -(-size // each) != len(expected):
         least, most = each * (len(expected) - 1) + 1, each * len(expected)
