@@ -25,7 +25,8 @@ class AlterUserScramCredentialsRequest:
     upsertions: list[ScramCredentialUpsertion]
 
     def refused(self, error: ApiError) -> "AlterUserScramCredentialsResponse":
-        users = {change.name for change in (*self.deletions, *self.upsertions)}
+        users = {deletion.name for deletion in self.deletions}
+        users |= {upsertion.name for upsertion in self.upsertions}
         return AlterUserScramCredentialsResponse(
             results=[
                 AlterUserScramCredentialsResult(
