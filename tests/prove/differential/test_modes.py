@@ -25,6 +25,9 @@ NOT_ASKED = {
     "DescribeAcls",
     "CreateAcls",
     "DeleteAcls",
+    "AlterReplicaLogDirs",
+    "DescribeUserScramCredentials",
+    "AlterUserScramCredentials",
     # Ours alone.
     "ConsumerGroupPrepareAssignment",
     "ConsumerGroupInstallAssignment",
