@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Self
 
 from tests.clients.crew import Crew, create_topic, numbers_read, settled
+from tests.prove.killing.asking import asked
 from tests.prove.killing.groups import Keepers, Lives
 from tests.prove.killing.journal import Journal
 from tests.prove.killing.members import Churn
@@ -158,8 +159,8 @@ class Campaign:
                 f"every acknowledged record was read by {group}",
             )
             settled(members, PARTITIONS)
-        with Talk(self.victim.bootstrap) as client:
-            assert stored(client, "t", PARTITIONS) == self.writer.sent
+        found = asked(self.victim.bootstrap, lambda client: stored(client, "t", PARTITIONS))
+        assert found == self.writer.sent
         self.victim.kill()
         self.victim.start()
         self.topics.look()

@@ -4,8 +4,8 @@ import subprocess
 
 from tests.clients.crew import Crew, Member
 from tests.prove.killing.actor import Actor
+from tests.prove.killing.asking import asked
 from tests.prove.killing.journal import Journal
-from tests.serve.talk import Talk
 
 LEAVE_SECONDS = 20
 
@@ -81,8 +81,7 @@ class Churn(Actor):
     def compare(self, promised: dict[str, dict[tuple[str, int], int]]) -> None:
         """Compare what is committed with what had been promised, and what was found, before."""
         for group, offsets in promised.items():
-            with Talk(self.bootstrap) as client:
-                found = client.committed(group)
+            found = asked(self.bootstrap, lambda client, group=group: client.committed(group))
             for key, offset in (*offsets.items(), *self._last[group].items()):
                 assert found.get(key, -1) >= offset, (group, key, offset, found)
             self._last[group] = found

@@ -5,6 +5,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 from tests.prove.killing.actor import END_SECONDS, Actor
+from tests.prove.killing.asking import asked
 from tests.prove.killing.away import COORDINATOR_MOVES
 from tests.prove.killing.journal import Journal
 from tests.serve.talk import Talk
@@ -77,7 +78,7 @@ class Committer(Actor):
 
     def compare(self, promised: dict[str, int]) -> None:
         """Compare what is committed with what had been promised before."""
-        with Talk(self.bootstrap) as client:
-            for group, offset in promised.items():
-                found = client.committed(group).get((self._topic, 0), 0)
-                assert found >= offset, f"{group} holds {found}, {offset} was acknowledged"
+        for group, offset in promised.items():
+            committed = asked(self.bootstrap, lambda client, group=group: client.committed(group))
+            found = committed.get((self._topic, 0), 0)
+            assert found >= offset, f"{group} holds {found}, {offset} was acknowledged"
