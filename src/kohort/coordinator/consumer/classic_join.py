@@ -107,6 +107,19 @@ def _check(
             f"the classic members of group {group.id} have no protocol in common with"
             f" {', '.join(protocols) or 'none'} of type {request.protocol_type!r}",
         )
+    _check_size(state, protocols)
+
+
+def _check_size(state: State, protocols: dict[str, bytes]) -> None:
+    """Bytes that no record has room for are not read: that could take very long."""
+    size = sum(map(len, protocols.values()))
+    limit = state.record_limit()
+    if size > limit:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the member says {size} bytes, expected at most {limit}"
+            " (max.message.bytes of the topic of groups)",
+        )
 
 
 def _subscription(classic: ClassicMemberMetadata) -> ConsumerProtocolSubscription:
