@@ -59,6 +59,7 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
         step.replies.append(Reply(call.token, answer))
         return step
     if former is not None:
+        progress.recorded(state, group, member)  # or it would be refused in the place of the other
         request.member_id = member_id  # it comes again as the member that it now is
         return static.replaced(state, group, former, member_id, now)
     effects, moved, _ = progress.step(

@@ -57,7 +57,7 @@ def step(
     effects = Effects()
     records = effects.records
     if known is None or member != before:
-        records.append(_told(state, group, member))
+        records.append(recorded(state, group, member))
     records += _dropped_expression(group, before, member)
     epoch, metadata_hash = _epoch(state, group, known, before, member)
     if epoch > group.group_epoch:
@@ -112,9 +112,9 @@ def look_at_topics(state: State, group: ConsumerGroup) -> Effects:
     return Effects([record], notes=[_topics_changed(group)])
 
 
-def _told(state: State, group: ConsumerGroup, member: Member) -> Record:
+def recorded(state: State, group: ConsumerGroup, member: Member) -> Record:
     """What a member has said, for the log. Raises ApiError MESSAGE_TOO_LARGE where no record has
-    room for it: later, a computation would have changed hands already.
+    room for it: later, a computation or a place would have changed hands already.
     """
     record = member_record(group.id, member)
     size, limit = size_of(record), state.record_limit()
