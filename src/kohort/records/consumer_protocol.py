@@ -12,7 +12,7 @@ from kohort.wire import codec
 from kohort.wire.schema import Bytes, Int32, String, at, record, struct
 
 NEWEST = 3
-MOST_ELEMENTS = 200_000  # topics and partitions; each takes as long to read as a hundred bytes
+MOST_ELEMENTS = 100_000  # topics and partitions; each takes as long to read as a hundred bytes
 
 _INT16 = Struct(">h")
 _Payload = TypeVar("_Payload")

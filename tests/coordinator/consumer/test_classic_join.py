@@ -116,7 +116,7 @@ def test_a_subscription_that_lies_is_refused(metadata, member):
 
 
 def test_bytes_that_no_record_has_room_for_are_not_read(monkeypatch):
-    """A frame may have a hundred times as many: reading them would hold up everybody for long."""
+    """A request may have eight times as many: reading them would hold up everybody for long."""
     desk = consumers("new", "other")
     read = []
     monkeypatch.setattr(embedded, "subscription", read.append)

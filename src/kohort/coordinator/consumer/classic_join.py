@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL
 from kohort.coordinator.consumer import embedded, progress, static, timers
+from kohort.coordinator.consumer.client_side.selection import classic_offers
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
 from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
@@ -177,6 +178,7 @@ def _described(
         server_assignor=None,
         client_assignors=(),
         classic=classic,
+        classic_offers=classic_offers(classic),
     )
 
 
