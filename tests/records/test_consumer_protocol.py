@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kohort.errors import WireError
 from kohort.records.consumer_protocol import (
+    MOST_ELEMENTS,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -71,6 +72,16 @@ def test_bytes_behind_the_last_field_are_ignored():
 def test_bytes_that_lie_are_refused(decode, raw):
     with pytest.raises(WireError):
         decode(raw)
+
+
+@pytest.mark.parametrize("decode", [decode_subscription, decode_assignment])
+def test_elements_of_nothing_are_not_read_without_end(decode):
+    """Each takes a few bytes, and very much longer to read than other bytes."""
+    part = b"\0\0" if decode is decode_subscription else b"\0\0" + bytes(4)
+    for count, fits in ((MOST_ELEMENTS, True), (MOST_ELEMENTS + 1, False)):
+        raw = bytes(2) + count.to_bytes(4) + part * count + b"\xff\xff\xff\xff"
+        with contextlib.nullcontext() if fits else pytest.raises(WireError, match="at most"):
+            decode(raw)
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -17,6 +17,7 @@ from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -94,6 +95,7 @@ def ask(desk, data, request, version):
         (OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=MARK, topics=None)]), 8),
         (DeleteGroupsRequest(groups_names=[MARK]), 2),
         (DescribeGroupsRequest(groups=[MARK]), 6),
+        (InitProducerIdRequest(transactional_id=MARK, transaction_timeout_ms=1000), 4),
     ],
 )
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80"], ids=bytes.hex)
@@ -118,6 +120,7 @@ def test_text_that_is_not_utf8_is_refused_for_that_call_alone(request_, version,
         (ConsumerGroupHeartbeatRequest(group_id="z" * 50_000, member_id="m", member_epoch=0), 1),
         (OffsetCommitRequest(group_id="g" * 40_000, topics=[COMMITTED]), 8),
         (DeleteGroupsRequest(groups_names=["ok", "g" * 40_000]), 2),
+        (InitProducerIdRequest(transactional_id="t" * 32_768, transaction_timeout_ms=1000), 4),
     ],
 )
 def test_text_that_is_too_long_is_refused_for_that_call_alone(request_, version):

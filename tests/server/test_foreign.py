@@ -196,6 +196,38 @@ async def test_threads_that_do_not_end_are_few_and_when_they_do_their_groups_go_
     await asyncio.to_thread(eventually, no_foreign_thread_is_left, "its thread has ended")
 
 
+MANY = """
+import threading
+import time
+
+lock = threading.Lock()
+running = most = 0
+
+def slow(members, partitions):
+    global running, most
+    with lock:
+        running += 1
+        most = max(most, running)
+    time.sleep(0.02)
+    with lock:
+        running -= 1
+    return {}
+"""
+
+
+@asynchronous
+async def test_many_groups_that_rebalance_at_once_take_turns(tmp_path, monkeypatch):
+    """K848-048: if each had a thread, none would end in time, and the loop would hardly go on."""
+    with installed(tmp_path, monkeypatch, "theirs", MANY, slow="slow"):
+        async with serving("uniform,slow") as (broker, told):
+            groups = [Member(broker.bootstrap, f"g{number}", "a", "slow") for number in range(20)]
+            await asyncio.gather(*(group.beat() for group in groups))
+            for group in groups:
+                await group.until(lambda answer: answer.member_epoch == 2)
+            assert 1 < sys.modules["theirs"].most <= foreign.AT_ONCE
+    assert (told.warnings, told.errors) == ([], [])
+
+
 @asynchronous
 async def test_a_broker_stops_while_one_runs(tmp_path, monkeypatch):
     with installed(tmp_path, monkeypatch, "theirs", LOOPS, loops="loops"):

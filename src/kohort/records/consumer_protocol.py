@@ -12,6 +12,7 @@ from kohort.wire import codec
 from kohort.wire.schema import Bytes, Int32, String, at, record, struct
 
 NEWEST = 3
+MOST_ELEMENTS = 100_000  # topics and partitions; each takes as long to read as a hundred bytes
 
 _INT16 = Struct(">h")
 _Payload = TypeVar("_Payload")
@@ -68,4 +69,4 @@ def _decode(cls: type[_Payload], data: bytes) -> _Payload:
     (version,) = _INT16.unpack_from(data)
     if version < 0:
         raise WireError(f"{cls.__name__} has version {version}, expected 0 or more")
-    return codec.decode(cls, min(version, NEWEST), data, 2)
+    return codec.decode(cls, min(version, NEWEST), data, 2, MOST_ELEMENTS)

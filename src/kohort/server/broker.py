@@ -25,7 +25,7 @@ from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
 from kohort.server.durability import Durable
 from kohort.server.errands import LIMIT_SECONDS, Outing
-from kohort.server.foreign import Foreign, Strays
+from kohort.server.foreign import Foreign, Line, Strays
 from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
@@ -83,6 +83,7 @@ class Broker:
         self._clock = self.surroundings.clock()
         self._threads: list[Executor] = []
         self._foreign: dict[Foreign, asyncio.TimerHandle] = {}
+        self._line = Line()
         self._strays = Strays()
         self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
         self._ready: list[ClientProtocol] = []
@@ -246,6 +247,7 @@ class Broker:
             timer.cancel()
             running.end()
         self._foreign.clear()
+        self._line = Line()
         for server in self._servers:
             server.close()
         self.sockets.drop_all()
@@ -420,7 +422,8 @@ class Broker:
     def _begin_errands(self, cluster: Cluster) -> None:
         while (outing := cluster.begin_errand()) is not None:
             if outing.errand.foreign:
-                self._begin_foreign(cluster, outing)
+                if self._line.enter(outing):
+                    self._begin_foreign(cluster, outing)
             else:
                 self._errand_thread.submit(self._run_errand, cluster, outing, 0.0)
 
@@ -431,7 +434,7 @@ class Broker:
             self._strays.check(outing.errand)
         except KohortError as error:
             outing.outcome = error
-            self._loop.call_soon(self._after_errand, cluster, outing)
+            self._loop.call_soon(self._leave_line, cluster, outing)
             return
 
         def done(running: Foreign) -> None:
@@ -462,7 +465,14 @@ class Broker:
         timer = self._foreign.pop(running, None)
         if timer is not None:
             timer.cancel()
-            self._after_errand(cluster, running.outing)
+            self._leave_line(cluster, running.outing)
+
+    def _leave_line(self, cluster: Cluster, outing: Outing) -> None:
+        if cluster is self.cluster:
+            following = self._line.leave(outing)
+            if following is not None:
+                self._begin_foreign(cluster, following)
+            self._after_errand(cluster, outing)
 
     def _run_errand(self, cluster: Cluster, outing: Outing, spent_seconds: float) -> None:
         """Do a part of an errand; the rest waits behind the others."""

@@ -108,7 +108,7 @@ class Route(NamedTuple):
     `pipelined`: it may be handled while earlier requests of its connection wait for the disk.
     Requests whose answers may be large are not, so that a client has one such answer at a time.
     `waits`: its answer may wait for another client, and holds back what is behind it.
-    `keeps_texts`: its texts go into records of groups, so they must fit into a record.
+    `keeps_texts`: its texts go into records of a machine, so they must fit into a record.
     """
 
     handle: Handle
@@ -122,6 +122,7 @@ def here(
     *,
     pipelined: bool = False,
     waits: bool = False,
+    keeps_texts: bool = False,
 ) -> Route:
     """Answered by a function of this node; None means that it has parked the call."""
 
@@ -133,7 +134,7 @@ def here(
         if response is not None:
             call.token.answer(response)
 
-    return Route(handle, pipelined=pipelined, waits=waits)
+    return Route(handle, pipelined=pipelined, waits=waits, keeps_texts=keeps_texts)
 
 
 def to_shard(
@@ -178,7 +179,7 @@ ROUTES: dict[type[Any], Route] = {
     AlterConfigsRequest: here(alter_configs.alter_configs, waits=True),
     IncrementalAlterConfigsRequest: here(alter_configs.incremental_alter_configs, waits=True),
     # records
-    InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True),
+    InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True, keeps_texts=True),
     ProduceRequest: here(produce.produce, pipelined=True),
     FetchRequest: here(fetch.fetch, waits=True),
     ListOffsetsRequest: here(list_offsets.list_offsets, waits=True),

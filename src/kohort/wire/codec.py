@@ -79,6 +79,11 @@ def decode(
 
 
 def encode(message: Any, version: int) -> bytes:
-    """Encode a message in one of its versions. Raises UnsupportedVersionError for any other."""
+    """Encode a message in one of its versions. Raises UnsupportedVersionError for any other, and
+    WireError where a text or a number is larger than its field.
+    """
     cls: Any = type(message)
-    return encoder(cls, version)(message)
+    try:
+        return encoder(cls, version)(message)
+    except struct.error as error:
+        raise WireError(f"{cls.__name__} v{version} has no room: {error}") from error

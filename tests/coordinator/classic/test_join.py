@@ -393,6 +393,8 @@ def test_a_member_that_says_more_than_a_record_can_hold_is_refused():
     assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     many = {f"p{number}": bytes(200_000) for number in range(6)} | {"range": SUBSCRIBED}
     assert join(desk, protocols=many).answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    names = {"n" * 30_000 + str(number): b"" for number in range(40)} | {"range": SUBSCRIBED}
+    assert join(desk, protocols=names).answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert desk.shard.groups.classic(GroupId("g")).state is GroupState.STABLE
     assert join(desk).answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
 

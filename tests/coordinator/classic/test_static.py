@@ -128,6 +128,25 @@ def test_who_is_static_and_does_not_join_again_stays_as_long_as_its_session():
     assert "j" not in group_in(desk).instances
 
 
+@pytest.mark.parametrize("timeout_ms", [-(1 << 31), 0, 1])
+def test_members_that_name_no_time_for_joining_keep_nobody_busy(timeout_ms):
+    """Nobody has joined, and all may stay: looking again at once would find the same, for ever."""
+    desk = Desk(**QUICK)
+    at_rest(desk, "i", "j")
+    member_id, _ = (
+        join(desk, group_instance_id=one, rebalance_timeout_ms=timeout_ms).answer.member_id
+        for one in ("i", "j")
+    )
+    leave(desk, ("", "j"))
+    began = desk.now
+    for _ in range(10):
+        desk.now = max(desk.now, desk.driver.wake_at())
+        desk.driver.turn(desk.now)
+    assert desk.now - began > 1000
+    assert group_in(desk).state is GroupState.PREPARING_REBALANCE
+    assert join(desk, member_id, group_instance_id="i").answer.error_code == 0
+
+
 def test_an_id_that_was_given_out_is_not_for_static_members():
     """Its owner asked for it without an instance id (upstream fails here)."""
     desk = Desk(**QUICK)

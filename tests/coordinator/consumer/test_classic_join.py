@@ -6,7 +6,7 @@ from tests.coordinator.consumers import Consumer, beat, kinds
 from tests.coordinator.desk import Desk
 from tests.coordinator.mixed import Classic, go_on, mixed_group, subscribed, together
 
-from kohort.coordinator.consumer import timers
+from kohort.coordinator.consumer import embedded, timers
 from kohort.coordinator.consumer.member import MemberState
 from kohort.errors import ErrorCode
 from kohort.terms import GroupState
@@ -113,6 +113,17 @@ def test_a_subscription_that_lies_is_refused(metadata, member):
     code = refusal(desk, member, protocols={"range": metadata})
     assert code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert desk.written() == []
+
+
+def test_bytes_that_no_record_has_room_for_are_not_read(monkeypatch):
+    """A request may have eight times as many: reading them would hold up everybody for long."""
+    desk = consumers("new", "other")
+    read = []
+    monkeypatch.setattr(embedded, "subscription", read.append)
+    half = bytes(desk.shard.record_limit() // 2 + 1)
+    for protocols in ({"range": half + half}, {"range": half, "sticky": half}):
+        assert refusal(desk, "m", protocols=protocols) == ErrorCode.MESSAGE_TOO_LARGE
+    assert (read, desk.written()) == ([], [])
 
 
 def test_a_lying_static_member_takes_nothing_over():

@@ -352,6 +352,19 @@ def test_a_failure_is_told_and_the_group_goes_on(desk: Desk) -> None:
     assert group_of(desk).resolved == {}
 
 
+def test_a_failure_keeps_nobody_without_topics_for_long(desk: Desk) -> None:
+    """The members are at rest without any, and their heartbeats ask for nothing."""
+    desk.errands_held = True
+    a = Consumer(desk, "a", **by("order.*")).join()
+    desk.driver.errand_done(desk.driver.errands.popleft(), TimeoutError("too long"))
+    desk.wait(0)
+    a.beat()
+    assert not desk.driver.errands, "it would fail again, at each heartbeat"
+    desk.wait(30_000)
+    desk.run_errands()
+    assert a.beat().owned
+
+
 def test_a_refused_expression_is_told_once_for_each_group(desk: Desk) -> None:
     """A client hides the reason, and sends the same again and again."""
     for _ in range(3):

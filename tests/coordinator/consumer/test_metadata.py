@@ -31,3 +31,12 @@ def test_racks_of_replicas_count() -> None:
 
     assert hashed() == hashed((), ())
     assert len({hashed(), hashed(("a",), ("b",)), hashed(("b",), ("a",)), hashed(("a",), ())}) == 4
+
+
+def test_names_of_topics_that_do_not_exist_count_for_nothing_however_many_they_are() -> None:
+    known = Topics([Topic(name.encode() * 16, name, 2) for name in "tu"])
+    few, many = {"t": 1, "u": 1}, dict.fromkeys(map(str, range(1000)), 1)
+    expected = metadata.hash_of(["t", "u"], known)
+    for names in (few, many | few, few | many):
+        assert metadata.hash_of(names.keys(), known) == expected
+    assert metadata.hash_of(many.keys(), known) == metadata.hash_of((), known) == 0

@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.coordinator.consumers import beat, given, kinds, settled
+from tests.coordinator.assigning import Assigner, offer
+from tests.coordinator.classics import QUICK, heartbeat, join
+from tests.coordinator.consumers import Consumer, beat, given, kinds, settled
 from tests.coordinator.desk import Desk, topic_id
+from tests.coordinator.mixed import classic_group, subscribed, together
 
 from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.member import AWAY, Member, MemberState
@@ -189,3 +192,54 @@ def test_a_classic_member_is_replaced_without_having_left(desk):
     assert answer.error_code == 0
     assert group_in(desk).instances == {"i": "b"}
     assert group_in(desk).members["b"].classic is None
+
+
+TOO_MANY = [f"{'t' * 200}{number}" for number in range(6000)]
+
+
+@pytest.mark.parametrize(
+    ("says", "code"),
+    [
+        ({"client_assignors": [offer(low=5, high=5)]}, ErrorCode.UNSUPPORTED_ASSIGNOR),
+        ({"client_assignors": [offer(metadata=bytes(600_000))]}, ErrorCode.INVALID_REQUEST),
+        ({"names": TOO_MANY}, ErrorCode.MESSAGE_TOO_LARGE),
+        ({"subscribed_topic_regex": "["}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+    ],
+)
+@pytest.mark.parametrize("successor", ["a2", "c"])
+def test_who_is_refused_takes_nobodys_place(desk, says, code, successor):
+    """K848-107: nobody could have it back before a session is over, nor any other successor. One
+    that has a place of its own keeps that, too.
+    """
+    for one in "abc":
+        Assigner(desk, one, instance_id="i" if one == "a" else None).join()
+    beat(desk, "a", -2, instance_id="i")
+    before = dict(group_in(desk).members)
+    desk.written()
+    answer = beat(desk, successor, 0, instance_id="i", **says)
+    assert answer.error_code == code
+    assert (group_in(desk).members, desk.written()) == (before, [])
+    assert beat(desk, "a", 0, instance_id="i").error_code == 0
+
+
+def test_who_is_refused_does_not_bring_a_group_over():
+    """K848-116: its classic member would be fenced by somebody who is not there."""
+    desk = Desk(**QUICK)
+    (classic,) = classic_group(desk, 1, group_instance_id="i")
+    desk.written()
+    answer = beat(desk, "a", 0, instance_id="i", names=TOO_MANY)
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert desk.written() == []
+    assert heartbeat(desk, classic.id, 1, group_instance_id="i") == ErrorCode.NONE
+
+
+def test_a_classic_member_that_is_refused_takes_nobodys_place():
+    """K848-118: what it says has room in a record, and who says it has not."""
+    desk = Desk(**QUICK)
+    together(desk, Consumer(desk, "a", instance_id="i").join(), Consumer(desk, "b").join())
+    before = dict(group_in(desk).members)
+    desk.driver.limit_bytes = desk.shard.record_limit = lambda: 700
+    says = {"range": subscribed("orders", user_data=bytes(600))}
+    answer = join(desk, group_instance_id="i", protocols=says).answer
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert group_in(desk).members == before

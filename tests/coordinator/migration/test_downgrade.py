@@ -28,6 +28,7 @@ from tests.coordinator.test_causes import of_generations
 
 from kohort.coordinator.consumer import timers
 from kohort.coordinator.effects import Call, Client
+from kohort.coordinator.migration import downgrade
 from kohort.errors import ErrorCode
 from kohort.records.causes import Cause
 from kohort.records.schemas import GroupMetadataKey
@@ -147,6 +148,19 @@ def test_a_group_that_no_batch_can_hold_stays_a_consumer_group():
     leaves(desk, consumer)
     assert desk.shard.groups.consumer("g").classic_members == 2
     together(desk, *classics)
+
+
+def test_a_group_that_is_much_too_large_is_not_made_in_vain(monkeypatch):
+    """With thousands of members that takes long, and they may all fall silent in one turn."""
+    desk = Desk(**QUICK)
+    classics, consumer = mixed_group(desk, 4)
+    desk.shard.record_limit = lambda: 1000
+    made = []
+    monkeypatch.setattr(downgrade, "ClassicGroup", lambda *given: made.append(given))
+    leaves(desk, consumer)
+    leave(desk, classics.pop().id)
+    together(desk, *classics)
+    assert made == []
 
 
 def test_every_member_keeps_all_that_it_offers():

@@ -1,15 +1,24 @@
 """Offsets go with their topics."""
 
-from tests.coordinator.classics import commit
+import pytest
+from tests.coordinator.classics import commit, commit_request
 from tests.coordinator.committed import FIRST, Log, fetched
 from tests.coordinator.desk import Desk, topic_id, topics
 
+from kohort.coordinator.effects import Producer
 from kohort.coordinator.offsets import cleanup
 from kohort.coordinator.offsets.cleanup import of_deleted_topics, of_former_topics
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.terms import TopicId
+from kohort.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+)
+from kohort.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequestPartition as OffsetCommitPartition,
+)
 
 
 def test_a_deleted_topic_takes_its_offsets_along():
@@ -55,6 +64,37 @@ def commit_with_ids(desk, names):
             OffsetCommitValue(offset=5, metadata="", commit_timestamp=1, topic_id=topic_id(name)),
         )
         desk.write(record)
+
+
+def test_a_topic_made_anew_that_is_named_twice_keeps_both_commits():
+    """Its former offsets may be many and not all be gone yet. They end once."""
+    desk = Desk()
+    commit(desk, {("orders", 0): 5, ("orders", 1): 6, ("orders", 2): 7})
+    desk.shard.topics = remade()
+    request = commit_request({("orders", 0): 8})
+    request.topics += commit_request({("orders", 1): 9}).topics
+    desk.told(request, 9)
+    assert fetched(desk) == {("orders", 0): (8, -1, "", 0), ("orders", 1): (9, -1, "", 0)}
+    assert list(of_former_topics(desk.shard, ["orders"])) == []
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_transaction_does_not_take_over_the_offsets_of_a_former_topic(ok):
+    """They would be taken for those of the topic that has the name now, and stay."""
+    desk = Desk()
+    commit(desk, {("orders", 0): 5, ("orders", 1): 6})
+    desk.shard.topics = remade()
+    one = OffsetCommitPartition(partition_index=0, committed_offset=8, committed_metadata="")
+    request = TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id="g",
+        producer_id=1,
+        producer_epoch=0,
+        topics=[TxnOffsetCommitRequestTopic(name="orders", partitions=[one])],
+    )
+    assert desk.told(request, 3).topics[0].partitions[0].error_code == 0
+    desk.end_transaction(Producer(1, 0), commit=ok)
+    assert fetched(desk) == ({("orders", 0): (8, -1, "", 0)} if ok else {})
 
 
 def test_a_topic_made_anew_while_nobody_was_here_has_no_offsets():

@@ -157,3 +157,11 @@ def test_a_group_whose_log_is_not_open_is_refused_and_others_are_served():
     codes = alter(desk, changed("g", (HEARTBEAT, "7000")), changed(others[0], (HEARTBEAT, "7000")))
     assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE, 0]
     assert describe(desk, RESOURCE, "g").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_the_name_of_a_group_that_no_record_has_room_for_is_refused():
+    """It is the client's fault, and no failure of the broker."""
+    desk = Desk(node_id="1")
+    bad, good = changed("g" * 32_768, (HEARTBEAT, "7000")), changed("g", (HEARTBEAT, "7000"))
+    assert alter(desk, bad, good) == [ErrorCode.INVALID_REQUEST, 0]
+    assert desk.told.errors == []

@@ -48,9 +48,11 @@ def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: M
 def _check_size(
     state: State, group: ClassicGroup, member_id: MemberId, protocols: dict[str, bytes]
 ) -> None:
-    """All that members say must fit into one record. Raises ApiError where it does not."""
+    """All that members say must fit into one record. Raises ApiError where it does not. Names count
+    for the member that brings them: there may be very many of them.
+    """
     limit = state.record_limit()
-    size = sum(len(metadata) for metadata in protocols.values())
+    size = sum(len(name) + len(metadata) for name, metadata in protocols.items())
     known = group.members.get(member_id)
     others = group.said - (longest(known.protocols) if known is not None else 0)
     if size > limit or longest(protocols) + others > limit:

@@ -19,6 +19,7 @@ from kohort.wire.messages.join_group import (
     JoinGroupResponseMember,
 )
 
+NOBODY_JOINED_MS = 500  # at least, until it is looked again: members may name no time at all
 _GONE = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, "the member is no longer in the group")
 _OVERTAKEN = ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group rebalances again")
 
@@ -95,7 +96,7 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
         effects.records.append(group.emptied(now))
         return effects
     if not group.elect():
-        _await_joins(state, group, now)
+        _await_joins(state, group, now, at_least_ms=NOBODY_JOINED_MS)
         return effects
     group.become_completing(now)
     text = f"generation {group.generation} begins"
@@ -240,8 +241,9 @@ def _late(group: ClassicGroup, member_id: MemberId, what: str) -> Note:
     return Note(group.id, text, Cause.REBALANCE, member_id)
 
 
-def _await_joins(state: State, group: ClassicGroup, now: Millis) -> None:
-    timers.await_joins(state.deadlines, group.id, Millis(now + group.rebalance_timeout_ms))
+def _await_joins(state: State, group: ClassicGroup, now: Millis, *, at_least_ms: int = 0) -> None:
+    wait_ms = max(group.rebalance_timeout_ms, at_least_ms)
+    timers.await_joins(state.deadlines, group.id, Millis(now + wait_ms))
 
 
 def _refuse_sync(member: ClassicMember, error: ApiError) -> Reply:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL
 from kohort.coordinator.consumer import embedded, progress, static, timers
+from kohort.coordinator.consumer.client_side.selection import classic_offers
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
 from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
@@ -59,6 +60,7 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
         step.replies.append(Reply(call.token, answer))
         return step
     if former is not None:
+        progress.recorded(state, group, member)  # or it would be refused in the place of the other
         request.member_id = member_id  # it comes again as the member that it now is
         return static.replaced(state, group, former, member_id, now)
     effects, moved, _ = progress.step(
@@ -106,6 +108,19 @@ def _check(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"the classic members of group {group.id} have no protocol in common with"
             f" {', '.join(protocols) or 'none'} of type {request.protocol_type!r}",
+        )
+    _check_size(state, protocols)
+
+
+def _check_size(state: State, protocols: dict[str, bytes]) -> None:
+    """Bytes that no record has room for are not read: that could take very long."""
+    size = sum(map(len, protocols.values()))
+    limit = state.record_limit()
+    if size > limit:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the member says {size} bytes, expected at most {limit}"
+            " (max.message.bytes of the topic of groups)",
         )
 
 
@@ -163,6 +178,7 @@ def _described(
         server_assignor=None,
         client_assignors=(),
         classic=classic,
+        classic_offers=classic_offers(classic),
     )
 
 

@@ -27,6 +27,7 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 
 REFRESH = "consumer expressions"
 GROUPS_AT_ONCE = 100  # that ask for an errand in one step
+AGAIN_MS = 30_000  # from a resolution that has failed to the next one, at most
 REFUSED_MOST = 1000  # refused expressions that are remembered, so that each is told once
 _SHOWN = 100  # characters of an expression, in a line of the log
 _OVERHEAD = 200  # bytes of a record beside its topics, the expression and the group id
@@ -149,6 +150,8 @@ def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: M
     group.expressions_stale = False
     group.asked_by = about.client  # the group may have been made since
     interval_ms = group.settings.regex_refresh_interval_ms
+    if isinstance(outcome, Exception):  # its members may have no topics yet
+        interval_ms = min(interval_ms, AGAIN_MS)
     state.deadlines.set((REFRESH, group.id), Millis(now + interval_ms))
     if isinstance(outcome, Exception):
         text = f"its regular expressions cannot be resolved: {outcome}"

@@ -4,7 +4,7 @@ Only `replay` changes it. What follows from the members (state, votes, who holds
 kept up to date with them, so no question needs a walk over all of them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, KeysView, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -199,7 +199,7 @@ class ConsumerGroup(Group):
         leaving: Iterable[Member],
         joining: Iterable[Member],
         resolved: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> Iterator[str]:
+    ) -> KeysView[str]:
         """All topics that would be subscribed to if these members were replaced by those, and if
         expressions were `resolved` so. One that has not been resolved yet names none.
         """
@@ -212,7 +212,7 @@ class ConsumerGroup(Group):
                     _count(expressions, (member.subscribed_regex,), by)
         for expression in expressions:
             names.update(dict.fromkeys(resolved.get(expression, ()), 1))
-        return iter(names)
+        return names.keys()
 
     def names_of(self, member: Member) -> tuple[str, ...]:
         """The topics that one member reads, by name or by an expression that is resolved."""

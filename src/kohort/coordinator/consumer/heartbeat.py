@@ -48,7 +48,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     group, effects = _group_of(state, request, now)
     group.check_room(request.member_id)
     request.member_id = request.member_id or uuid_text(state.new_uuid())
-    succession = _succession(state, group, request, now)
+    succession = _succession(state, group, call, now)
     if succession is not None:
         effects.extend(succession)
         effects.again = True
@@ -58,7 +58,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     member = _described(before, request, call.client)
     expressions.check(group, request.subscribed_topic_regex)
     if member.client_assignors != before.client_assignors:
-        _check_offers(state, group, member)
+        _check_offers(state, group, member, member.id)
     step, moved, computes = progress.step(
         state,
         group,
@@ -78,11 +78,14 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     return effects
 
 
-def _check_offers(state: State, group: ConsumerGroup, member: Member) -> None:
-    """Raise ApiError for assignors that the group cannot work with."""
+def _check_offers(state: State, group: ConsumerGroup, member: Member, former_id: MemberId) -> None:
+    """Raise ApiError for assignors that the group cannot work with, once the former member has made
+    room.
+    """
     offers.check_size(member.client_assignors, state.record_limit())
     if (group.offering or group.classic_members) and group.settings.client_assignors:
-        others = [other for other in group.members.values() if other.id != member.id]
+        gone = member.id, former_id
+        others = [other for other in group.members.values() if other.id not in gone]
         if not any(other.server_assignor for other in others):
             selection.check_range(others, member)
 
@@ -113,22 +116,41 @@ def _group_of(
 
 
 def _succession(
-    state: State, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Millis
+    state: State, group: ConsumerGroup, call: Call[ConsumerGroupHeartbeatRequest], now: Millis
 ) -> Effects | None:
     """The steps before that of a member that joins in the place of another (KIP-345), if it does.
     The call is taken once more after each. A place of its own it gives up first.
     """
+    request = call.request
     if request.member_epoch != JOINING:
         return None
     member_id = MemberId(request.member_id)
     former = static.former_self(group, member_id, request.instance_id)
     if former is None:
         return None
-    expressions.check(group, request.subscribed_topic_regex)
+    _check_successor(state, group, call, former)
     own = group.members.get(member_id)
     if own is not None:
         return Effects(fencing.records_without(state, group, [own]))
     return static.replaced(state, group, former, member_id, now)
+
+
+def _check_successor(
+    state: State,
+    group: ConsumerGroup,
+    call: Call[ConsumerGroupHeartbeatRequest],
+    former: Member,
+) -> None:
+    """Raise ApiError for what would refuse the successor in its own step. By then it would have the
+    place, and neither the former member nor another successor could have it back.
+    """
+    request = call.request
+    expressions.check(group, request.subscribed_topic_regex)
+    member_id = MemberId(request.member_id)
+    member = _described(replace(former, id=member_id), request, call.client)
+    progress.recorded(state, group, member)
+    if member.client_assignors != former.client_assignors:
+        _check_offers(state, group, member, former.id)
 
 
 def _member_of(

@@ -37,7 +37,8 @@ class Member:
 
     It may use `assigned`. It has been told to give up `revoking` and has not yet said that it did,
     so nobody else may have those partitions (KIP-848). `attachment` belongs to the assignment of
-    its epoch. `classic` is set for a member that uses the classic protocol.
+    its epoch. `classic` is set for a member that uses the classic protocol; its assignors are kept
+    in `classic_offers` once they have been read.
     """
 
     id: MemberId
@@ -51,6 +52,7 @@ class Member:
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None
     client_assignors: tuple[ClientAssignor, ...] = ()  # the first preferred
+    classic_offers: tuple[ClientAssignor, ...] | None = field(default=None, compare=False)
 
     epoch: int = JOINING
     previous_epoch: int = JOINING

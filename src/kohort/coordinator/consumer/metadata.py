@@ -19,10 +19,11 @@ def _hash(topic: Topic) -> int:
 
 
 def hash_of(names: Iterable[str], topics: Topics) -> int:
-    """The hash over those of the topics that exist."""
+    """The hash over those of the topics that exist, in any order. Members may name very many that
+    do not: of two views, `&` goes through the shorter one.
+    """
     by_name = topics.by_name
-    known = ((name, by_name[name]) for name in names if name in by_name)
-    return hash_of_group((name, _hash(topic)) for name, topic in known)
+    return hash_of_group((name, _hash(by_name[name])) for name in by_name.keys() & names)
 
 
 def changes(before: Topics, after: Topics) -> tuple[list[str], list[str]]:

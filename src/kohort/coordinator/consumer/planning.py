@@ -4,7 +4,7 @@ The assignors of this house compute it in the heartbeat that needs it. Those of 
 errand: heartbeats go on meanwhile with the target that there is.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -277,7 +277,7 @@ def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
             topics = topics_of[names] = topic_ids(names, state.topics)
         previous = _existing(group.targets.get(member_id, NOTHING).partitions, state.topics)
         subscriptions[member_id] = Subscription(topics, previous, one.instance_id, one.rack_id)
-    if len(topics_of) > 1 and len(set(map(frozenset, topics_of))) > 1:
+    if not _are_alike(topics_of):
         for subscription in subscriptions.values():
             subscription.alike = False
     by_id = state.topics.by_id
@@ -285,6 +285,15 @@ def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
         topic: by_id[topic].partitions for topics in topics_of.values() for topic in topics
     }
     return Situation(subscriptions, partitions)
+
+
+def _are_alike(subscriptions: Iterable[tuple[str, ...]]) -> bool:
+    """Whether all of them have the same names, of which there may be very many. Two that differ are
+    found soon.
+    """
+    every = iter(subscriptions)
+    first = frozenset(next(every, ()))
+    return all(first.issuperset(names) and len(first) == len(set(names)) for names in every)
 
 
 def _existing(previous: Assignment, topics: Topics) -> Assignment:

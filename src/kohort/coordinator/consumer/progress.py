@@ -6,6 +6,7 @@ Then compute it. How far may this member go towards it? Each question yields rec
 
 from typing import NamedTuple
 
+from kohort.coordinator.classic.records import size_of
 from kohort.coordinator.consumer import expressions, metadata, planning, reconcile, timers
 from kohort.coordinator.consumer.client_side import choosing
 from kohort.coordinator.consumer.group import ConsumerGroup
@@ -20,6 +21,7 @@ from kohort.coordinator.consumer.records import (
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.effects import Client, Effects, Note
 from kohort.coordinator.state import State
+from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import Millis
@@ -55,7 +57,7 @@ def step(
     effects = Effects()
     records = effects.records
     if known is None or member != before:
-        records.append(member_record(group.id, member))
+        records.append(recorded(state, group, member))
     records += _dropped_expression(group, before, member)
     epoch, metadata_hash = _epoch(state, group, known, before, member)
     if epoch > group.group_epoch:
@@ -108,6 +110,21 @@ def look_at_topics(state: State, group: ConsumerGroup) -> Effects:
         return Effects()
     record = epoch_record(group.id, group.group_epoch + 1, metadata_hash)
     return Effects([record], notes=[_topics_changed(group)])
+
+
+def recorded(state: State, group: ConsumerGroup, member: Member) -> Record:
+    """What a member has said, for the log. Raises ApiError MESSAGE_TOO_LARGE where no record has
+    room for it: later, a computation or a place would have changed hands already.
+    """
+    record = member_record(group.id, member)
+    size, limit = size_of(record), state.record_limit()
+    if size > limit:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"what the member says takes {size} bytes, expected at most {limit}"
+            " (max.message.bytes of the topic of groups)",
+        )
+    return record
 
 
 def _subscription(member: Member) -> tuple[tuple[str, ...], str]:

@@ -11,6 +11,7 @@ from kohort.assignors import Assignment
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.client_side.offers import ClientAssignor
+from kohort.coordinator.consumer.client_side.selection import classic_offers
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Held, Member, MemberState
 from kohort.coordinator.consumer.target import Attachment, Target
@@ -84,6 +85,7 @@ def member(
         return
     group = _made(state, key.group_id)
     known = group.members.get(member_id) or Member(member_id)
+    classic = value.classic_member_metadata
     described = replace(
         known,
         instance_id=value.instance_id,
@@ -94,7 +96,8 @@ def member(
         subscribed_regex=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         server_assignor=value.server_assignor,
-        classic=value.classic_member_metadata,
+        classic=classic,
+        classic_offers=None if classic is None else classic_offers(classic),
         client_assignors=tuple(
             ClientAssignor(
                 assignor.name,

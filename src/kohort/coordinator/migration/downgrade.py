@@ -26,6 +26,7 @@ from kohort.coordinator.effects import Client, Conversion, Effects, Note
 from kohort.coordinator.state import State
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis, TopicId
+from kohort.wire import batch
 
 
 def without(
@@ -34,7 +35,7 @@ def without(
     """The step in which these members go and the others become a classic group. None where the
     group stays a consumer group.
     """
-    if not _leaves_classic_only(group, leaving):
+    if not _leaves_classic_only(group, leaving) or not _may_fit(state, group):
         return None
     gone = {member.id for member in leaving}
     staying = [member for member in group.members.values() if member.id not in gone]
@@ -50,7 +51,8 @@ def by_join(
     member of the consumer protocol is left. None where the group stays a consumer group.
     """
     before = group.members.get((former or joining).id)
-    if not _leaves_classic_only(group, () if before is None else (before,)):
+    leaving = () if before is None else (before,)
+    if not _leaves_classic_only(group, leaving) or not _may_fit(state, group):
         return None
     members = {**group.members, (former or joining).id: joining}
     made = _classic_group_or_none(state, group, list(members.values()), now)
@@ -84,6 +86,15 @@ def _leaves_classic_only(group: ConsumerGroup, leaving: Iterable[Member]) -> boo
     """Whether nobody but these members uses the consumer protocol."""
     others = len(group.members) - group.classic_members
     return others == sum(1 for member in leaving if member.classic is None)
+
+
+def _may_fit(state: State, group: ConsumerGroup) -> bool:
+    """Whether one batch may have room for the end of the group, before a classic one is made. Of a
+    group that is too large, every member that comes or goes would have that made in vain.
+    """
+    tombstone = batch.HEADER_SIZE + batch.RECORD_SIZE + len(group.id)
+    least = 3 * (len(group.members) * tombstone + sum(map(len, group.members)))
+    return least <= state.record_limit()
 
 
 def _classic_group_or_none(

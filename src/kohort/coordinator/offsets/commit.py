@@ -8,11 +8,12 @@ from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call, Effects, Reply
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets.records import tombstone
+from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
-from kohort.terms import NO_TOPIC_ID, GroupId, Millis
+from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -35,13 +36,15 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
     longest = state.longest_metadata
     topics_by_name = state.topics.by_name
     records: list[Record] = []
+    ended: set[str] = set()  # a topic may be named twice
     topics = []
     for topic in request.topics:
         name = topic.name
         known = topics_by_name.get(name)
         topic_id = NO_TOPIC_ID if known is None else known.id
         table = tables.get(name)
-        if table is not None and table.topic_id not in (topic_id, NO_TOPIC_ID):
+        if table is not None and is_former(table, topic_id) and name not in ended:
+            ended.add(name)
             records += [tombstone(group_id, name, partition) for partition in table.partitions()]
         partitions = []
         for one in topic.partitions:
@@ -117,6 +120,13 @@ def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -
         )
         again = Call(call.token, shorter, call.version, call.client)
         return group.check_commit(again, state.topics)
+
+
+def is_former(table: TopicOffsets, topic_id: TopicId) -> bool:
+    """Whether offsets are those of another topic, which had the name before. They end before any
+    other is written: a table has one id.
+    """
+    return table.topic_id not in (topic_id, NO_TOPIC_ID)
 
 
 def too_long(metadata: str, longest: int) -> bool:

@@ -4,10 +4,12 @@ Who may commit is asked as for other commits, but a producer need not be a membe
 the transaction is open, and the producer its own, was asked before: here comes only who may.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kohort.coordinator.effects import Call, Effects, Marker, Producer, Reply
-from kohort.coordinator.offsets.commit import too_long
+from kohort.coordinator.offsets.commit import is_former, too_long
+from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
@@ -46,10 +48,15 @@ def end_offsets(_state: State, call: Call[EndOffsets], _now: Millis) -> Effects:
 
 
 def commit(state: State, call: Call[TxnOffsetCommitRequest], now: Millis) -> Effects:
-    """One record for each accepted partition, in a batch of the producer's transaction."""
+    """One record for each accepted partition, in a batch of the producer's transaction. What former
+    topics of these names have left ends before that, in no transaction.
+    """
     request = call.request
     group_id = GroupId(request.group_id)
     _check_caller(state, call)
+    former = _of_former_topics(state, group_id, (topic.name for topic in request.topics))
+    if former:
+        return Effects(former, again=True)
     records: list[Record] = []
     topics = []
     for topic in request.topics:
@@ -82,6 +89,17 @@ def commit(state: State, call: Call[TxnOffsetCommitRequest], now: Millis) -> Eff
     producer = Producer(request.producer_id, request.producer_epoch)
     response = TxnOffsetCommitResponse(topics=topics)
     return Effects(records, [Reply(call.token, response)], producer=producer)
+
+
+def _of_former_topics(state: State, group_id: GroupId, names: Iterable[str]) -> list[Record]:
+    tables = state.offsets.of(group_id)
+    topics = state.topics.by_name
+    return [
+        tombstone(group_id, name, partition)
+        for name in dict.fromkeys(names)
+        if name in tables and name in topics and is_former(tables[name], topics[name].id)
+        for partition in tables[name].partitions()
+    ]
 
 
 def _check_caller(state: State, call: Call[TxnOffsetCommitRequest]) -> None:

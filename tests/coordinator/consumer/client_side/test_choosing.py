@@ -2,8 +2,10 @@
 
 import pytest
 from tests.coordinator.assigning import Assigner, group_of, offer, part, settle, share
+from tests.coordinator.classics import QUICK
 from tests.coordinator.consumers import beat, settled
 from tests.coordinator.desk import Desk, topics
+from tests.coordinator.mixed import classic_group
 
 from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.client_side import choosing
@@ -255,6 +257,40 @@ def test_a_step_that_is_refused_asks_nobody():
     uninvited.epoch = 1
     assert uninvited.prepare().error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert member(desk, "a").asked
+
+
+def test_a_step_that_is_refused_leaves_nothing_behind():
+    """Any number of groups could be named in this way, and none of them would be there."""
+    desk = Desk()
+    names = [f"{'t' * 200}{number}" for number in range(6000)]
+    answer = beat(desk, "a", 0, names=names, client_assignors=[offer()])
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert desk.shard.computations == {}
+    assert (timers.COMPUTATION, "g") not in desk.shard.deadlines
+
+
+def test_a_step_that_is_refused_does_not_change_the_choice():
+    """Its epoch comes by another step, and what was judged of it was another group."""
+    desk = Desk()
+    a, b = (member(desk, one, offer("x"), offer("y")) for one in "ab")
+    settle(a, b)
+    names = [f"{'t' * 200}{number}" for number in range(6000)]
+    answer = beat(desk, "a", a.epoch, names=names, client_assignors=[offer("y")], owned=a.owned)
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    member(desk, "c", offer("x"))
+    assert desk.shard.computations["g"].assignor == "x"
+
+
+def test_a_conversion_that_is_refused_is_forgotten_in_time():
+    """The records of a group have no room in one batch, though each of them has."""
+    desk = Desk(**QUICK)
+    classic_group(desk, 3)
+    desk.driver.limit_bytes = lambda: 700
+    offered = [offer("range", low=-1)]
+    answer = beat(desk, "new", 0, client_assignors=offered, rebalance_timeout_ms=LATE)
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    desk.wait(LATE)
+    assert desk.shard.computations == {}
 
 
 def test_the_interval_between_assignments_holds_for_members_too():

@@ -7,10 +7,12 @@ from tests.coordinator.consumers import beat
 from tests.coordinator.desk import Desk, topic_id
 from tests.coordinator.mixed import Classic, assigned, subscribed
 
+from kohort.coordinator.consumer import embedded
 from kohort.coordinator.consumer.target import Attachment
 from kohort.errors import ErrorCode
 from kohort.records.consumer_protocol import decode_assignment
 from kohort.sim.checkers.replayed import differences
+from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
 ORDERS = topic_id("orders")
 
@@ -96,6 +98,30 @@ def test_a_classic_member_stays_with_what_it_has_while_another_member_computes()
         old.beat()
         new.beat()
     assert len(old.owned["orders"]) == len(new.owned["orders"]) == 2
+
+
+def test_what_a_classic_member_says_is_read_when_it_joins_and_not_each_time_that_somebody_asks(
+    monkeypatch,
+):
+    """It may name very many topics: to describe a group of such members took seconds."""
+    desk, old = old_group()
+    new = Assigner(desk, "new", offer("custom", -1, 2)).join()
+    read = []
+    subscription = embedded.subscription
+    monkeypatch.setattr(
+        embedded, "subscription", lambda said: read.append(said) or subscription(said)
+    )
+    new.compute(*share(new.prepare(), version=-1))
+    desk.told(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)
+    other = Assigner(desk, "other", offer("custom", -1, 2)).join()
+    for _ in range(6):
+        new.beat()
+        other.beat()
+    assert read == []
+    old.join()
+    assert 0 < len(read) <= 4
+    desk.told(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)
+    assert len(read) <= 4
 
 
 def test_a_member_that_never_delivers_does_not_keep_classic_members_joining():

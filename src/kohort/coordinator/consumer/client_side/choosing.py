@@ -122,7 +122,10 @@ def overdue(state: State, _now: Millis, group_id: GroupId, member_id: MemberId) 
     """
     group = state.groups.consumer(group_id)
     known = state.computations.get(group_id)
-    if group is None or known is None or known.member_id != member_id:
+    if group is None:  # it was to be made by a step that the log had no room for
+        timers.end_computation(state, group_id)
+        return Effects()
+    if known is None or known.member_id != member_id:
         return Effects()
     late = known.late if known.epoch == group.group_epoch else ()
     state.computations[group_id] = replace(

@@ -11,6 +11,7 @@ from kohort.coordinator.consumer import embedded
 from kohort.coordinator.consumer.client_side.offers import ClientAssignor, of_classic
 from kohort.coordinator.consumer.member import Member
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.records.schemas import ClassicMemberMetadata
 
 OFF = "client-side assignors are switched off"
 NAMED = "a member names an assignor of the broker"
@@ -30,19 +31,28 @@ class Choice(NamedTuple):
 
 
 def offered_by(member: Member) -> dict[str, ClientAssignor]:
-    """The assignors of a member by name, the first preferred. Each protocol of a classic member is
-    one, unless its bytes cannot be read.
+    """The assignors of a member by name, the first preferred. Those of a classic member are read
+    here where the member does not have them yet.
     """
-    if member.classic is None:
-        return {assignor.name: assignor for assignor in member.client_assignors}
-    offers = {}
-    for protocol in member.classic.supported_protocols:
+    offers = member.client_assignors
+    if member.classic is not None:
+        known = member.classic_offers
+        offers = classic_offers(member.classic) if known is None else known
+    return {assignor.name: assignor for assignor in offers}
+
+
+def classic_offers(classic: ClassicMemberMetadata) -> tuple[ClientAssignor, ...]:
+    """Each protocol of a classic member is an assignor, unless its bytes cannot be read. They may
+    name very many topics, so a member that is in a group keeps the result.
+    """
+    offers = []
+    for protocol in classic.supported_protocols:
         try:
             said = embedded.subscription({protocol.name: protocol.metadata})
         except WireError:
             continue
-        offers[protocol.name] = of_classic(protocol.name, said.user_data or b"")
-    return offers
+        offers.append(of_classic(protocol.name, said.user_data or b""))
+    return tuple(offers)
 
 
 def selected(members: Iterable[Member], default: str) -> Choice:
