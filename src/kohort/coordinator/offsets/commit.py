@@ -44,9 +44,9 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
         if table is not None and table.topic_id not in (topic_id, NO_TOPIC_ID):
             records += [tombstone(group_id, name, partition) for partition in table.partitions()]
         partitions = []
-        for one in topic.partitions:
-            partition = one.partition_index
-            metadata = one.committed_metadata or ""
+        for asked in topic.partitions:
+            partition = asked.partition_index
+            metadata = asked.committed_metadata or ""
             if len(metadata) * 2 > longest and too_long(metadata, longest):
                 partitions.append(
                     OffsetCommitResponsePartition(
@@ -56,8 +56,8 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
                 )
                 continue
             value = OffsetCommitValue(
-                offset=one.committed_offset,
-                leader_epoch=one.committed_leader_epoch,
+                offset=asked.committed_offset,
+                leader_epoch=asked.committed_leader_epoch,
                 metadata=metadata,
                 commit_timestamp=now,
                 expire_timestamp=expire_timestamp,
