@@ -130,7 +130,7 @@ def _snapshots(directory: Directories) -> "Snapshots":
 
     kept = _kept(directory)
     several = kept if isinstance(kept, list) else [kept]
-    return Snapshots([snapshot(one) for one in several])
+    return Snapshots([snapshot(place) for place in several])
 
 
 def _kept(directory: Directories) -> str | Path | list[str | Path]:

@@ -94,7 +94,7 @@ class Snapshots:
     def names(self) -> list[str]:
         """The tables that all of them have."""
         first, *others = self.members
-        return [name for name in first.names if all(name in one.names for one in others)]
+        return [name for name in first.names if all(name in member.names for member in others)]
 
     def table(self, name: str) -> Table:
         """What a table is. Raises TablesError: no such table, or one of them has it not yet."""
@@ -123,13 +123,15 @@ class Snapshots:
         for member in self.members:  # what is gone is told now
             with about(member):
                 rows.append(member.tables(table.name))
-        fields = {one.name: one for one in (*rows[0].schema, pa.field(CLUSTER, pa.string()))}
-        schema = pa.schema([fields[one] for one in names])
+        fields = {field.name: field for field in (*rows[0].schema, pa.field(CLUSTER, pa.string()))}
+        schema = pa.schema([fields[column] for column in names])
         stored = inner(names, table.names)
         batches = (
             batch
-            for one, its in zip(self.members, rows, strict=True)
-            for batch in with_cluster(_batches(one, its, stored, chosen), schema, one.cluster)
+            for snapshot, its in zip(self.members, rows, strict=True)
+            for batch in with_cluster(
+                _batches(snapshot, its, stored, chosen), schema, snapshot.cluster
+            )
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
