@@ -168,8 +168,8 @@ def _places(topics: Iterable[ByName] | None) -> list[NamedPlace]:
 
 def _without(members: Members, others: Members) -> Members:
     """Members that are not among others, neither they nor a static member in their place."""
-    ids = {one.member_id for one in others}
-    instances = {one.group_instance_id for one in others} - {None}
+    ids = {member.member_id for member in others}
+    instances = {member.group_instance_id for member in others} - {None}
     return [
         member
         for member in members
@@ -192,8 +192,8 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
     _remove(story, record, rebalance, _without(was, now), joined_by)
     if prior.starts_over:
         _not_converted(story, rebalance, was)
-    before = {one.member_id: one for one in was}
-    resubscribed = [one for one in now if _resubscribes(one, before.get(one.member_id))]
+    before = {member.member_id: member for member in was}
+    resubscribed = [member for member in now if _resubscribes(member, before.get(member.member_id))]
     rebalance.compared = Compared(
         value.generation,
         len(now),
@@ -221,10 +221,10 @@ def _generations(prior: ClassicGroup, value: Generation) -> range:
     return range(first, value.generation + 1)
 
 
-def _resubscribes(one: ClassicMember, before: ClassicMember | None) -> bool:
-    if before is None or one.subscribed_topics is None or before.subscribed_topics is None:
+def _resubscribes(member: ClassicMember, before: ClassicMember | None) -> bool:
+    if before is None or member.subscribed_topics is None or before.subscribed_topics is None:
         return False
-    return sorted(one.subscribed_topics) != sorted(before.subscribed_topics)
+    return sorted(member.subscribed_topics) != sorted(before.subscribed_topics)
 
 
 def _remove(
@@ -237,17 +237,17 @@ def _remove(
     began = prior.at
     if prior.value is not None and prior.value.current_state_timestamp is not None:
         began = prior.value.current_state_timestamp
-    for one in went:
+    for member in went:
         gone = Gone(
-            _who(one),
-            one.client_host,
+            _who(member),
+            member.client_host,
             joined_by,
             record.at,
             record.offset,
             began,
-            one.session_timeout_ms,
+            member.session_timeout_ms,
             False,
-            one.rebalance_timeout_ms,
+            member.rebalance_timeout_ms,
             commits_prolong=True,
             waits_since=began,
         )
@@ -258,8 +258,8 @@ def _not_converted(story: Story, rebalance: Rebalance, was: Members) -> None:
     """Who was in the consumer group that was converted, and is not in the classic one: the last
     member that spoke the consumer protocol, whose end was the reason.
     """
-    ids = {one.member_id for one in was}
-    instances = {one.group_instance_id for one in was} - {None}
+    ids = {member.member_id for member in was}
+    instances = {member.group_instance_id for member in was} - {None}
     for ended in story.state.classic.ended:
         row = ended.row
         if row.valid_to is None or row.valid_to != story.state.classic.at:
@@ -324,7 +324,7 @@ def _grown(now: Members, was: Members) -> int:
     all there are, except what a cooperative one withholds until its owner has given it up.
     """
     seen = {*_all(was, "assigned_partitions"), *_all(was, "owned_partitions")}
-    read = {topic for one in was for topic in one.subscribed_topics or ()}
+    read = {topic for member in was for topic in member.subscribed_topics or ()}
     highest: dict[str, int] = {}
     for topic, index in seen:
         highest[topic] = max(index, highest.get(topic, index))
@@ -336,7 +336,7 @@ def _lost(now: Members, was: Members) -> int:
     """How many partitions of topics that are still read nobody has or claims: they were deleted."""
     there = {*_all(now, "assigned_partitions"), *_all(now, "owned_partitions")}
     topics = {topic for topic, _ in there}
-    reads = {topic for one in now for topic in one.subscribed_topics or ()}
+    reads = {topic for member in now for topic in member.subscribed_topics or ()}
     had = _all(was, "assigned_partitions")
     return sum(topic in reads and topic not in topics for topic, _ in had) if now else 0
 

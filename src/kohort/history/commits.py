@@ -162,7 +162,9 @@ def begin_silence(
         return
     open_before = any(
         other is not None and _waits(other.silences[index], state.now)
-        for other, index in ((state.rebalances.get(one), index) for one, index in progress.silences)
+        for other, index in (
+            (state.rebalances.get(earlier), index) for earlier, index in progress.silences
+        )
     )
     silence.usual_us, silence.per_us = usual_us(progress.rhythm), per_us(progress.rhythm)
     silence.last_at, silence.committed = progress.last_at, progress.last_committed

@@ -112,8 +112,8 @@ def on_member(story: Story, step: Step) -> None:
     group.members[member_id] = Described(value, _later(seen, record.at))
 
 
-def _later(one: int | None, other: int | None) -> int | None:
-    return max((at for at in (one, other) if at is not None), default=None)
+def _later(known: int | None, other: int | None) -> int | None:
+    return max((at for at in (known, other) if at is not None), default=None)
 
 
 def _compare(to: Rebalance, who: Who, value: Member, was: Member) -> None:
@@ -282,14 +282,14 @@ def _come(story: Story, member_id: str, value: Current | None) -> None:
     waiting = group.coming.pop(member_id, ())
     if value is None or value.previous_member_epoch != 0:
         return
-    for one in waiting:
-        if one.rebalance is not None and one.rebalance in story.state.rebalances:
-            story.state.rebalances[one.rebalance].came.append(one.who)
-        if group.subscriber is not None and group.subscriber.told_at == one.offset:
+    for newcomer in waiting:
+        if newcomer.rebalance is not None and newcomer.rebalance in story.state.rebalances:
+            story.state.rebalances[newcomer.rebalance].came.append(newcomer.who)
+        if group.subscriber is not None and group.subscriber.told_at == newcomer.offset:
             group.subscriber.comes = True
         for rebalance in story.state.rebalances.values():
             for resolution in rebalance.resolved:
-                resolution.comes |= resolution.told_at == one.offset
+                resolution.comes |= resolution.told_at == newcomer.offset
 
 
 def _progress(story: Story, at: int | None, value: Current | None, had: Seat | None) -> None:

@@ -70,7 +70,7 @@ class History:
     def feed(self, events: Iterable[Event]) -> None:
         """Events in the order of the log, behind those that were fed before."""
         state = self._state
-        write = [one for one in state.pending if isinstance(one, Record)]
+        write = [record for record in state.pending if isinstance(record, Record)]
         state.pending = []
         story = Story(state, self._told)
         for event in events:
@@ -92,12 +92,12 @@ class History:
         """The rows as they are after the last event, as far as they may still change."""
         state = _DECODER.decode(self.state())
         story = Story(state, self._told)
-        _apply(story, [one for one in state.pending if isinstance(one, Record)])
+        _apply(story, [record for record in state.pending if isinstance(record, Record)])
         yield from _closed(story)
         yield from state.consumer.rows.values()
         yield from state.classic.rows.values()
         for holdings in (state.holdings, state.classic_holdings):
-            yield from (one.row for mine in holdings.values() for one in mine.values())
+            yield from (holding.row for mine in holdings.values() for holding in mine.values())
         for rebalance in state.rebalances.values():
             row = row_of(rebalance, self._told)
             if row is not None:
@@ -185,7 +185,7 @@ def _mark(life: Life, record: Record) -> tuple[bool, bool]:
 def _closed(story: Story) -> list[Row]:
     """The rows that are over, and those rebalances of which nothing can change any more."""
     state = story.state
-    awaited = {one.offset for coming in state.consumer.coming.values() for one in coming}
+    awaited = {newcomer.offset for coming in state.consumer.coming.values() for newcomer in coming}
     out = {offset for offset, _ in state.outage.out}
     rows: list[Row] = []
     for rebalance in list(state.rebalances.values()):

@@ -71,8 +71,8 @@ def note(
         near = _near(lines.get(member_id, ()), since, before)
         if removal.settled or not near:
             continue
-        named = [one for one in near if one.line.number in numbers]
-        alone = [one for one in near if one.line.number is None]
+        named = [fitting for fitting in near if fitting.line.number in numbers]
+        alone = [fitting for fitting in near if fitting.line.number is None]
         found, reason = named, ""
         if named and again:
             found, reason = _in_known_zones(clocks, named)
@@ -80,7 +80,7 @@ def note(
             found, reason = _by_clock(clocks, alone, before - since)
         if found and not named:
             reason = _taken_before(state, member_id, found)
-        if len({one.line.trigger for one in found}) > 1:
+        if len({fitting.line.trigger for fitting in found}) > 1:
             reason = f"lines of the broker's log about {member_id} differ"
         if reason:
             rebalance.said.append(reason)
@@ -90,7 +90,7 @@ def note(
                 taken = Taken(rebalance.offset, index, clock_us, before, removal.possible)
                 clocks.taken[member_id] = taken
             else:
-                told = {one.zones[0] for one in found if len(one.zones) == 1}
+                told = {fitting.zones[0] for fitting in found if len(fitting.zones) == 1}
                 clocks.zones += sorted(told - {*clocks.zones})
             removal.possible, removal.settled = [found[0].line.trigger], True
             rebalance.said.append(_text(found))
@@ -106,14 +106,14 @@ class _Near(NamedTuple):
 
 def _near(lines: Sequence[Line], since: int, before: int) -> list[_Near]:
     near = [_Near(line, zones(line.clock_us, since, before)) for line in lines]
-    return [one for one in near if one.zones]
+    return [fitting for fitting in near if fitting.zones]
 
 
 def _in_known_zones(clocks: Clocks, named: list[_Near]) -> tuple[list[_Near], str]:
     """The lines that may be about this life of a group whose epochs or generations come again; and
     why there is none.
     """
-    found = [one for one in named if not clocks.zones or {*one.zones} & {*clocks.zones}]
+    found = [fitting for fitting in named if not clocks.zones or {*fitting.zones} & {*clocks.zones}]
     return found, "" if found else _doubt(
         clocks, named[0], "its number was there in an earlier life of the group"
     )
@@ -127,16 +127,16 @@ def _by_clock(clocks: Clocks, alone: list[_Near], width_us: int) -> tuple[list[_
         return [], ""
     if len(clocks.zones) != 1:
         return [], _doubt(clocks, alone[0], "names no number")
-    found = [one for one in alone if clocks.zones[0] in one.zones]
+    found = [fitting for fitting in alone if clocks.zones[0] in fitting.zones]
     return found, "" if found else _doubt(clocks, alone[0], "names no number")
 
 
-def _doubt(clocks: Clocks, one: _Near, why: str) -> str:
+def _doubt(clocks: Clocks, fitting: _Near, why: str) -> str:
     known = ", ".join(_zone(quarters) for quarters in sorted(clocks.zones))
     others = f"that of other lines is {known}" if known else "no other line tells it"
     return (
-        f"{one.line.file} at {_clock(one.line)} may be about another removal of "
-        f"{one.line.member_id}: it {why}, and its zone is not known ({others})"
+        f"{fitting.line.file} at {_clock(fitting.line)} may be about another removal of "
+        f"{fitting.line.member_id}: it {why}, and its zone is not known ({others})"
     )
 
 
@@ -145,7 +145,7 @@ def _taken_before(state: State, member_id: str, found: list[_Near]) -> str:
     alone: neither that one.
     """
     taken = state.clocks.taken.get(member_id)
-    if taken is None or taken.clock_us not in {one.line.clock_us for one in found}:
+    if taken is None or taken.clock_us not in {fitting.line.clock_us for fitting in found}:
         return ""
     line = found[0].line
     reason = f"{line.file} at {_clock(line)} fits several removals of {member_id}"
@@ -169,8 +169,8 @@ def zones(clock_us: int, since: int, before: int) -> range:
 def may_change(state: State, rebalance: Rebalance) -> bool:
     """Whether a line may turn out to fit a later removal, too."""
     return any(
-        one.rebalance == rebalance.offset and not _is_certain(one, state.now)
-        for one in state.clocks.taken.values()
+        taken.rebalance == rebalance.offset and not _is_certain(taken, state.now)
+        for taken in state.clocks.taken.values()
     )
 
 
@@ -181,7 +181,7 @@ def _is_certain(taken: Taken, now: int | None) -> bool:
 
 def _text(found: list[_Near]) -> str:
     line, possible = found[0]
-    reasons = {one.line.reason for one in found}
+    reasons = {fitting.line.reason for fitting in found}
     reason = f" ({line.reason})" if len(reasons) == 1 and line.reason else ""
     zone = _zone(possible[0]) if len(possible) == 1 else ""
     how = "" if line.number is not None else ", known by its clock alone"

@@ -47,8 +47,8 @@ def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
     times = [removal.removed_at for removal in removals if removal.removed_at is not None]
     if len(removals) >= FEWEST and len(times) == len(removals):
         lately = all(
-            one.seen_at is not None and at - one.seen_at <= LONGEST_OUTAGE_US
-            for one, at in zip(removals, times, strict=True)
+            removal.seen_at is not None and at - removal.seen_at <= LONGEST_OUTAGE_US
+            for removal, at in zip(removals, times, strict=True)
         )
         if lately and max(times) - min(times) <= AT_ONCE_US:
             for removal in removals:

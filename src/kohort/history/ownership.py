@@ -182,7 +182,7 @@ def forget(story: Story) -> None:
         return
     since = state.now - 2 * LONGEST_US  # clocks of brokers may differ
     for member_id, parted in list(state.parted.items()):
-        kept = [one for one in parted if one.until is not None and one.until >= since]
+        kept = [lost for lost in parted if lost.until is not None and lost.until >= since]
         if kept:
             state.parted[member_id] = kept
         else:

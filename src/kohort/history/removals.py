@@ -86,13 +86,13 @@ def last_commit(story: Story, gone: Gone) -> int | None:
     since = gone.at - reach_us
     return max(
         (
-            one.committed_at
-            for one in story.state.parted.get(gone.who.member_id, ())
-            if one.to_offset <= gone.offset
-            and one.until is not None
-            and one.until >= since
-            and one.committed_at is not None
-            and one.committed_at >= since // MINUTE_US * MINUTE_US
+            lost.committed_at
+            for lost in story.state.parted.get(gone.who.member_id, ())
+            if lost.to_offset <= gone.offset
+            and lost.until is not None
+            and lost.until >= since
+            and lost.committed_at is not None
+            and lost.committed_at >= since // MINUTE_US * MINUTE_US
         ),
         default=None,
     )
@@ -124,7 +124,7 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
         _evidence(gone, committed_at),
         Likely(gone.who.member_id, gone.who.client_id, gone.client_host, None, None, None),
         gone.at,
-        max((one for one in (gone.seen_at, committed_at) if one is not None), default=None),
+        max((at for at in (gone.seen_at, committed_at) if at is not None), default=None),
     )
     _guess(story, gone, removal)
     return removal
@@ -188,8 +188,8 @@ def _guess(story: Story, gone: Gone, removal: Removal) -> None:
 def _latest(story: Story, gone: Gone) -> Parted | None:
     """The partition that the member committed last, of those that it lost by being removed."""
     found = [
-        one
-        for one in story.state.parted.get(gone.who.member_id, ())
-        if one.until == gone.lost_at and usual_us(one.rhythm) is not None
+        lost
+        for lost in story.state.parted.get(gone.who.member_id, ())
+        if lost.until == gone.lost_at and usual_us(lost.rhythm) is not None
     ]
-    return max(found, key=lambda one: one.rhythm.last_at or 0, default=None)
+    return max(found, key=lambda lost: lost.rhythm.last_at or 0, default=None)

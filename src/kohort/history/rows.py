@@ -183,7 +183,7 @@ Row = MemberRow | AssignmentRow | RebalanceRow
 
 def null_first(row: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
     """A key by which rows are sorted as databases do: what is null comes first."""
-    return tuple((one is not None, one) for one in row)
+    return tuple((value is not None, value) for value in row)
 
 
 def distinct(members: list[Who]) -> list[Who]:

@@ -51,7 +51,7 @@ def without_follow_up(rebalance: Rebalance) -> None:
     """A cooperative member that has given partitions up joins with other metadata. The coordinator
     cannot tell that from another subscription, and calls it one; the generations can.
     """
-    rebalance.written = [one for one in rebalance.written if one != SUBSCRIPTION_CHANGE]
+    rebalance.written = [trigger for trigger in rebalance.written if trigger != SUBSCRIPTION_CHANGE]
 
 
 def settle(removal: Removal, causes: Iterable[Because]) -> None:
@@ -62,7 +62,7 @@ def settle(removal: Removal, causes: Iterable[Because]) -> None:
             removal.possible, removal.settled = [trigger], True
 
 
-def _text(one: Because) -> str:
-    member = f" of {one.member_id}" if one.member_id else ""
-    reason = f" ({one.reason})" if one.reason else ""
-    return f"the coordinator wrote: {one.cause}{member}{reason}"
+def _text(cause: Because) -> str:
+    member = f" of {cause.member_id}" if cause.member_id else ""
+    reason = f" ({cause.reason})" if cause.reason else ""
+    return f"the coordinator wrote: {cause.cause}{member}{reason}"
