@@ -102,7 +102,9 @@ def cluster_of(args: Namespace) -> "Cluster | None":
 
     server = server_of(args)
     try:
-        addresses = [Address.of(one.strip()) for one in server.text.split(",") if one.strip()]
+        addresses = [
+            Address.of(address.strip()) for address in server.text.split(",") if address.strip()
+        ]
         return Cluster(addresses, client_id=CLIENT_ID)
     except ValueError as error:
         complain(f"{server.origin}: {error}")

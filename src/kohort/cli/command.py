@@ -153,8 +153,8 @@ def complain_of_nodes(listings: "Listings") -> int:
 
 def complain_of_lost(lost: "Sequence[Lost]") -> int:
     """A line for each directory that an answer lacks, and the exit code that follows from it."""
-    for one in lost:
-        complain(f"{one.why}: what is here is without it")
+    for absent in lost:
+        complain(f"{absent.why}: what is here is without it")
     return FAILED if lost else OK
 
 
@@ -205,7 +205,7 @@ class _Words:
         self._valid = valid
 
     def __call__(self, text: str) -> list[str]:
-        names = [one.strip() for one in text.split(",")]
+        names = [part.strip() for part in text.split(",")]
         for name in names:
             if name.lower() not in self._valid:
                 raise ArgumentTypeError(

@@ -84,24 +84,24 @@ class ConfigureGroups(AdminCommand):
     ) -> int:
         if output.as_json:
             groups = [
-                {"group_id": group_id, **error_fields(one)}
-                if isinstance(one, ApiError)
+                {"group_id": group_id, **error_fields(outcome)}
+                if isinstance(outcome, ApiError)
                 else {
                     "group_id": group_id,
                     "configs": {
                         key: {"value": config.value, "own": config.own}
-                        for key, config in one.items()
+                        for key, config in outcome.items()
                     },
                 }
-                for group_id, one in answer.items()
+                for group_id, outcome in answer.items()
             ]
             output.json({"groups": groups})
         else:
             rows = [
                 (group_id, key, config.value or "", "group" if config.own else "broker")
-                for group_id, one in answer.items()
-                if not isinstance(one, ApiError)
-                for key, config in one.items()
+                for group_id, outcome in answer.items()
+                if not isinstance(outcome, ApiError)
+                for key, config in outcome.items()
             ]
             if rows:
                 output.table(("GROUP", "SETTING", "VALUE", "SET FOR"), rows)
