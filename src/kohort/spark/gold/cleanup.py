@@ -54,9 +54,9 @@ def _offsets(offsets: DataFrame, context: Context) -> DataFrame:  # noqa: ARG001
     """What a group holds: its offsets in order, and the times that decide over their expiry."""
     held = F.col("committed_offset").isNotNull()
     explicit = F.unix_micros("expire_timestamp")
-    one = F.struct("topic", "topic_partition", "committed_offset")
+    offset = F.struct("topic", "topic_partition", "committed_offset")
     return offsets.groupBy(*_GROUP).agg(
-        F.array_sort(F.collect_list(F.when(held, one))).alias("offsets"),
+        F.array_sort(F.collect_list(F.when(held, offset))).alias("offsets"),
         F.max(F.unix_micros("committed_at")).alias("last_kept_us"),
         F.max(F.col("pending").cast("int")).alias("pending"),
         F.max(F.when(held, explicit)).alias("explicit_us"),

@@ -55,8 +55,10 @@ def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
     """The frame that `complete_from` gives."""
     rows = {
         "partition": pa.array([*known], pa.int32()),
-        "complete_offset": pa.array([one.complete_offset for one in known.values()], pa.int64()),
-        "complete_from": pa.array([one.complete_us for one in known.values()], TIME),
+        "complete_offset": pa.array(
+            [reach.complete_offset for reach in known.values()], pa.int64()
+        ),
+        "complete_from": pa.array([reach.complete_us for reach in known.values()], TIME),
     }
     columns = "partition int, complete_offset bigint, complete_from timestamp"
     return spark.createDataFrame(pa.table(rows), columns)
@@ -85,10 +87,12 @@ def reaches(frames: Frames) -> dict[int, Reach]:
     micros = pa.int64()
     begins, found = extents["begin"].cast(micros).to_pylist(), {}
     holes = []
-    for index, one in enumerate(extents.to_pylist()):
-        is_whole = one["first"] == 0 and one["last"] + 1 == one["rows"] and not one["damaged"]
+    for index, extent in enumerate(extents.to_pylist()):
+        is_whole = (
+            extent["first"] == 0 and extent["last"] + 1 == extent["rows"] and not extent["damaged"]
+        )
         complete = (0, begins[index]) if is_whole else (None, None)
-        found[one["partition"]] = Reach(one["last"] + 1, one["rows"], *complete)
+        found[extent["partition"]] = Reach(extent["last"] + 1, extent["rows"], *complete)
         if not is_whole:
             holes.append(index)
     if holes:
@@ -97,9 +101,9 @@ def reaches(frames: Frames) -> dict[int, Reach]:
         where = records.sparkSession.createDataFrame(ends)
         behind = _behind_holes(records.join(F.broadcast(where), "partition")).toArrow()
         times = behind["complete_from"].cast(micros).to_pylist()
-        for at_us, one in zip(times, behind.to_pylist(), strict=True):
-            found[one["partition"]] = found[one["partition"]]._replace(
-                complete_offset=one["complete_offset"], complete_us=at_us
+        for at_us, hole in zip(times, behind.to_pylist(), strict=True):
+            found[hole["partition"]] = found[hole["partition"]]._replace(
+                complete_offset=hole["complete_offset"], complete_us=at_us
             )
     return found
 

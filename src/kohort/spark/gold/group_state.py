@@ -37,7 +37,7 @@ _NEWEST = {
 def group_state(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
     """The table `group_state`."""
     parts = [_ordinary(frames), _others(frames), _commits(frames)]
-    every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    every = reduce(lambda rows, other: rows.unionByName(other, allowMissingColumns=True), parts)
     values = [name for name in every.columns if name not in (*GROUP, "assignors")]
     groups = every.groupBy(*GROUP).agg(
         *(F.max(name).alias(name) for name in values),
@@ -118,7 +118,9 @@ def _others(frames: Frames) -> DataFrame:
     """Share and streams groups: the bytes of a key tell the group, and the member behind it. A key
     whose group is no text tells of none.
     """
-    kinds = F.create_map(*(F.lit(one) for row in {**_ENDS, **_MEMBER_KEYS}.items() for one in row))
+    kinds = F.create_map(
+        *(F.lit(item) for row in {**_ENDS, **_MEMBER_KEYS}.items() for item in row)
+    )
     size = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
     group_id = F.try_validate_utf8(F.expr("cast(substring(key, 5, size) as string)"))
     rows = (
@@ -240,7 +242,7 @@ def _most_wanted() -> Column:
     votes = F.transform(
         F.array_distinct(wanted),
         lambda name: F.struct(
-            F.size(F.filter(wanted, lambda one: one == name)).alias("votes"), name.alias("name")
+            F.size(F.filter(wanted, lambda vote: vote == name)).alias("votes"), name.alias("name")
         ),
     )
     ranked = F.sort_array(votes, asc=False)

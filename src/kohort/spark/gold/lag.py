@@ -228,7 +228,7 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
 
 def _levels(rows: DataFrame) -> DataFrame:
     """Each row for itself, for its topic and for its group: one aggregate of numbers for all."""
-    levels = F.explode(F.array(*(F.lit(one) for one in _LEVELS)))
+    levels = F.explode(F.array(*(F.lit(level) for level in _LEVELS)))
     seconds, error = F.col("lag_seconds"), F.col("lag_seconds_error")
     unknown = F.col("lag_records").isNull()
     whole = F.col("level") == "partition"

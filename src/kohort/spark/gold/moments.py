@@ -36,7 +36,7 @@ def _tree(at: str, moments: Sequence[int], low: int, high: int) -> str:
 
 def time_of(moment: Column, moments: Sequence[int]) -> Column:
     """The moment of a number, in microseconds."""
-    times = ", ".join(f"{one}L" for one in moments)
+    times = ", ".join(f"{at}L" for at in moments)
     return F.element_at(F.expr(f"array({times})"), moment + 1)
 
 

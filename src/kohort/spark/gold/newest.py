@@ -66,7 +66,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
         "committed_offset",
         topic_hash("topic_id").alias("topic_hash"),
     )
-    last = F.when(F.col("age") == 1, F.struct(*(one.name for one in _LAST)))
+    last = F.when(F.col("age") == 1, F.struct(*(column.name for column in _LAST)))
     found = (
         every.where(F.col("state").isin(COMMITTED, REMOVED))
         .withColumn("age", F.row_number().over(newest_first))
@@ -83,7 +83,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
         *KEY,
         F.col("window").alias("window_then"),
         F.col("exact_us"),
-        F.struct(*(one.name for one in _LAST)).alias("last_then"),
+        F.struct(*(column.name for column in _LAST)).alias("last_then"),
     )
     none = F.array().cast(NEWEST.spark["window"].dataType)
     both = found.join(then, KEY, "full").select(
@@ -97,7 +97,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
 
 def _windowed(rows: DataFrame) -> DataFrame:
     is_full = F.col("exact_us").isNotNull() | (F.size("window") > WINDOW)
-    times = F.transform("window", lambda one: F.coalesce(one["at_us"], F.lit(_NEVER)))
+    times = F.transform("window", lambda entry: F.coalesce(entry["at_us"], F.lit(_NEVER)))
     cut = rows.withColumn("is_full", is_full).withColumn(
         "window",
         F.when(F.size("window") > WINDOW, F.slice("window", -WINDOW, WINDOW)).otherwise(
@@ -117,21 +117,21 @@ def _windowed(rows: DataFrame) -> DataFrame:
 def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
     """What NEWEST rows have kept of `gold.commits.effective`; `last_only`: one row of each."""
     entries = F.slice("window", -1, 1) if last_only else F.col("window")
-    one = F.col("one")
+    entry = F.col("one")
     return rows.select(*KEY, F.explode(entries).alias("one")).select(
         *KEY,
-        one["offset"].alias("offset"),
-        F.when(one["committed_offset"].isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
-        F.timestamp_micros(one["at_us"]).alias("effective_at"),
-        one["committed_offset"].alias("committed_offset"),
-        one["topic_hash"].alias("topic_hash"),
+        entry["offset"].alias("offset"),
+        F.when(entry["committed_offset"].isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
+        F.timestamp_micros(entry["at_us"]).alias("effective_at"),
+        entry["committed_offset"].alias("committed_offset"),
+        entry["topic_hash"].alias("topic_hash"),
     )
 
 
 def records(decoded: DataFrame) -> DataFrame:
     """RECORDS rows out of decoded ones, or of RECORDS rows with decoded ones behind them."""
     about_offsets = F.col("type").isin(*_OFFSET_TYPES) & F.col("kind").isin(
-        TOMBSTONE, *(KINDS[one] for one in _OFFSET_TYPES)
+        TOMBSTONE, *(KINDS[number] for number in _OFFSET_TYPES)
     )
     is_offset = F.coalesce(about_offsets, F.lit(False))
     last = (

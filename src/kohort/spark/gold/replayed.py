@@ -61,7 +61,7 @@ STATES = Table(
 """The states of groups, in `replay` beside the rows of the tables."""
 _ELSEWHERE = (*GROUP, "complete_from")
 _ROWS = {
-    table.name: pa.struct([one for one in table.arrow if one.name not in _ELSEWHERE])
+    table.name: pa.struct([field for field in table.arrow if field.name not in _ELSEWHERE])
     for table in TABLES.values()
 }
 _REPLAYED = pa.schema(
@@ -128,8 +128,8 @@ def replay_here(
     """The same by this process. For few events, to start a worker costs more than the replay."""
     both = _beside(happened, states, lines).toArrow().combine_chunks()
     of_group: dict[tuple[int, str], list[int]] = {}
-    for index, one in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
-        of_group.setdefault(one, []).append(index)
+    for index, group in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
+        of_group.setdefault(group, []).append(index)
     replayed = _replayed(besides)
     found = [replayed(both.take(those)) for those in of_group.values()]
     return pa.concat_tables([_REPLAYED.empty_table(), *found]).combine_chunks()
@@ -237,7 +237,7 @@ def _as_dict(row: Row) -> dict[str, object]:
     told = msgspec.structs.asdict(row)
     if isinstance(row, RebalanceRow):
         for name in _NESTED:
-            told[name] = [one._asdict() for one in told[name]]
+            told[name] = [entry._asdict() for entry in told[name]]
         told["computed"] = None if row.computed is None else row.computed._asdict()
     return told
 
@@ -292,8 +292,8 @@ def _fields(number: int) -> list[Expression]:
     if number == CLASSIC:  # without the bytes of subscriptions and assignments
         members = F.transform(
             value["members"],
-            lambda one: F.struct(
-                *(one[name].alias(name) for name in ClassicMember.__struct_fields__)
+            lambda member: F.struct(
+                *(member[name].alias(name) for name in ClassicMember.__struct_fields__)
             ),
         )
         found[-1] = members.alias("members")

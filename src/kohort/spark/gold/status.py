@@ -110,12 +110,12 @@ def _lag_sinks() -> Column:
 
 
 def _all_equal() -> Column:
-    return F.forall(_window(), lambda one: one["offset"] == _first()["offset"])
+    return F.forall(_window(), lambda commit: commit["offset"] == _first()["offset"])
 
 
 def _caught_up(limits: Limits) -> Column:
     return F.exists(
-        _window(), lambda one: F.coalesce(one["lag"] <= limits.allowed_lag, F.lit(col=False))
+        _window(), lambda commit: F.coalesce(commit["lag"] <= limits.allowed_lag, F.lit(col=False))
     )
 
 
@@ -236,21 +236,21 @@ def _windows(taken: DataFrame, now: int, limits: Limits) -> DataFrame:
 
 def windows_of(kept: DataFrame, now: int, limits: Limits = DEFAULTS) -> DataFrame:
     """The same from rows of `gold.newest.NEWEST`, of which no row is sorted."""
-    by_then = F.filter("window", lambda one: one["at_us"] <= now)
+    by_then = F.filter("window", lambda commit: commit["at_us"] <= now)
     last = F.slice(
         F.col("by_then"),
         F.greatest(F.size("by_then") - limits.intervals + 1, F.lit(1)),
         limits.intervals,
     )
-    removed = F.transform("last", lambda one: one["committed_offset"].isNull())
+    removed = F.transform("last", lambda commit: commit["committed_offset"].isNull())
     from_behind = F.array_position(F.reverse(removed), F.lit(True)).cast("int")
     since = F.when(from_behind > 0, F.size("last") - from_behind + 2).otherwise(F.lit(1))
     commits = F.transform(
         F.slice(F.col("last"), F.col("since"), limits.intervals),
-        lambda one: F.struct(
-            one["offset"].alias("position"),
-            one["at_us"].alias("at"),
-            one["committed_offset"].alias("offset"),
+        lambda commit: F.struct(
+            commit["offset"].alias("position"),
+            commit["at_us"].alias("at"),
+            commit["committed_offset"].alias("offset"),
         ),
     )
     return (
@@ -278,10 +278,10 @@ def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataF
     )
     not_looked_up = F.transform(
         "window",
-        lambda one: F.struct(
-            one["position"].alias("position"),
-            one["at"].alias("at"),
-            one["offset"].alias("offset"),
+        lambda entry: F.struct(
+            entry["position"].alias("position"),
+            entry["at"].alias("at"),
+            entry["offset"].alias("offset"),
             F.lit(None).cast("bigint").alias("lag"),
         ),
     )

@@ -33,8 +33,8 @@ def section(read: Read, groups: Groups) -> Section:
         return Section("groups", "Group by group", (page.empty("The log tells of no group."),))
     counted = picks.select(read("rebalances"), ["group_id"], picks.among(groups))
     often = {
-        one["values"]: one["counts"]
-        for one in counted.column("group_id").value_counts().to_pylist()
+        entry["values"]: entry["counts"]
+        for entry in counted.column("group_id").value_counts().to_pylist()
     }
     scores = {
         row["group_id"]: (row["members"] or 0, often.get(row["group_id"], 0)) for row in states
@@ -43,7 +43,7 @@ def section(read: Read, groups: Groups) -> Section:
     these = pc.field("group_id").isin(shown)
     found = _Found(read, these)
     known = {row["group_id"]: row for row in states}
-    folds = [_fold(known[one], often.get(one, 0), found) for one in shown]
+    folds = [_fold(known[group], often.get(group, 0), found) for group in shown]
     text = "How each group stands, who is in it, and when it rebalanced lately." + picks.left_out(
         len(shown), len(scores), "the most members and rebalances"
     )

@@ -131,7 +131,7 @@ def _seconds(seconds: float | None, error: float | None, reason: str | None) -> 
 
 
 def _reasons(table: pa.Table) -> str:
-    found = sorted({one for one in table.column("reason").to_pylist() if one})
+    found = sorted({reason for reason in table.column("reason").to_pylist() if reason})
     return f"Reason: {', '.join(found)}." if found else ""
 
 

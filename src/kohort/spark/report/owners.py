@@ -64,7 +64,7 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     if not counts:
         text = "The log does not tell who owned which partition."
         return Section("owners", "Ownership", (page.empty(text),))
-    shown = picks.top({one: (number,) for one, number in counts.items()}, groups, _GROUPS)
+    shown = picks.top({group: (number,) for group, number in counts.items()}, groups, _GROUPS)
     these = pc.field("group_id").isin(shown)
     table = picks.select(rows, _COLUMNS, these & timed)
     series = picks.by_group(table, ["topic", "topic_partition", "valid_from"])
@@ -91,7 +91,7 @@ def _unread(read: Read, these: pc.Expression) -> dict[str, list[dict[str, Any]]]
     """Group -> the stretches in which nobody read one of its partitions."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in picks.select(read("rebalances"), ["group_id", "unread"], these).to_pylist():
-        told = [one for one in row["unread"] or () if one["seconds"]]
+        told = [silence for silence in row["unread"] or () if silence["seconds"]]
         found.setdefault(row["group_id"], []).extend(told)
     return found
 
@@ -127,8 +127,8 @@ def _group(
         caption += f" (the latest {len(latest)} of {len(drawn)} changes)"
     bars = [_bar(row, known) for row in latest]
     first = min(bar["from"] for bar in bars)
-    silent = [_silence(one) for one in unread if _place(one) in chosen]
-    silent = [one for one in silent if one["to"] >= first]
+    silent = [_silence(silence) for silence in unread if _place(silence) in chosen]
+    silent = [silence for silence in silent if silence["to"] >= first]
     named = _owners(bars)
     for bar in bars:
         bar["owner"] = named[bar["member"]]
@@ -174,14 +174,14 @@ def _owners(bars: Sequence[dict[str, Any]]) -> dict[str, str]:
     return named
 
 
-def _silence(one: dict[str, Any]) -> dict[str, Any]:
+def _silence(silence: dict[str, Any]) -> dict[str, Any]:
     return {
-        "place": _label(_place(one)),
-        "from": picks.milliseconds(one["since"]),
-        "to": picks.milliseconds(one["until"]),
-        "since": picks.when(one["since"]),
-        "till": picks.when(one["until"]),
-        "unread": picks.lasted(one["seconds"]),
+        "place": _label(_place(silence)),
+        "from": picks.milliseconds(silence["since"]),
+        "to": picks.milliseconds(silence["until"]),
+        "since": picks.when(silence["since"]),
+        "till": picks.when(silence["until"]),
+        "unread": picks.lasted(silence["seconds"]),
     }
 
 
