@@ -33,13 +33,13 @@ def folders(directory: str) -> list[Folder]:
     if is_partition(path) and segment_files(path):
         path = path.rpartition("/")[0] or "."
     copies: dict[tuple[str, int], list[Folder]] = {}
-    for one in (path, *(one for one in folders_in(path) if not is_partition(one))):
+    for holder in (path, *(inner for inner in folders_in(path) if not is_partition(inner))):
         with suppress(PermissionError):
-            for folder in folders_in(one):
+            for folder in folders_in(holder):
                 place = checkpoints.split_name(folder.rpartition("/")[2])
                 if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
-                    copies.setdefault(place, []).append(Folder(folder, *place, one))
-    return [max(copies[place], key=lambda one: reach(one.path)) for place in sorted(copies)]
+                    copies.setdefault(place, []).append(Folder(folder, *place, holder))
+    return [max(copies[place], key=lambda copy: reach(copy.path)) for place in sorted(copies)]
 
 
 def log_start(folder: Folder) -> int:

@@ -76,7 +76,7 @@ class FedSource:
 
     def few_or_none(self, plan: Plan) -> pa.Table | None:
         """The rows of a plan, decoded here, where they are too few for a quarter of a task."""
-        weight = sum(one.weight for one in self._feed.weigh(plan.ranges))
+        weight = sum(piece.weight for piece in self._feed.weigh(plan.ranges))
         if _QUARTER * weight > self._form.least:
             return None
         form = self._form(self._options | range_options(plan.ranges))

@@ -85,20 +85,20 @@ def tasks(weighed: Sequence[Weighed], wanted: int | None, least: int) -> list[Ta
     some cores shall be busy with a small one, no task shall be too small for its start to be worth
     it (`least`) and none far larger.
     """
-    whole = sum(one.weight for one in weighed)
+    whole = sum(piece.weight for piece in weighed)
     target = whole // wanted if wanted else min(max(least, whole // _TASKS), _MOST * least)
     found: list[Task] = []
     spans: list[Span] = []
     weight = 0
-    for one in weighed:
-        if spans and weight + one.weight // 2 > target:
+    for piece in weighed:
+        if spans and weight + piece.weight // 2 > target:
             found.append(Task(spans))
             spans, weight = [], 0
-        if spans and (spans[-1].partition, spans[-1].end) == one.span[:2]:
-            spans[-1] = spans[-1]._replace(end=one.span.end)
+        if spans and (spans[-1].partition, spans[-1].end) == piece.span[:2]:
+            spans[-1] = spans[-1]._replace(end=piece.span.end)
         else:
-            spans.append(one.span)
-        weight += one.weight
+            spans.append(piece.span)
+        weight += piece.weight
     if spans:
         found.append(Task(spans))
     return found

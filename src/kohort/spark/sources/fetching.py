@@ -137,7 +137,7 @@ class TopicClient:
 
         def request(share: Sequence[int]) -> ListOffsetsRequest:
             wanted = [
-                ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in share
+                ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in share
             ]
             topic = ListOffsetsTopic(name=self.topic, partitions=wanted)
             return ListOffsetsRequest(
@@ -152,7 +152,7 @@ class TopicClient:
             }
 
         found = await self._ask(partitions, request, read)
-        return {index: one.offset for index, one in found.items()}
+        return {index: partition.offset for index, partition in found.items()}
 
     async def fetch(
         self, wanted: Mapping[int, int], *, limit_bytes: int, wait_ms: int = 0
@@ -166,9 +166,9 @@ class TopicClient:
         def request(share: Sequence[int]) -> FetchRequest:
             parts = [
                 FetchPartition(
-                    partition=one, fetch_offset=wanted[one], partition_max_bytes=limit_bytes
+                    partition=index, fetch_offset=wanted[index], partition_max_bytes=limit_bytes
                 )
-                for one in share
+                for index in share
             ]
             return FetchRequest(
                 max_wait_ms=wait_ms,
@@ -213,8 +213,8 @@ class TopicClient:
             answer = await self.ask(leader.node, request)
         except (ApiError, UnsupportedVersionError, WireError):
             return None
-        found = (one for topic in answer.topics for one in topic.partitions)
-        return next((one.end_offset for one in found if one.end_offset >= 0), None)
+        found = (part for topic in answer.topics for part in topic.partitions)
+        return next((part.end_offset for part in found if part.end_offset >= 0), None)
 
     async def _ask(
         self,
@@ -278,10 +278,10 @@ class TopicClient:
         answers = await asyncio.gather(*(asked(node, share) for node, share in shares.items()))
         for share, answer in zip(shares.values(), answers, strict=True):
             for index in share:
-                one = answer.get(index) if isinstance(answer, dict) else None
-                code = one.error_code if one is not None else ErrorCode.UNKNOWN_SERVER_ERROR
+                part = answer.get(index) if isinstance(answer, dict) else None
+                code = part.error_code if part is not None else ErrorCode.UNKNOWN_SERVER_ERROR
                 if code in {ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE}:
-                    found[index] = one
+                    found[index] = part
                     del left[index]
                     continue
                 trouble = answer if isinstance(answer, Exception) else api_error(code)
@@ -304,7 +304,7 @@ class TopicClient:
 def addresses(bootstrap: str) -> list[Address]:
     """`host:port`, several with commas between them. Raises SourceError."""
     try:
-        found = [Address.of(one.strip()) for one in bootstrap.split(",") if one.strip()]
+        found = [Address.of(address.strip()) for address in bootstrap.split(",") if address.strip()]
     except ValueError as error:
         raise SourceError(str(error)) from None
     if not found:

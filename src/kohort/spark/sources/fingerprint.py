@@ -29,8 +29,8 @@ def fingerprint(path: str, topic: str = GROUP_LOG) -> str | None:
     """
     found = find(path, topic)
     topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
-    folders = [*found.by_partition.values(), *(one.path for one in topics)]
-    holders = dict.fromkeys([*found.directories, *(one.directory for one in topics)])
+    folders = [*found.by_partition.values(), *(folder.path for folder in topics)]
+    holders = dict.fromkeys([*found.directories, *(folder.directory for folder in topics)])
     return _digest([path, topic], folders, [*holders, *folders])
 
 
@@ -42,12 +42,12 @@ def _digest(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -
     try:
         for folder in folders:
             digest.update(f"{folder}\n".encode())
-            for one in segment_files(folder):
-                stat = Path(one.path).stat()
+            for segment in segment_files(folder):
+                stat = Path(segment.path).stat()
                 if max(stat.st_mtime_ns, stat.st_ctime_ns) > before:
                     return None
                 facts = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-                digest.update(f"{one.path} {facts}\n".encode())
+                digest.update(f"{segment.path} {facts}\n".encode())
         for directory in told:
             for name in _TOLD:
                 digest.update(f"{directory}/{name} {_content(directory, name)!r}\n".encode())

@@ -57,15 +57,22 @@ class FolderFeed:
 
     def bounds(self) -> dict[int, Bounds]:
         self._folders = folders.find(self._path, self._topic)
-        return {one: _patiently(self._bounds, one) for one in self._folders.by_partition}
+        return {
+            partition: _patiently(self._bounds, partition)
+            for partition in self._folders.by_partition
+        }
 
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
         return {
-            one: _patiently(self._mark_before, one, offset) for one, offset in following.items()
+            partition: _patiently(self._mark_before, partition, offset)
+            for partition, offset in following.items()
         }
 
     def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
-        return {one: _patiently(self._standing, one, mark) for one, mark in marks.items()}
+        return {
+            partition: _patiently(self._standing, partition, mark)
+            for partition, mark in marks.items()
+        }
 
     def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
         return {
@@ -76,9 +83,9 @@ class FolderFeed:
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """A span for each segment, weighed in bytes."""
         return [
-            one
+            piece
             for partition, (start, end) in ranges.items()
-            for one in _patiently(self._weighed, partition, start, end)
+            for piece in _patiently(self._weighed, partition, start, end)
         ]
 
     def happened(self) -> tuple[Note, ...]:
@@ -127,7 +134,9 @@ class FolderFeed:
         tail = self._tails.get(partition)
         if tail is not None and tail.last is not None and tail.last.following == offset:
             return tail.last.base, tail.last.crc
-        for file in reversed([one for one in self._files(partition) if one.base < offset]):
+        for file in reversed(
+            [segment for segment in self._files(partition) if segment.base < offset]
+        ):
             found = None
             for head in self._heads(file, offset - 1):
                 if head.base >= offset:
@@ -289,7 +298,9 @@ def _next_file(
     files: list[SegmentFile], following: int, done: tuple[int, int] | None
 ) -> SegmentFile | None:
     """The file that holds an offset; the one after it, when that file was read to its end."""
-    chosen = max((index for index, one in enumerate(files) if one.base <= following), default=0)
+    chosen = max(
+        (index for index, segment in enumerate(files) if segment.base <= following), default=0
+    )
     while chosen < len(files):
         file = files[chosen]
         if done is None or file.base > done[0] or not _is_file(file, done):

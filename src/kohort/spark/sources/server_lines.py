@@ -170,10 +170,10 @@ def said(lines: Iterable[bytes]) -> Iterator[Said]:
         numbered = _number(text)
         if numbered is not None:
             group_id, number = numbered
-            yield from (one._replace(number=number) for one in waiting.pop(group_id, ()))
+            yield from (waited._replace(number=number) for waited in waiting.pop(group_id, ()))
             continue
-        for one in _removals(text, clock_us):
-            waiting.setdefault(one.group_id, []).append(one)
+        for removal in _removals(text, clock_us):
+            waiting.setdefault(removal.group_id, []).append(removal)
         if len(waiting) > MOST_WAITING:
             yield from waiting.pop(next(iter(waiting)))
     for left in waiting.values():
@@ -248,9 +248,9 @@ def _told(text: str, form: Form) -> dict[str, str] | None:
         rest = rest[: len(rest) - len(others[-1])]
         others = others[:-1]
     values = []
-    for one in others:
-        before, found, rest_after = rest.partition(one)
-        if not found or one in rest_after:
+    for separator in others:
+        before, found, rest_after = rest.partition(separator)
+        if not found or separator in rest_after:
             return None
         values.append(before)
         rest = rest_after

@@ -27,14 +27,14 @@ class LogFile(NamedTuple):
 def files_of(given: Iterable[str | Path]) -> list[Path]:
     """The files of paths and patterns, each once. Raises ServerLogError: there is none."""
     found: dict[Path, None] = {}
-    for one in given:
-        path = Path(one)
+    for name in given:
+        path = Path(name)
         try:
-            paths = [path] if path.exists() else _matching(str(one))
+            paths = [path] if path.exists() else _matching(str(name))
         except OSError as error:
             raise _unread(path, error.strerror or str(error)) from error
         if not paths:
-            raise ServerLogError(f"server log {one} does not exist: expected a file or a pattern")
+            raise ServerLogError(f"server log {name} does not exist: expected a file or a pattern")
         for path in paths:
             if path.is_dir():
                 raise ServerLogError(f"server log {path} is a directory: expected a file")

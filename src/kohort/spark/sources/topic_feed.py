@@ -140,9 +140,9 @@ class TopicFeed:
         if places:
             answered(self._bootstrap, ask)
         return [
-            one
+            piece
             for index, (start, end) in ranges.items()
-            for one in weighing.weighed(index, start, end, looks[index])
+            for piece in weighing.weighed(index, start, end, looks[index])
         ]
 
     def happened(self) -> tuple[Note, ...]:
