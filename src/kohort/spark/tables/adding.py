@@ -186,11 +186,11 @@ def tidy(
     manifest = writer.manifest
     merging = increments.to_merge(manifest.increments, keep_ms)
     if merging:
-        with telling(spark, progress, "merging", sum(one.rows for one in merging)):
+        with telling(spark, progress, "merging", sum(increment.rows for increment in merging)):
             writer.publish(increments.merge(spark, writer, manifest, merging))
     manifest = writer.manifest
     if small := small_parts(manifest):
-        kept = tuple(one for one in manifest.end_offsets if one not in small)
+        kept = tuple(part for part in manifest.end_offsets if part not in small)
         writer.publish(manifest.with_(end_offsets=(*kept, as_one(writer, small))))
     if keep_ms is None:
         return
@@ -198,9 +198,9 @@ def tidy(
     before_ms = micros(context.as_of) // 1000 - keep_ms
     old = increments.too_old(manifest, before_ms)
     if old:
-        with telling(spark, progress, "dropping", sum(one.rows for one in old)):
+        with telling(spark, progress, "dropping", sum(increment.rows for increment in old)):
             manifest = increments.compact(spark, writer, manifest, old)
-        touched = {partition for one in old for partition in one.ranges}
+        touched = {partition for increment in old for partition in increment.ranges}
         flip(spark, writer, manifest, touched, context, progress)
 
 
@@ -226,6 +226,6 @@ def beyond(frame: DataFrame, manifest: Manifest) -> DataFrame:
     following = {index: position.next for index, position in manifest.positions.items()}
     if not following:
         return frame
-    known = F.create_map(*(F.lit(one) for pair in following.items() for one in pair))
+    known = F.create_map(*(F.lit(item) for pair in following.items() for item in pair))
     at = F.try_element_at(known, F.col("partition"))
     return frame.where(F.col("offset") >= F.coalesce(at, F.lit(0)))

@@ -126,7 +126,7 @@ class SilverRows(Rows):
             for name, values in zip(batch.schema.names, batch.columns, strict=True)
         ]
         pairs = zip(values, schema, strict=True)
-        return pa.record_batch([one.cast(field.type) for one, field in pairs], schema)
+        return pa.record_batch([column.cast(field.type) for column, field in pairs], schema)
 
 
 class Tables:
@@ -155,7 +155,7 @@ class Tables:
             found = self._listed(table)
         finally:
             self.check_kept()  # which tells more than that one of them is gone
-        return [one for one in found if one.files]
+        return [place for place in found if place.files]
 
     def _listed(self, table: Table) -> list[Place]:
         if table.layer == "gold":
@@ -181,7 +181,7 @@ class Tables:
         so a quarter of an hour after no manifest needs it. What is removed later is missed by name.
         """
         now = load(self.directory)
-        kept = {*now.paths(), *(one.path for one in now.retired)}
+        kept = {*now.paths(), *(retired.path for retired in now.retired)}
         if now.number != self.manifest.number and not kept.issuperset(self.manifest.paths()):
             raise GoneError(
                 f"{self.directory} was written anew since its tables were opened, a quarter of an "
@@ -198,15 +198,15 @@ class Tables:
         """
         asked = {"group_state"} & self.manifest.gold.keys() | ({name} if name else set())
         known: set[str | None] = set()
-        for one in asked:
-            if "group_id" in self(one).schema.names:
-                for batch in self(one).to_batches(["group_id"]):
+        for table in asked:
+            if "group_id" in self(table).schema.names:
+                for batch in self(table).to_batches(["group_id"]):
                     known.update(batch.column(0).unique().to_pylist())
         for group in groups:
             if known and group not in known:
                 raise NoGroupError(
                     f"no group is called {group!r} in {self.directory}"
-                    + did_you_mean(group, [one for one in known if one is not None])
+                    + did_you_mean(group, [other for other in known if other is not None])
                 )
 
     def _parts(self, parts: Iterable[Part]) -> list[Place]:
@@ -223,17 +223,17 @@ class Tables:
             return found
         return [file.path for file in delta_files.files(path, part.version)]
 
-    def _rows(self, one: Increment, kind: str | None) -> list[str]:
+    def _rows(self, increment: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""
         if self.manifest.rows_version is None:
-            _check_there(self.directory / ROWS / one.name)
-            folders = parquet.inside(self.directory / ROWS / one.name, "kind=*")
+            _check_there(self.directory / ROWS / increment.name)
+            folders = parquet.inside(self.directory / ROWS / increment.name, "kind=*")
             chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
             found = [file for folder in chosen for file in _files(folder)]
-            rows = one.rows if kind is None else one.counts.get(kind, 0)
-            self._check_rows(self.directory / ROWS / one.name, found, rows)
+            rows = increment.rows if kind is None else increment.counts.get(kind, 0)
+            self._check_rows(self.directory / ROWS / increment.name, found, rows)
             return found
-        name = one.name.partition("=")[2]
+        name = increment.name.partition("=")[2]
         return [
             file.path
             for file in self._version
@@ -285,8 +285,8 @@ def _still_there() -> Iterator[None]:
         raise TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}") from error
 
 
-def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
-    return two if one is None else one if two is None else one & two
+def _both(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
+    return second if first is None else first if second is None else first & second
 
 
 def _check_there(folder: Folder) -> None:
@@ -306,8 +306,8 @@ def _texts(ids: pa.Array) -> pa.Array:
     """16 bytes as the 22 characters in which ids of topics are written."""
     return pa.array(
         [
-            None if one is None else base64.urlsafe_b64encode(one).decode().rstrip("=")
-            for one in ids.to_pylist()
+            None if topic_id is None else base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+            for topic_id in ids.to_pylist()
         ],
         pa.string(),
     )

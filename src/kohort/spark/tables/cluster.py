@@ -53,7 +53,7 @@ def check_apart(clusters: Iterable[tuple[Folder, str | None]]) -> None:
 
 def inner(names: Sequence[str], stored: Sequence[str]) -> list[str]:
     """The columns to read from files for these; one, where it is for nothing but their number."""
-    return [one for one in names if one != CLUSTER] or [stored[0]]
+    return [column for column in names if column != CLUSTER] or [stored[0]]
 
 
 def with_cluster(
@@ -62,5 +62,5 @@ def with_cluster(
     """Rows with the columns of a schema, of which one may be the cluster."""
     for batch in batches:
         told = pa.repeat(pa.scalar(cluster, pa.string()), batch.num_rows)
-        columns = [told if one == CLUSTER else batch.column(one) for one in schema.names]
+        columns = [told if column == CLUSTER else batch.column(column) for column in schema.names]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -63,7 +63,7 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
     if delta_files.latest(path) is None:
         output.mode("append").save(str(path))
     else:
-        dead = f"increment not in ({', '.join(repr(one) for one in ('', *live))})"
+        dead = f"increment not in ({', '.join(repr(increment) for increment in ('', *live))})"
         output.mode("overwrite").option("replaceWhere", dead).save(str(path))
     return _written(path)
 
@@ -79,7 +79,7 @@ def rows(
         F.col("increment").isin(names)
     )
     lacking = [field for field in DECODED.spark if field.name not in frame.columns]
-    return frame.withColumns({one.name: F.lit(None).cast(one.dataType) for one in lacking})
+    return frame.withColumns({field.name: F.lit(None).cast(field.dataType) for field in lacking})
 
 
 def write_part(
@@ -108,9 +108,9 @@ def write_part(
     return Part(path=where, rows=_at(spark, path, version).count(), version=version)
 
 
-def part(spark: SparkSession, directory: Folder, one: Part) -> DataFrame:
+def part(spark: SparkSession, directory: Folder, wanted: Part) -> DataFrame:
     """The rows of a part in the version that the manifest names."""
-    return _at(spark, delta_files.on_disk(directory) / one.path, one.version)
+    return _at(spark, delta_files.on_disk(directory) / wanted.path, wanted.version)
 
 
 def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:

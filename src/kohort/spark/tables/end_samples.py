@@ -33,7 +33,9 @@ def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tupl
         there = parquet.dataset(files, END_OFFSETS.arrow).to_table(SAMPLE, filter=near)
         fresh = samples.join(there, SAMPLE, join_type="left anti")
     others = [name for name in END_OFFSETS.names if name not in SAMPLE]
-    once = fresh.group_by(SAMPLE, use_threads=False).aggregate([(one, "first") for one in others])
+    once = fresh.group_by(SAMPLE, use_threads=False).aggregate(
+        [(column, "first") for column in others]
+    )
     if not once.num_rows:
         return ()
     columns = [
@@ -52,7 +54,7 @@ def walked(directory: Folder, manifest: Manifest) -> Since:
 
 
 def _files(directory: Folder, manifest: Manifest) -> list[str]:
-    folders = [directory / one.path for one in manifest.end_offsets]
+    folders = [directory / part.path for part in manifest.end_offsets]
     return [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
 
 
@@ -60,14 +62,14 @@ def append_samples(writer: Writer, samples: pa.Table) -> None:
     """Add samples of end offsets, and flip; merges the small files once there are many."""
     manifest = writer.manifest
     merged = small_parts(manifest)
-    kept = tuple(one for one in manifest.end_offsets if one not in merged)
+    kept = tuple(old for old in manifest.end_offsets if old not in merged)
     part = as_one(writer, merged, samples)
     writer.publish(manifest.with_(end_offsets=(*kept, part)))
 
 
 def small_parts(manifest: Manifest) -> list[Part]:
     """Small files of samples, where there are many."""
-    small = [one for one in manifest.end_offsets if one.rows < FEW_ROWS]
+    small = [part for part in manifest.end_offsets if part.rows < FEW_ROWS]
     return small if len(small) >= MOST_PARTS else []
 
 

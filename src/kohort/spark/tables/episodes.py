@@ -91,7 +91,7 @@ def _seen(row: Row, status: Row, at: datetime) -> Row:
 def _worse(row: Row, lag: tuple[int | None, float | None]) -> Row:
     names = ("worst_lag_records", "worst_lag_seconds")
     worst = {
-        name: max((one for one in (row[name], new) if one is not None), default=None)
+        name: max((known for known in (row[name], new) if known is not None), default=None)
         for name, new in zip(names, lag, strict=True)
     }
     return {**row, **worst}

@@ -104,7 +104,7 @@ class _Run(NamedTuple):
 
     def about_members(self) -> int:
         """At most so many records about members are looked at."""
-        counts = (one.counts for one in self.looked_at())
+        counts = (increment.counts for increment in self.looked_at())
         return sum(count.get(kind, 0) for count in counts for kind in _ABOUT_MEMBERS)
 
 
@@ -161,7 +161,8 @@ def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Hi
         session_timeout_ms=besides.session_timeout_ms,
         fed=reached_by(manifest.increments),
         complete={
-            partition: (one.complete_offset, one.complete_us) for partition, one in reaches.items()
+            partition: (reach.complete_offset, reach.complete_us)
+            for partition, reach in reaches.items()
         },
         server_logs=server_logs.paths_of(manifest),
     )
@@ -178,7 +179,7 @@ def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) ->
             return ALL
         if not all(is_whole(directory, part) for part in gold.parts):
             return ALL
-    if not all(is_whole(directory, one) for one in (*before.states, before.names)):
+    if not all(is_whole(directory, part) for part in (*before.states, before.names)):
         return ALL
     topics = renamed_topics(_names(directory, before.names), besides.names)
     renamed = _partitions_with(directory, before.states, topics)
@@ -226,14 +227,14 @@ def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
         replayed = replay_here(happened, states, run.besides, run.lines)
         counted = replayed.group_by(["table", "is_open"]).aggregate([([], "count_all")])
         told = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
-        return as_frame(run.spark, replayed), {one[:2]: one[2] for one in zip(*told, strict=True)}
+        return as_frame(run.spark, replayed), {row[:2]: row[2] for row in zip(*told, strict=True)}
     frame = kept(replay(happened, states, run.besides, run.lines))
     counts = frame.groupBy("table", "is_open").count().collect()
     return frame, {(row["table"], row["is_open"]): row["count"] for row in counts}
 
 
 def _is_few(run: _Run) -> bool:
-    rows = sum(one.rows for one in run.looked_at())
+    rows = sum(increment.rows for increment in run.looked_at())
     few = rows <= FEW_ROWS and run.about_members() <= FEW_RECORDS
     return few and _bytes_about_members(run) <= FEW_BYTES
 
@@ -287,17 +288,17 @@ def _table(
     """Rows that are over are added to those before, and rows that are open replace them."""
     anew, touched = run.news.anew, run.news.touched
     before = () if anew is None else run.manifest.gold[table.name].parts
-    over = [one for one in before if not one.is_open]
+    over = [part for part in before if not part.is_open]
     parts = [*without(over, anew or (), run.writer.directory)]
     if counts.get((table.name, False)):
         closed = _told(run, replayed.where(~F.col("is_open")), table)
         parts.append(_write(run, closed, table, None, counts[table.name, False]))
     parts = _merged(run, table, parts)
     rows = _told(run, replayed.where("is_open"), table)
-    still = [one for one in before if one.is_open]
+    still = [part for part in before if part.is_open]
     if touched is not None:
         rows = rows.unionByName(_others(run, run.parts(table, still), replayed))
-    expected = counts.get((table.name, True), 0) + sum(one.rows for one in still)
+    expected = counts.get((table.name, True), 0) + sum(part.rows for part in still)
     partitions = None if touched is None else tuple(sorted(touched))
     if expected:
         opened = _write(run, rows, table, partitions, expected, is_open=True)
@@ -335,9 +336,9 @@ def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
     small = [part for part in parts if part.rows < FEW_ROWS]
     if len(small) < MOST_PARTS:
         return parts
-    rows = sum(one.rows for one in small)
-    one = _write(run, run.parts(table, small), table, None, rows)
-    return [*(part for part in parts if part not in small), one]
+    rows = sum(part.rows for part in small)
+    merged = _write(run, run.parts(table, small), table, None, rows)
+    return [*(part for part in parts if part not in small), merged]
 
 
 def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
@@ -349,5 +350,5 @@ def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
         before = run.manifest.histories.states
         rows = rows.unionByName(_others(run, run.parts(STATES, before), replayed))
     partitions = None if touched is None else tuple(sorted(touched))
-    one = write_part(run.writer, rows.coalesce(1), HISTORIES, partitions)
-    return (*without(before, touched or (), run.writer.directory), one)
+    fresh = write_part(run.writer, rows.coalesce(1), HISTORIES, partitions)
+    return (*without(before, touched or (), run.writer.directory), fresh)

@@ -62,7 +62,7 @@ def write(
         compacted=compacted,
         planned=ranges is not None,
     )
-    following = {one: end for one, (_, end) in counted.covered.items()}
+    following = {index: end for index, (_, end) in counted.covered.items()}
     return Written(increment, following, version)
 
 
@@ -146,7 +146,9 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
     sizes = [size for size, those in by_size.items() if len(those) >= MOST_INCREMENTS]
     if not sizes:
         return []
-    chosen = [one for size, those in by_size.items() if size <= max(sizes) for one in those]
+    chosen = [
+        increment for size, those in by_size.items() if size <= max(sizes) for increment in those
+    ]
     if keep_ms is None:
         return chosen
     largest = max(_near(chosen, keep_ms // 4), key=len)
@@ -184,8 +186,8 @@ def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
         for increment in manifest.increments:
             for partition, (start, _) in increment.ranges.items() if increment not in old else ():
                 begins[partition] = min(start, begins.get(partition, start))
-        old = [one for one in old if not _is_behind(one, begins)]
-    return old if any(not one.compacted for one in old) else []
+        old = [increment for increment in old if not _is_behind(increment, begins)]
+    return old if any(not increment.compacted for increment in old) else []
 
 
 def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
@@ -200,7 +202,7 @@ def compact(
 ) -> Manifest:
     """The manifest with only that of these increments on which later rows build."""
     chosen = list(those)
-    names = {one.name for one in chosen}
+    names = {increment.name for increment in chosen}
     rest = [increment for increment in manifest.increments if increment.name not in names]
     old, young = (
         spark_reader.rows(spark, writer.directory, manifest, some) for some in (chosen, rest)
@@ -219,13 +221,13 @@ def _replace(
 ) -> Manifest:
     rows = spark_reader.rows(spark, writer.directory, manifest, those) if frame is None else frame
     written = write(spark, writer, rows, None, compacted=compacted)
-    gone = {one.name for one in those}
+    gone = {increment.name for increment in those}
     left = tuple(increment for increment in manifest.increments if increment.name not in gone)
     if written is None:
         return manifest.with_(increments=left)
     ranges: dict[int, tuple[int, int]] = {}
-    for one in those:
-        for partition, (start, end) in one.ranges.items():
+    for increment in those:
+        for partition, (start, end) in increment.ranges.items():
             first, last = ranges.get(partition, (start, end))
             ranges[partition] = min(first, start), max(last, end)
     merged = Increment(
@@ -235,6 +237,6 @@ def _replace(
         oldest_ms=written.increment.oldest_ms,
         newest_ms=written.increment.newest_ms,
         compacted=compacted,
-        planned=all(one.planned for one in those),
+        planned=all(increment.planned for increment in those),
     )
     return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)

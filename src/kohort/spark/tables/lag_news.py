@@ -40,10 +40,10 @@ class SampleNews(NamedTuple):
 
 def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) -> SampleNews:
     """Of the samples of `manifest`, beside those that `before` knew."""
-    there = {one.path for one in manifest.end_offsets}
+    there = {part.path for part in manifest.end_offsets}
     known = set() if before is None else {*before.samples}
-    old = [one for one in manifest.end_offsets if one.path in known]
-    new = [one for one in manifest.end_offsets if one.path not in known]
+    old = [part for part in manifest.end_offsets if part.path in known]
+    new = [part for part in manifest.end_offsets if part.path not in known]
     every = folded(_read(directory, [*old, *new], ["at"]), _AT, _each_once)
     times = every["at"].to_numpy()
     if before is None or not known <= there:

@@ -26,6 +26,7 @@ def log_end(tables: Tables) -> datetime | None:
     ]
     until = ds.field("sampled_at") <= moment
     for batch in tables("end_offsets").to_batches(["sampled_at"], until):
-        told += [one for one in [max(batch.column(0).to_pylist(), default=None)] if one]
+        times = batch.column(0).to_pylist()
+        told += [max(times)] if times else []
     newest = max(told, default=None)
     return newest if newest is not None and moment - newest > NEAR else None

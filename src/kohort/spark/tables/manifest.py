@@ -177,7 +177,11 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def parts(self, table: str) -> tuple[Part, ...]:
         """The files of `lag_history` or of `status_history`."""
-        return self.status if table == "status_history" else tuple(one.part for one in self.lag)
+        return (
+            self.status
+            if table == "status_history"
+            else tuple(stretch.part for stretch in self.lag)
+        )
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -262,7 +266,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Every directory of Parquet files that count, relative to the directory of tables."""
         if self.format == "parquet":
             yield from (f"{ROWS}/{increment.name}" for increment in self.increments)
-        gold = (one for it in self.gold.values() for one in it.parts)
+        gold = (part for table in self.gold.values() for part in table.parts)
         past = (*self.past.parts("lag_history"), *self.past.status)
         for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *past):
             if part.version is None:
@@ -327,10 +331,10 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
         found = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
         raise TablesError(f"{path} is not a manifest of tables: {error}") from error
-    for one in (*found.paths(), *(retired.path for retired in found.retired)):
-        if not layout.is_within(one):  # a run removes what it has replaced
+    for folder in (*found.paths(), *(retired.path for retired in found.retired)):
+        if not layout.is_within(folder):  # a run removes what it has replaced
             raise TablesError(
-                f"{path} is not a manifest of tables: {one!r} is no folder of rows in here"
+                f"{path} is not a manifest of tables: {folder!r} is no folder of rows in here"
             )
     if isinstance(directory, ObjectPath):
         directory.root.know(found.files)
@@ -425,21 +429,21 @@ class Writer:
         if manifest.format == "delta" and isinstance(self._store, LocalStore):
             self._store.settle_delta()
         retired = (
-            *(one for one in self.manifest.retired if one.path not in paths),
+            *(left for left in self.manifest.retired if left.path not in paths),
             *(Retired(path, now_ms) for path in sorted(known - paths)),
         )
-        kept = tuple(one for one in retired if one.since_ms > now_ms - GRACE_MS)
+        kept = tuple(left for left in retired if left.since_ms > now_ms - GRACE_MS)
         following = manifest.with_(
             number=self.manifest.number + 1,
             written_ms=now_ms,
             notes=manifest.notes[-MOST_NOTES:],
             retired=kept,
-            files=self._store.files([*sorted(paths), *(one.path for one in kept)]),
+            files=self._store.files([*sorted(paths), *(left.path for left in kept)]),
             basis=basis,
         )
         self._flip(following)
         with contextlib.suppress(OSError):  # the tables are flipped, and the next run removes them
-            self._store.remove(one.path for one in set(retired) - set(kept))
+            self._store.remove(left.path for left in set(retired) - set(kept))
 
     def _flip(self, following: Manifest) -> None:
         data = msgspec.json.format(msgspec.json.encode(following), indent=1)
@@ -470,7 +474,7 @@ class Writer:
 
     def _tidy(self) -> None:
         """Remove what no manifest names: a crashed writer left it."""
-        named = {*self.manifest.paths(), *(one.path for one in self.manifest.retired)}
+        named = {*self.manifest.paths(), *(left.path for left in self.manifest.retired)}
         self._store.clean(named, deltas=self.manifest.format == "delta")
 
 

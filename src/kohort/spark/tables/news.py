@@ -40,19 +40,23 @@ def news(
         return ALL
     if not before.code:
         return ALL
-    old = {one.name: one for one in known}
-    new = {one.name: one for one in there}
+    old = {increment.name: increment for increment in known}
+    new = {increment.name: increment for increment in there}
     anew = {*renamed}
-    anew |= {one for one, complete in before.complete.items() if now.complete.get(one) != complete}
+    anew |= {
+        index for index, complete in before.complete.items() if now.complete.get(index) != complete
+    }
     reached = reached_by(old.values())
-    anew |= {one for one in reached if before.fed.get(one) != reached[one]}
-    for name, one in old.items():
-        anew |= _rewritten(one, new.get(name))
+    anew |= {index for index in reached if before.fed.get(index) != reached[index]}
+    for name, increment in old.items():
+        anew |= _rewritten(increment, new.get(name))
     go_on: set[int] = set()
-    for one in new.values():
-        if one.name not in old:
-            anew |= {index for index, span in one.ranges.items() if _is_behind(span, index, before)}
-            go_on |= one.ranges.keys()
+    for increment in new.values():
+        if increment.name not in old:
+            anew |= {
+                index for index, span in increment.ranges.items() if _is_behind(span, index, before)
+            }
+            go_on |= increment.ranges.keys()
     return News(frozenset(go_on - anew), frozenset(anew))
 
 

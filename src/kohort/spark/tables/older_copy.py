@@ -42,13 +42,13 @@ def older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -
 def spared(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
     """The plan without the cuts of older copies: what was read of those stays as it is."""
     since = writer.manifest.positions
-    taken_back = {cut_note(one, plan.cut[one], since[one].next) for one in older}
-    told = tuple(note(one, end, since[one].next) for one, end in sorted(older.items()))
+    taken_back = {cut_note(index, plan.cut[index], since[index].next) for index in older}
+    told = tuple(note(index, end, since[index].next) for index, end in sorted(older.items()))
     return Plan(
-        {one: span for one, span in plan.ranges.items() if one not in older},
-        {one: offset for one, offset in plan.cut.items() if one not in older},
-        (*(one for one in plan.notes if one not in taken_back), *told),
-        plan.positions | {one: since[one] for one in older},
+        {index: span for index, span in plan.ranges.items() if index not in older},
+        {index: offset for index, offset in plan.cut.items() if index not in older},
+        (*(known for known in plan.notes if known not in taken_back), *told),
+        plan.positions | {index: since[index] for index in older},
     )
 
 
@@ -62,13 +62,13 @@ def note(partition: int, end: int, following: int) -> Note:
     return Note(partition, end, text)
 
 
-def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
+def _differing(this: DataFrame, other: DataFrame) -> DataFrame:
     """Rows that stand at the same offset and say something else."""
     sides = [
         rows.where(F.col("error").isNull()).select(
             *_PLACE, F.struct(*(F.col(name) for name in _SAID)).alias(side)
         )
-        for side, rows in (("one", one), ("other", other))
+        for side, rows in (("one", this), ("other", other))
     ]
     return sides[0].join(sides[1], _PLACE).where(~F.col("one").eqNullSafe(F.col("other")))
 

@@ -62,9 +62,9 @@ def without(
     for part in parts:
         counts = _counts(directory / part.path)
         there = counts if part.partitions is None else part.partitions
-        left = tuple(one for one in sorted(there) if one not in partitions)
+        left = tuple(index for index in sorted(there) if index not in partitions)
         if left:
-            rows = sum(counts[one] for one in left)
+            rows = sum(counts[index] for index in left)
             kept.append(Part(path=part.path, rows=rows, partitions=left, is_open=part.is_open))
     return tuple(kept)
 

@@ -101,22 +101,22 @@ def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]
     """The past without files that are gone or damaged, and what was in them: nobody can bring it
     back.
     """
-    lost = [one for one in past.lag if not is_whole(directory, one.part)]
+    lost = [stretch for stretch in past.lag if not is_whole(directory, stretch.part)]
     gone = [part for part in past.status if not is_whole(directory, part)]
     if not lost and not gone:
         return past, ()
     texts = [
-        f"the past of lag from {_moment(one.first_us)} to {_moment(one.last_us)} is lost: "
-        f"{directory / one.part.path} is gone or damaged"
-        for one in lost
+        f"the past of lag from {_moment(stretch.first_us)} to {_moment(stretch.last_us)} is lost: "
+        f"{directory / stretch.part.path} is gone or damaged"
+        for stretch in lost
     ]
     texts += [
         f"some of the past of statuses is lost: {directory / part.path} is gone or damaged"
         for part in gone
     ]
     left = Past(
-        lag=tuple(one for one in past.lag if one not in lost),
-        status=tuple(one for one in past.status if one not in gone),
+        lag=tuple(stretch for stretch in past.lag if stretch not in lost),
+        status=tuple(part for part in past.status if part not in gone),
         as_of_us=past.as_of_us,
         samples_us=past.samples_us,
     )
@@ -161,7 +161,7 @@ def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -
     groups = lag.read(["at"], (pc.field("level") == "group") & _is_at(fresh))
     there = set(groups["at"].cast(pa.int64()).unique().to_pylist())
     found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
-    others = [one for one in fresh if one not in there]
+    others = [moment for moment in fresh if moment not in there]
     if others:
         part = write_part(writer, lag_at(others), _SEEN, None)
         files = _files(writer.directory, [part])
@@ -175,11 +175,11 @@ def _worst(origins: Iterable[Origin], moments: Sequence[int]) -> Worst:
         return {}
     names = ["partition", "group_id", "lag_records", "lag_seconds"]
     where = (pc.field("level") == "group") & _is_at(moments)
-    rows = pa.concat_tables([one.read(names, where) for one in origins])
+    rows = pa.concat_tables([origin.read(names, where) for origin in origins])
     most = rows.group_by(names[:2]).aggregate([(name, "max") for name in names[2:]])
     return {
-        (one["partition"], one["group_id"]): (one["lag_records_max"], one["lag_seconds_max"])
-        for one in most.to_pylist()
+        (row["partition"], row["group_id"]): (row["lag_records_max"], row["lag_seconds_max"])
+        for row in most.to_pylist()
     }
 
 

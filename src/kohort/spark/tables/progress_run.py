@@ -87,8 +87,8 @@ class Run(NamedTuple):
         where = f"{GOLD}/{table.name}" if table in TABLES else PROGRESS
         some = None if partitions is None else tuple(sorted(partitions))
         few = self.are_few() if few is None else few
-        one = write_part(self.writer, self._near(rows), where, some, is_open=is_open, few=few)
-        return (one,) if one.rows else ()
+        part = write_part(self.writer, self._near(rows), where, some, is_open=is_open, few=few)
+        return (part,) if part.rows else ()
 
     def are_few(self) -> bool:
         """Whether this process may hold any table that is written: the rows that are looked at and
@@ -100,11 +100,11 @@ class Run(NamedTuple):
             looked_at = [*self.manifest.increments]
         kept = () if before is None else (*before.newest, *before.records)
         keys = sum(part.rows for part in kept)
-        return keys + sum(one.rows for one in looked_at) <= FEW_HERE
+        return keys + sum(increment.rows for increment in looked_at) <= FEW_HERE
 
     def _near(self, rows: DataFrame) -> DataFrame:
         before, fresh = self.standing.before, fresh_increments(self.writer, self.manifest)
-        small = before is not None and sum(one.rows for one in fresh) <= FEW_ROWS
+        small = before is not None and sum(increment.rows for increment in fresh) <= FEW_ROWS
         return rows.coalesce(1) if small else rows
 
 

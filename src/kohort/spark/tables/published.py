@@ -50,7 +50,7 @@ class KohortTables(DataSource):
         self.tables = Tables(given["path"])
         self.table = self.tables.table_of(given["table"])
         wanted = given.get("columns")
-        names = None if wanted is None else [one.strip() for one in wanted.split(",")]
+        names = None if wanted is None else [name.strip() for name in wanted.split(",")]
         self._columns = chosen_columns(self.table, names)
 
     @classmethod
@@ -58,7 +58,7 @@ class KohortTables(DataSource):
         return "kohort.tables"
 
     def schema(self) -> StructType:
-        fields = {one.name: one for one in self.table.spark}
+        fields = {field.name: field for field in self.table.spark}
         fields[CLUSTER] = StructField(CLUSTER, StringType())
         return StructType([fields[name] for name in self._columns])
 
@@ -102,7 +102,7 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[Share]:
         tables = Tables(self._directory)
         places = tables.places(tables.table_of(self._name))
-        return [one for place in places for one in _shares(place, tables.size_of)] or [Share()]
+        return [share for place in places for share in _shares(place, tables.size_of)] or [Share()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
@@ -112,7 +112,7 @@ class TableReader(DataSourceReader):
             where = reduce(pc.Expression.__and__, self._conditions) if self._conditions else None
             table = known_tables()[self._name]
             rows = rows_of(table, [place]).to_batches(inner(self._columns, table.names), where)
-            fields = {one.name: one for one in (*table.arrow, pa.field(CLUSTER, pa.string()))}
+            fields = {field.name: field for field in (*table.arrow, pa.field(CLUSTER, pa.string()))}
             schema = pa.schema([fields[name] for name in self._columns])
             yield from with_cluster(rows, schema, self._cluster)
 

@@ -61,18 +61,20 @@ def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
     found = news(told, now, writer.manifest.increments, manifest.increments)
     if found.anew is None:
         return _anew(writer.directory, manifest, frames)
-    known = {one: Reach(*told) for one, told in before.extents.items() if one not in found.anew}
-    added = _counted(writer.directory, fresh_increments(writer, manifest))
-    reached = {one: reach for one, reach in known.items() if one not in found.go_on}
-    reached |= {
-        one: _longer(known[one], added[one])
-        for one in found.go_on & known.keys() & added.keys()
-        if _follows(known[one], added[one])
+    known = {
+        index: Reach(*told) for index, told in before.extents.items() if index not in found.anew
     }
-    reached |= {one: known[one] for one in (found.go_on & known.keys()) - added.keys()}
+    added = _counted(writer.directory, fresh_increments(writer, manifest))
+    reached = {index: reach for index, reach in known.items() if index not in found.go_on}
+    reached |= {
+        index: _longer(known[index], added[index])
+        for index in found.go_on & known.keys() & added.keys()
+        if _follows(known[index], added[index])
+    }
+    reached |= {index: known[index] for index in (found.go_on & known.keys()) - added.keys()}
     others = (found.anew | found.go_on) - reached.keys()
     reached |= _of_spark(frames, others)
-    hidden = {one for one, reach in known.items() if reached.get(one, reach)[2:] != reach[2:]}
+    hidden = {index for index, reach in known.items() if reached.get(index, reach)[2:] != reach[2:]}
     return Standing(before, found.go_on, found.anew, frozenset(hidden), reached)
 
 
@@ -83,8 +85,8 @@ def _anew(directory: Folder, manifest: Manifest, frames: Frames) -> Standing:
         return Standing(None, nothing, nothing, nothing, reaches(frames))
     counted = _counted(directory, manifest.increments)
     whole = {
-        one: Reach(told.last + 1, told.rows, 0, told.begin_us)
-        for one, told in counted.items()
+        index: Reach(told.last + 1, told.rows, 0, told.begin_us)
+        for index, told in counted.items()
         if _follows(_BEGIN, told)
     }
     rest = _of_spark(frames, counted.keys() - whole.keys())
@@ -133,7 +135,7 @@ class _Counted(NamedTuple):
 
     def plus(self, other: "_Counted") -> "_Counted":
         """Both together."""
-        begins = [one for one in (self.begin_us, other.begin_us) if one is not None]
+        begins = [begin for begin in (self.begin_us, other.begin_us) if begin is not None]
         return _Counted(
             min(self.first, other.first),
             max(self.last, other.last),
@@ -160,14 +162,14 @@ def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int,
     }
     found: dict[int, _Counted] = {}
     for batch in rows.to_batches(columns=columns):
-        aggregates = [("offset", one) for one in ("min", "max", "count")]
+        aggregates = [("offset", function) for function in ("min", "max", "count")]
         aggregates += [("damage", "max"), ("at", "min")]
         some = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
         names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
-        for one in some.to_pylist():
-            counted = _Counted(*(one[name] for name in names))
-            known = found.get(one["partition"])
-            found[one["partition"]] = counted if known is None else known.plus(counted)
+        for row in some.to_pylist():
+            counted = _Counted(*(row[name] for name in names))
+            known = found.get(row["partition"])
+            found[row["partition"]] = counted if known is None else known.plus(counted)
     return found
 
 

@@ -63,7 +63,7 @@ def partitions_with(
     """The partitions of the log with groups that have states, and of which parts tell that are not
     `known`.
     """
-    fresh = [one for one in parts if one.path not in {*known}]
+    fresh = [part for part in parts if part.path not in {*known}]
     groups = {str(row[0]) for row in _keys(directory, fresh)}
     if not groups:
         return set()
@@ -79,7 +79,7 @@ def partitions_with(
 
 def paths_of(manifest: Manifest) -> tuple[str, ...]:
     """The parts that a manifest has."""
-    return tuple(one.path for one in manifest.server_log)
+    return tuple(part.path for part in manifest.server_log)
 
 
 def _rows(found: LogFile) -> Iterator[tuple[object, ...]]:

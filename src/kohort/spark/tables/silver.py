@@ -33,7 +33,7 @@ def views(decoded: DataFrame) -> OnDemand:
     """Every table of bronze and silver, by name, and the rows themselves: what needs records of
     many kinds reads them once.
     """
-    looks = {one.name: partial(look, decoded, one) for one in (RECORDS_TABLE, *SILVER)}
+    looks = {table.name: partial(look, decoded, table) for table in (RECORDS_TABLE, *SILVER)}
     return OnDemand({DECODED.name: lambda: decoded, **looks})
 
 

@@ -53,7 +53,7 @@ def read_all(
 
 def _opened(directory: str | Folder | Iterable[str | Folder]) -> list[tuple[Folder, Manifest]]:
     several = [directory] if isinstance(directory, str | Path | ObjectPath) else list(directory)
-    places = [place_of(one) for one in several]
+    places = [place_of(path) for path in several]
     opened = [(place, load(place)) for place in places]
     if not opened:
         raise TablesError("no directory of tables is given, expected one or several")
@@ -112,12 +112,14 @@ def rows(
     elif manifest.format == "delta":
         frame = delta.rows(spark, directory, manifest.rows_version, chosen)
     elif isinstance(directory, ObjectPath):
-        frame = object_reader.rows(spark, directory, [one.name for one in chosen], _COLUMNS)
+        frame = object_reader.rows(
+            spark, directory, [increment.name for increment in chosen], _COLUMNS
+        )
     else:
-        places = [str(directory / ROWS / one.name) for one in chosen]
+        places = [str(directory / ROWS / increment.name) for increment in chosen]
         base = str(directory / ROWS)
         frame = spark.read.schema(LAYOUT).option("basePath", base).parquet(*places)
-    cut = [_is_cut(one) for one in chosen if one.cuts]
+    cut = [_is_cut(increment) for increment in chosen if increment.cuts]
     if cut:
         frame = frame.where(~reduce(Column.__or__, cut))
     return frame.select(*DECODED.names)

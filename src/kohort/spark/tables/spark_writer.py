@@ -87,7 +87,7 @@ class _Files:
             self.end()
             self._inside = inside
         self._waiting.append(batch)
-        if sum(one.nbytes for one in self._waiting) >= GROUP_BYTES:
+        if sum(waiting.nbytes for waiting in self._waiting) >= GROUP_BYTES:
             self._flush()
             if self._file.tell() >= MOST_FILE_BYTES:
                 self.end()

@@ -31,13 +31,13 @@ def went_on(
     writer: Writer, before: Parts, statuses: pa.Table, at: Moments, between: Worst
 ) -> Parts:
     """The parts after a run. Its statuses are rows of `status`."""
-    lasted = _episodes(writer.directory, [one for one in before if one.is_open]).to_pylist()
+    lasted = _episodes(writer.directory, [part for part in before if part.is_open]).to_pylist()
     over, still = followed(lasted, statuses.to_pylist(), at.now, at.before, between)
-    kept = (*(one for one in before if not one.is_open), *_write(writer, over))
-    small = [one for one in kept if one.rows < FEW_ROWS]
+    kept = (*(part for part in before if not part.is_open), *_write(writer, over))
+    small = [part for part in kept if part.rows < FEW_ROWS]
     if len(small) >= MOST_PARTS:
         merged = _write(writer, _episodes(writer.directory, small))
-        kept = (*(one for one in kept if one not in small), *merged)
+        kept = (*(part for part in kept if part not in small), *merged)
     return (*kept, *_write(writer, still, is_open=True))
 
 
@@ -57,6 +57,6 @@ def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False)
     name = f"{PAST}/{STATUS_HISTORY.name}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
-    order = [(one, "ascending") for one in ("group_id", "rules", "valid_from")]
+    order = [(column, "ascending") for column in ("group_id", "rules", "valid_from")]
     parquet.write(table.sort_by(order), path / "part-0.parquet", compression="zstd")
     return (Part(path=name, rows=table.num_rows, is_open=is_open),)

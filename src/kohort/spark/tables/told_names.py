@@ -30,7 +30,9 @@ def named(pairs: Pairs) -> dict[str, str]:
     names = defaultdict(set)
     for topic_id, topic in pairs:
         names[topic_id].add(topic)
-    return {one: next(iter(told)) for one, told in sorted(names.items()) if len(told) == 1}
+    return {
+        topic_id: next(iter(told)) for topic_id, told in sorted(names.items()) if len(told) == 1
+    }
 
 
 def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing) -> Pairs:
@@ -44,7 +46,7 @@ def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing)
     if before is not None:
         found |= {*_pairs(parquet.read(directory / before.names.path / _FILE))}
     found |= {*_of_ends(directory, list(manifest.end_offsets))}
-    if any(one.counts.get(KINDS[TARGET]) for one in fresh):
+    if any(increment.counts.get(KINDS[TARGET]) for increment in fresh):
         spark = frames[DECODED.name].sparkSession
         rows = spark_reader.rows(spark, directory, manifest, fresh)
         if before is not None:
@@ -68,9 +70,9 @@ def keep(writer: Writer, pairs: Pairs) -> Part:
 def _pairs(rows: pa.Table) -> Iterator[tuple[str, str]]:
     ids, topics = rows["topic_id"].to_pylist(), rows["topic"].to_pylist()
     return (
-        (one, topic)
-        for one, topic in zip(ids, topics, strict=True)
-        if one is not None and topic is not None
+        (topic_id, topic)
+        for topic_id, topic in zip(ids, topics, strict=True)
+        if topic_id is not None and topic is not None
     )
 
 

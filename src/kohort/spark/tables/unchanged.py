@@ -111,7 +111,7 @@ def _has_become_too_old(before: Manifest, told: Asked) -> bool:
     if told.keep_days is None:
         return False
     told_us = (told.as_of_us, told.to_us, int(time.time() * 1_000_000))
-    moment_us = next(one for one in told_us if one is not None)
+    moment_us = next(moment for moment in told_us if moment is not None)
     oldest = moment_us / 1000 - told.keep_days * DAY_MS
     return any(
         not increment.compacted and (increment.newest_ms or 0) < oldest

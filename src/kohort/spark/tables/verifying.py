@@ -61,7 +61,7 @@ def can_be_recomputed(tables: Tables) -> bool:
 
 def why_not(tables: Tables, found: list[Finding]) -> str:
     """Why gold was not computed anew."""
-    if any(one.file != MANIFEST for one in found):
+    if any(finding.file != MANIFEST for finding in found):
         return "there is damage"
     if found:
         return "another Kohort has computed it"
@@ -123,7 +123,7 @@ class Recomputed:
         old = spark_reader.gold(self._spark, directory, manifest, table)
         new = spark_reader.gold(self._spark, self._writer.directory, after, table)
         if chosen is not None:
-            old, new = (one.where(F.col("partition").isin([*chosen])) for one in (old, new))
+            old, new = (frame.where(F.col("partition").isin([*chosen])) for frame in (old, new))
         for those, others, expected, found in (
             (old, new, "only rows that the log tells", "others"),
             (new, old, "all rows that the log tells", "some missing"),
