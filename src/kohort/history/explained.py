@@ -277,5 +277,5 @@ def _unread(silence: Silence) -> Unread:
     if silence.since is None and unknown is None:
         unknown = NO_COMMIT_SINCE
     lasted = seconds(silence.since, silence.until)
-    what = (silence.topic_id, silence.topic, silence.topic_partition)
-    return Unread(*what, lasted, silence.since, silence.until, unknown)
+    of_partition = (silence.topic_id, silence.topic, silence.topic_partition)
+    return Unread(*of_partition, lasted, silence.since, silence.until, unknown)

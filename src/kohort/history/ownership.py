@@ -166,10 +166,10 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
     owner = state.owners[_key(row)]
     if (owner.member_id, owner.from_offset) != (row.member_id, row.from_offset):
         return  # somebody else has it already
-    what = (row.topic_id, row.topic, row.topic_partition)
+    of_partition = (row.topic_id, row.topic, row.topic_partition)
     owner.gap = (rebalance.offset, len(rebalance.gaps))
-    rebalance.gaps.append(Gap(*what, moment.at, moment.offset))
-    silence = Silence(*what, moment.at)
+    rebalance.gaps.append(Gap(*of_partition, moment.at, moment.offset))
+    silence = Silence(*of_partition, moment.at)
     number = len(rebalance.silences)
     rebalance.silences.append(silence)
     begin_silence(story, silence, rebalance.offset, number, moment.longest_us)

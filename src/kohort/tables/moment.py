@@ -128,9 +128,9 @@ class Snapshots:
         stored = inner(names, table.names)
         batches = (
             batch
-            for snapshot, its in zip(self.members, rows, strict=True)
+            for snapshot, opened in zip(self.members, rows, strict=True)
             for batch in with_cluster(
-                _batches(snapshot, its, stored, chosen), schema, snapshot.cluster
+                _batches(snapshot, opened, stored, chosen), schema, snapshot.cluster
             )
         )
         return pa.RecordBatchReader.from_batches(schema, batches)

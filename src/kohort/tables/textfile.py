@@ -45,9 +45,9 @@ def text(verdict: Verdict | None, now: datetime) -> str:
         ]
     return "".join(
         f"# HELP {metric} {HELP[metric]}\n# TYPE {metric} gauge\n"
-        + "".join(f"{metric}{label} {_number(value)}\n" for label, value in its)
-        for metric, its in samples.items()
-        if its
+        + "".join(f"{metric}{label} {_number(value)}\n" for label, value in values)
+        for metric, values in samples.items()
+        if values
     )
 
 

@@ -98,10 +98,10 @@ class Asker:
         written = {}
         rounds = zip_longest(*(_batches(share) for share in shares.values()), fillvalue=())
         for batches in rounds:
-            some = {place: batch for place, batch in zip(shares, batches, strict=True) if batch}
-            data = {place: build_records(batch) for place, batch in some.items()}
+            waiting = {place: batch for place, batch in zip(shares, batches, strict=True) if batch}
+            data = {place: build_records(batch) for place, batch in waiting.items()}
             first = (await append(self._cluster, data, _deadline())).all()
-            for place, batch in some.items():
+            for place, batch in waiting.items():
                 for entry in batch:
                     entry.offset += first[place]
                     written[id(entry)] = from_wire(topic, place.partition, entry)

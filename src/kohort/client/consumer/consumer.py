@@ -468,13 +468,13 @@ class Consumer:
         handed = not self._tells_listener()  # who tells it does not know what is in work
         return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
 
-    async def _commit(self, what: ToCommit) -> None:
+    async def _commit(self, wanted: ToCommit) -> None:
         await self._group_offsets().commit(
-            lambda: what.offsets, self._deadline(), what.ids.__getitem__
+            lambda: wanted.offsets, self._deadline(), wanted.ids.__getitem__
         )
-        self._ownership.note(what.offsets)
-        if what.refusal is not None:
-            raise what.refusal
+        self._ownership.note(wanted.offsets)
+        if wanted.refusal is not None:
+            raise wanted.refusal
 
     def _counts_as_processed(self) -> bool:
         return sys.exception() is None and self._reading.is_processed

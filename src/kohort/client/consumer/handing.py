@@ -45,7 +45,7 @@ class Handing:
 
     def note(self, batch: Runs) -> None:
         """The application gets these, all at once."""
-        self._began = {partition: _place(some[0]) for partition, some in batch.items()}
+        self._began = {partition: _place(records[0]) for partition, records in batch.items()}
 
     def _next_run(self) -> ConsumerRecord | None:
         self._of = self._next = None
@@ -136,7 +136,7 @@ class Handing:
 
     def _in_work(self, partition: TopicPartition) -> Place | None:
         """The first record of it that the application works on."""
-        places = [some[partition] for some in (self._began, self._left) if partition in some]
+        places = [known[partition] for known in (self._began, self._left) if partition in known]
         if self.last is not None and _of(self.last) == partition:
             places.append(_place(self.last))
         return min(places, key=_offset, default=None)

@@ -266,9 +266,9 @@ def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[Descri
     file = node.cluster.base_config if found else broker
     found += [
         DescribeConfigsSynonym(name=alike, value=text_of(file.value(alike)), source=source)
-        for source, those in sources
+        for source, texts in sources
         for alike in names
-        if alike in those
+        if alike in texts
     ]
     found += [
         DescribeConfigsSynonym(name=alike, value=text_of(default), source=Source.DEFAULT)

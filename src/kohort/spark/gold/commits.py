@@ -225,10 +225,10 @@ def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) 
     before_at = F.lag("effective_at").over(in_order)
     last = F.lag("committed_offset").over(in_order)
     seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
-    what = (*KEY, "offset", "state", "effective_at", "committed_offset")
-    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*what, "complete_from")
+    columns = (*KEY, "offset", "state", "effective_at", "committed_offset")
+    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*columns, "complete_from")
     if before is not None:
-        told = before.select(*what, F.lit(True).alias("is_told"))
+        told = before.select(*columns, F.lit(True).alias("is_told"))
         taken = taken.withColumn("is_told", F.lit(False)).unionByName(
             told, allowMissingColumns=True
         )

@@ -131,7 +131,7 @@ def replay_here(
     for index, group in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
         of_group.setdefault(group, []).append(index)
     replayed = _replayed(besides)
-    found = [replayed(both.take(those)) for those in of_group.values()]
+    found = [replayed(both.take(indices)) for indices in of_group.values()]
     return pa.concat_tables([_REPLAYED.empty_table(), *found]).combine_chunks()
 
 
@@ -315,11 +315,17 @@ def _folded(
     commits: DataFrame, records: DataFrame, complete: Mapping[int, int | None]
 ) -> DataFrame:
     """The commits of a partition between two records of its group as one row."""
-    what = ("topic", "topic_partition", "committed_offset", "producer_id", "partition_leader_epoch")
+    columns = (
+        "topic",
+        "topic_partition",
+        "committed_offset",
+        "producer_id",
+        "partition_leader_epoch",
+    )
     marks = records.select(*GROUP, "offset", F.lit(True).alias("is_mark"))
     interval = F.count("is_mark").over(so_far())
     numbered = (
-        commits.select(*GROUP, "offset", "timestamp", *what)
+        commits.select(*GROUP, "offset", "timestamp", *columns)
         .unionByName(marks, allowMissingColumns=True)
         .withColumn("interval", interval)
         .where(F.col("is_mark").isNull())

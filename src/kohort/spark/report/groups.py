@@ -40,8 +40,8 @@ def section(read: Read, groups: Groups) -> Section:
         row["group_id"]: (row["members"] or 0, often.get(row["group_id"], 0)) for row in states
     }
     shown = picks.top(scores, groups, _GROUPS)
-    these = pc.field("group_id").isin(shown)
-    found = _Found(read, these)
+    of_shown = pc.field("group_id").isin(shown)
+    found = _Found(read, of_shown)
     known = {row["group_id"]: row for row in states}
     folds = [_fold(known[group], often.get(group, 0), found) for group in shown]
     text = "How each group stands, who is in it, and when it rebalanced lately." + picks.left_out(
@@ -53,12 +53,12 @@ def section(read: Read, groups: Groups) -> Section:
 class _Found:
     """What the tables have of some groups, by group."""
 
-    def __init__(self, read: Read, these: pc.Expression) -> None:
-        whole = these & (pc.field("rules") == "kohort") & (pc.field("level") == "group")
+    def __init__(self, read: Read, of_shown: pc.Expression) -> None:
+        whole = of_shown & (pc.field("rules") == "kohort") & (pc.field("level") == "group")
         self.statuses = {
             row["group_id"]: row for row in picks.select(read("status"), _STATUS, whole).to_pylist()
         }
-        now = these & pc.field("valid_to").is_null()
+        now = of_shown & pc.field("valid_to").is_null()
         self.members = picks.by_group(
             picks.select(read("members"), _NAMES, now), ["client_id", "member_id"]
         )
@@ -66,7 +66,7 @@ class _Found:
             picks.select(read("assignments"), _OWNED, now), ["topic", "topic_partition"]
         )
         self.rebalances = picks.by_group(
-            picks.select(read("rebalances"), rebalances.COLUMNS, these), ["ended_at"]
+            picks.select(read("rebalances"), rebalances.COLUMNS, of_shown), ["ended_at"]
         )
 
 

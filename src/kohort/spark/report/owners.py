@@ -65,10 +65,10 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
         text = "The log does not tell who owned which partition."
         return Section("owners", "Ownership", (page.empty(text),))
     shown = picks.top({group: (number,) for group, number in counts.items()}, groups, _GROUPS)
-    these = pc.field("group_id").isin(shown)
-    table = picks.select(rows, _COLUMNS, these & timed)
+    of_shown = pc.field("group_id").isin(shown)
+    table = picks.select(rows, _COLUMNS, of_shown & timed)
     series = picks.by_group(table, ["topic", "topic_partition", "valid_from"])
-    clients = _clients(picks.select(read("members"), _NAMES, these))
+    clients = _clients(picks.select(read("members"), _NAMES, of_shown))
     begin = pc.min(table.column("valid_from")).as_py()
     end = pc.max(pc.fill_null(table.column("valid_to"), until)).as_py()
     known = _Known(clients, begin, max(begin, end))
@@ -79,7 +79,7 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
         "work. Touch a name below a chart to see only its bars."
         + picks.left_out(len(shown), len(counts), "the most changes")
     )
-    silent = _unread(read, these)
+    silent = _unread(read, of_shown)
     charts_of = (
         _group(f"owners-{index}", group, series[group], silent.get(group, []), known)
         for index, group in enumerate(shown)
@@ -87,10 +87,10 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     return Section("owners", "Ownership", (page.paragraph(text, "quiet"), *charts_of))
 
 
-def _unread(read: Read, these: pc.Expression) -> dict[str, list[dict[str, Any]]]:
+def _unread(read: Read, of_shown: pc.Expression) -> dict[str, list[dict[str, Any]]]:
     """Group -> the stretches in which nobody read one of its partitions."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in picks.select(read("rebalances"), ["group_id", "unread"], these).to_pylist():
+    for row in picks.select(read("rebalances"), ["group_id", "unread"], of_shown).to_pylist():
         told = [silence for silence in row["unread"] or () if silence["seconds"]]
         found.setdefault(row["group_id"], []).extend(told)
     return found

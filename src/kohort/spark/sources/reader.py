@@ -67,8 +67,8 @@ class Columns:
         settle()
         of = SHAPES[self._rows].of
         for rows in raw:
-            for some in sliced(rows, ROWS_AT_ONCE):
-                shaped = of(some, self._names)
+            for piece in sliced(rows, ROWS_AT_ONCE):
+                shaped = of(piece, self._names)
                 if shaped.num_rows:
                     yield shaped
 

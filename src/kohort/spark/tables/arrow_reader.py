@@ -117,8 +117,8 @@ class SilverRows(Rows):
                 found = parquet.dataset(place.files, DECODED.arrow)
                 for batch in found.to_batches(columns=chosen, filter=place.where):
                     rows = pa.Table.from_batches([self._shaped(batch, schema)])
-                    some = rows if filter is None else rows.filter(filter)
-                    yield from some.select(wanted).to_batches()
+                    filtered = rows if filter is None else rows.filter(filter)
+                    yield from filtered.select(wanted).to_batches()
 
     def _shaped(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         values = [

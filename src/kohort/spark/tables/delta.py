@@ -97,8 +97,8 @@ def write_part(
     if partitions is None or before is None:
         output.option("overwriteSchema", "true").save(str(path))
     elif before.version == latest:
-        these = ", ".join(map(str, partitions))
-        output.option("replaceWhere", f"partition in ({these})").save(str(path))
+        listed = ", ".join(map(str, partitions))
+        output.option("replaceWhere", f"partition in ({listed})").save(str(path))
     else:
         others = part(spark, writer.directory, before).where(
             ~F.col("partition").isin(list(partitions))

@@ -22,8 +22,8 @@ def write(directory: Folder, rows: pa.Table) -> None:
     ordered = rows.select(DECODED.names).sort_by(_ORDER)
     if not isinstance(directory, Path):
         for kind in ordered["kind"].unique().to_pylist():
-            those = ordered.filter(pc.equal(ordered["kind"], kind)).drop_columns("kind")
-            parquet.write(those, directory / f"kind={kind}" / "part-0.parquet")
+            of_kind = ordered.filter(pc.equal(ordered["kind"], kind)).drop_columns("kind")
+            parquet.write(of_kind, directory / f"kind={kind}" / "part-0.parquet")
         return
     directory.mkdir(parents=True)
     ds.write_dataset(

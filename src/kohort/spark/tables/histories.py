@@ -74,9 +74,9 @@ class _Run(NamedTuple):
         """The rows of some partitions of the log."""
         return frame.where(F.col("partition").isin(sorted(partitions)))
 
-    def parts(self, table: Table, those: Collection[Part]) -> DataFrame:
+    def parts(self, table: Table, parts: Collection[Part]) -> DataFrame:
         """The rows of parts of a table."""
-        return spark_reader.parts(self.spark, self.writer.directory, table, those)
+        return spark_reader.parts(self.spark, self.writer.directory, table, parts)
 
     @property
     def lines(self) -> DataFrame | None:

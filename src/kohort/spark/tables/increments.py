@@ -143,11 +143,11 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
     for increment in increments:
         if not increment.compacted:
             by_size.setdefault(len(str(max(increment.rows, 1000))), []).append(increment)
-    sizes = [size for size, those in by_size.items() if len(those) >= MOST_INCREMENTS]
+    sizes = [size for size, alike in by_size.items() if len(alike) >= MOST_INCREMENTS]
     if not sizes:
         return []
     chosen = [
-        increment for size, those in by_size.items() if size <= max(sizes) for increment in those
+        increment for size, alike in by_size.items() if size <= max(sizes) for increment in alike
     ]
     if keep_ms is None:
         return chosen
@@ -168,10 +168,10 @@ def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Incre
 
 
 def merge(
-    spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
+    spark: SparkSession, writer: Writer, manifest: Manifest, merging: Iterable[Increment]
 ) -> Manifest:
     """The manifest with one increment in place of these; rows that were cut go for good."""
-    return _replace(spark, writer, manifest, list(those), None, compacted=False)
+    return _replace(spark, writer, manifest, list(merging), None, compacted=False)
 
 
 def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
@@ -198,14 +198,15 @@ def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
 
 
 def compact(
-    spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
+    spark: SparkSession, writer: Writer, manifest: Manifest, dropping: Iterable[Increment]
 ) -> Manifest:
     """The manifest with only that of these increments on which later rows build."""
-    chosen = list(those)
+    chosen = list(dropping)
     names = {increment.name for increment in chosen}
     rest = [increment for increment in manifest.increments if increment.name not in names]
     old, young = (
-        spark_reader.rows(spark, writer.directory, manifest, some) for some in (chosen, rest)
+        spark_reader.rows(spark, writer.directory, manifest, increments)
+        for increments in (chosen, rest)
     )
     return _replace(spark, writer, manifest, chosen, kept(old, young), compacted=True)
 
@@ -214,19 +215,21 @@ def _replace(
     spark: SparkSession,
     writer: Writer,
     manifest: Manifest,
-    those: list[Increment],
+    replaced: list[Increment],
     frame: DataFrame | None,
     *,
     compacted: bool,
 ) -> Manifest:
-    rows = spark_reader.rows(spark, writer.directory, manifest, those) if frame is None else frame
+    rows = (
+        spark_reader.rows(spark, writer.directory, manifest, replaced) if frame is None else frame
+    )
     written = write(spark, writer, rows, None, compacted=compacted)
-    gone = {increment.name for increment in those}
+    gone = {increment.name for increment in replaced}
     left = tuple(increment for increment in manifest.increments if increment.name not in gone)
     if written is None:
         return manifest.with_(increments=left)
     ranges: dict[int, tuple[int, int]] = {}
-    for increment in those:
+    for increment in replaced:
         for partition, (start, end) in increment.ranges.items():
             first, last = ranges.get(partition, (start, end))
             ranges[partition] = min(first, start), max(last, end)
@@ -237,6 +240,6 @@ def _replace(
         oldest_ms=written.increment.oldest_ms,
         newest_ms=written.increment.newest_ms,
         compacted=compacted,
-        planned=all(increment.planned for increment in those),
+        planned=all(increment.planned for increment in replaced),
     )
     return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)

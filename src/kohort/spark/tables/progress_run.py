@@ -62,13 +62,13 @@ class Run(NamedTuple):
         """The rows of some partitions of the log."""
         return frame.where(F.col("partition").isin(sorted(partitions)))
 
-    def parts(self, table: Table, those: Collection[Part]) -> DataFrame:
+    def parts(self, table: Table, parts: Collection[Part]) -> DataFrame:
         """The rows of parts of a table."""
-        return spark_reader.parts(self.spark, self.directory, table, those)
+        return spark_reader.parts(self.spark, self.directory, table, parts)
 
-    def effective(self, those: Collection[Part]) -> DataFrame:
+    def effective(self, parts: Collection[Part]) -> DataFrame:
         """What took effect, of parts of `commits`."""
-        return effective({COMMITS.name: self.parts(COMMITS, those)})
+        return effective({COMMITS.name: self.parts(COMMITS, parts)})
 
     def before(self, table: Table) -> tuple[Part, ...]:
         """The parts of a table as they were."""
@@ -85,9 +85,9 @@ class Run(NamedTuple):
     ) -> tuple[Part, ...]:
         """Rows as a part; none without rows. `few` says whether they are; None: as of this run."""
         where = f"{GOLD}/{table.name}" if table in TABLES else PROGRESS
-        some = None if partitions is None else tuple(sorted(partitions))
+        in_order = None if partitions is None else tuple(sorted(partitions))
         few = self.are_few() if few is None else few
-        part = write_part(self.writer, self._near(rows), where, some, is_open=is_open, few=few)
+        part = write_part(self.writer, self._near(rows), where, in_order, is_open=is_open, few=few)
         return (part,) if part.rows else ()
 
     def are_few(self) -> bool:

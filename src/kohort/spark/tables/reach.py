@@ -97,8 +97,8 @@ def _of_spark(frames: Frames, partitions: Collection[int]) -> dict[int, Reach]:
     if not partitions:
         return {}
     records = frames[RECORDS_TABLE.name]
-    some = records.where(records["partition"].isin(sorted(partitions)))
-    return reaches({RECORDS_TABLE.name: some})
+    of_partitions = records.where(records["partition"].isin(sorted(partitions)))
+    return reaches({RECORDS_TABLE.name: of_partitions})
 
 
 def are_few(manifest: Manifest) -> bool:
@@ -164,9 +164,9 @@ def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int,
     for batch in rows.to_batches(columns=columns):
         aggregates = [("offset", function) for function in ("min", "max", "count")]
         aggregates += [("damage", "max"), ("at", "min")]
-        some = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
+        groups = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
         names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
-        for row in some.to_pylist():
+        for row in groups.to_pylist():
             counted = _Counted(*(row[name] for name in names))
             known = found.get(row["partition"])
             found[row["partition"]] = counted if known is None else known.plus(counted)

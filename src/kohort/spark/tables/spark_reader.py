@@ -67,9 +67,9 @@ def _of_all(
 ) -> dict[str, DataFrame]:
     """The rows of all directories, each with its cluster."""
     found: dict[str, list[DataFrame]] = {}
-    for (path, manifest), those in zip(opened, tables, strict=True):
+    for (path, manifest), wanted in zip(opened, tables, strict=True):
         cluster = F.lit(cluster_of(manifest)).cast("string")
-        for name, frame in _frames(spark, path, manifest, those).items():
+        for name, frame in _frames(spark, path, manifest, wanted).items():
             found.setdefault(name, []).append(frame.withColumn(CLUSTER, cluster))
     return {
         name: reduce(DataFrame.unionByName, frames)
@@ -135,11 +135,13 @@ def gold(spark: SparkSession, directory: Folder, manifest: Manifest, table: Tabl
     return parts(spark, directory, table, manifest.gold[table.name].parts)
 
 
-def parts(spark: SparkSession, directory: Folder, table: Table, those: Iterable[Part]) -> DataFrame:
+def parts(
+    spark: SparkSession, directory: Folder, table: Table, chosen: Iterable[Part]
+) -> DataFrame:
     """The rows of a table that is made of parts."""
     frames = []
     by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
-    for part in those:
+    for part in chosen:
         if part.version is not None:
             frames.append(table.conform(delta.part(spark, directory, part)))
         else:

@@ -53,8 +53,8 @@ def _task(
         files = _Files(folder, stem)
         for batch in batches:
             if batch.num_rows:
-                for inside, some in _split(batch, by):
-                    files.add(inside, some)
+                for inside, rows in _split(batch, by):
+                    files.add(inside, rows)
         files.end()
         yield pa.RecordBatch.from_pylist(files.told, _TOLD)
 

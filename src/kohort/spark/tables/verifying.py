@@ -124,11 +124,11 @@ class Recomputed:
         new = spark_reader.gold(self._spark, self._writer.directory, after, table)
         if chosen is not None:
             old, new = (frame.where(F.col("partition").isin([*chosen])) for frame in (old, new))
-        for those, others, expected, found in (
+        for frame, others, expected, found in (
             (old, new, "only rows that the log tells", "others"),
             (new, old, "all rows that the log tells", "some missing"),
         ):
-            count, first = _beyond(those, others)
+            count, first = _beyond(frame, others)
             if count:
                 yield Finding(
                     f"gold/{table.name}", expected, f"{count:,} {found}, such as {'; '.join(first)}"
@@ -146,9 +146,9 @@ def _only(manifest: Manifest, chosen: tuple[int, ...] | None) -> Manifest:
     return manifest.with_(increments=tuple(kept))
 
 
-def _beyond(those: DataFrame, others: DataFrame) -> tuple[int, list[str]]:
+def _beyond(frame: DataFrame, others: DataFrame) -> tuple[int, list[str]]:
     """How many rows are not among others, each as often as it is there, and the first of them."""
-    found = those.exceptAll(others).cache()
+    found = frame.exceptAll(others).cache()
     try:
         rows = [row.asDict(recursive=True) for row in found.limit(FIRST_ROWS).collect()]
         return found.count() if rows else 0, [_shown(row) for row in rows]
