@@ -34,7 +34,7 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
             F.unix_micros("timestamp").alias("changed_us"),
         )
     )
-    facts = groups.join(_offsets(frames["offsets"], context), _GROUP, "full").join(
+    facts = groups.join(_offsets(frames["offsets"]), _GROUP, "full").join(
         _last_commits(frames["commits"]), _GROUP, "left"
     )
     now = micros(context.as_of)
@@ -50,7 +50,7 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
     return DELETABLE_GROUPS.conform(rows)
 
 
-def _offsets(offsets: DataFrame, context: Context) -> DataFrame:  # noqa: ARG001
+def _offsets(offsets: DataFrame) -> DataFrame:
     """What a group holds: its offsets in order, and the times that decide over their expiry."""
     held = F.col("committed_offset").isNotNull()
     explicit = F.unix_micros("expire_timestamp")

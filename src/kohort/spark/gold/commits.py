@@ -35,7 +35,7 @@ _OF_COMMITS = [KINDS[0], KINDS[1]]
 _NO_PRODUCER = -1
 
 
-def commits(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def commits(frames: Frames, _context: Context) -> DataFrame:
     """The table `commits`."""
     return COMMITS.conform(mark(settled(frames), frames))
 
@@ -154,16 +154,16 @@ def effective(frames: Frames) -> DataFrame:
         "state",
         "effective_at",
         "committed_offset",
-        topic_hash("topic_id").alias("topic_hash"),
+        topic_hash().alias("topic_hash"),
     )
 
 
-def topic_hash(topic_id: str) -> Column:
-    """A number for the id of a topic as text; null for null."""
-    return F.when(F.col(topic_id).isNotNull(), F.xxhash64(topic_id))
+def topic_hash() -> Column:
+    """A number for `topic_id`, which is text; null for null."""
+    return F.when(F.col("topic_id").isNotNull(), F.xxhash64("topic_id"))
 
 
-def offsets(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def offsets(frames: Frames, _context: Context) -> DataFrame:
     """The table `offsets`: the winners by an aggregate of numbers, their rows by position."""
     every = frames["commits"]
     state = F.col("state")
@@ -198,7 +198,7 @@ def held(winners: DataFrame) -> DataFrame:
     )
 
 
-def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def commit_rates(frames: Frames, _context: Context) -> DataFrame:
     """The table `commit_rates`: each commit that took effect, beside the one before it."""
     return rates(frames["commits"], held_back(frames["commits"]))
 

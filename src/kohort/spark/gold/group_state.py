@@ -34,7 +34,7 @@ _NEWEST = {
 """
 
 
-def group_state(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def group_state(frames: Frames, _context: Context) -> DataFrame:
     """The table `group_state`."""
     parts = [_ordinary(frames), _others(frames), _commits(frames)]
     every = reduce(lambda rows, other: rows.unionByName(other, allowMissingColumns=True), parts)

@@ -141,7 +141,7 @@ def _held(last: DataFrame, moments: Sequence[int]) -> DataFrame:
 def lag_of(frames: Frames, moments: Sequence[int]) -> DataFrame:
     """The rows of the table at these moments, in microseconds."""
     samples = ends.eras(frames["end_offsets"])
-    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", topic_hash("topic_id"))
+    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", topic_hash())
     committed = committed_at(effective(frames), moments)
     read = committed.select(*_READ)
     if "members" in frames:

@@ -64,7 +64,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
         "offset",
         at_us.alias("at_us"),
         "committed_offset",
-        topic_hash("topic_id").alias("topic_hash"),
+        topic_hash().alias("topic_hash"),
     )
     last = F.when(F.col("age") == 1, F.struct(*(column.name for column in _LAST)))
     found = (

@@ -234,19 +234,19 @@ def _windows(taken: DataFrame, now: int, limits: Limits) -> DataFrame:
     return last.groupBy(*KEY).agg(F.array_sort(F.collect_list(commit)).alias("window"))
 
 
-def windows_of(kept: DataFrame, now: int, limits: Limits = DEFAULTS) -> DataFrame:
+def windows_of(kept: DataFrame, now: int) -> DataFrame:
     """The same from rows of `gold.newest.NEWEST`, of which no row is sorted."""
     by_then = F.filter("window", lambda commit: commit["at_us"] <= now)
     last = F.slice(
         F.col("by_then"),
-        F.greatest(F.size("by_then") - limits.intervals + 1, F.lit(1)),
-        limits.intervals,
+        F.greatest(F.size("by_then") - DEFAULTS.intervals + 1, F.lit(1)),
+        DEFAULTS.intervals,
     )
     removed = F.transform("last", lambda commit: commit["committed_offset"].isNull())
     from_behind = F.array_position(F.reverse(removed), F.lit(True)).cast("int")
     since = F.when(from_behind > 0, F.size("last") - from_behind + 2).otherwise(F.lit(1))
     commits = F.transform(
-        F.slice(F.col("last"), F.col("since"), limits.intervals),
+        F.slice(F.col("last"), F.col("since"), DEFAULTS.intervals),
         lambda commit: F.struct(
             commit["offset"].alias("position"),
             commit["at_us"].alias("at"),

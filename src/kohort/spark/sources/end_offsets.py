@@ -11,7 +11,6 @@ from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.sampling import (
-    MOST_SAMPLES,
     is_short,
     sample,
     sample_cluster,
@@ -25,7 +24,7 @@ _TASKS = 64
 
 
 def from_folders(
-    spark: SparkSession, directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
+    spark: SparkSession, directory: str, since: Since = NOTHING
 ) -> DataFrame | pa.Table | None:
     """END_OFFSETS rows of all user topics that lie beside the group log, None where none do.
 
@@ -37,12 +36,12 @@ def from_folders(
     if not found:
         return None
     if is_short(found, since, FEW_BYTES, FEW_FOLDERS):
-        return sample_folders(directory, since, most=most)
+        return sample_folders(directory, since)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield sample(found[index], since, most=most)
+                yield sample(found[index], since)
 
     numbers = spark.range(0, len(found), 1, min(len(found), _TASKS))
     return numbers.mapInArrow(walk, END_OFFSETS.spark)

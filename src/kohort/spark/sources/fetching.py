@@ -33,6 +33,7 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 PATIENCE_S = 60.0
 EARLIEST, LATEST = -2, -1
 _REQUEST_S = 30.0
+_LOOK_BYTES = 1 << 14
 _NAMES_TOPICS = 12  # the last version of Fetch that does
 _UNCOMMITTED = 0
 _CONSUMER = -1
@@ -189,15 +190,15 @@ class TopicClient:
 
         return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)
 
-    async def batches_at(self, wanted: Mapping[int, int], *, limit_bytes: int) -> dict[int, bytes]:
+    async def batches_at(self, wanted: Mapping[int, int]) -> dict[int, bytes]:
         """Of each partition the first batches from an offset on: one at least, if there are any."""
         found = {}
-        answers = await self.fetch(wanted, limit_bytes=limit_bytes) if wanted else {}
+        answers = await self.fetch(wanted, limit_bytes=_LOOK_BYTES) if wanted else {}
         for index, offset in wanted.items():
             answer = answers[index]
             if not answer.records and not answer.error_code:
                 # One of several may be left out; the first of an answer comes in any case.
-                answer = (await self.fetch({index: offset}, limit_bytes=limit_bytes))[index]
+                answer = (await self.fetch({index: offset}, limit_bytes=_LOOK_BYTES))[index]
             found[index] = answer.records or b""
         return found
 

@@ -22,16 +22,16 @@ _TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
 """Small files that say something of a log; others are rewritten all the time and say nothing."""
 
 
-def fingerprint(path: str, topic: str = GROUP_LOG) -> str | None:
+def fingerprint(path: str) -> str | None:
     """Of the group log in a directory, and of the user topics beside it: which segments there are,
     how large and since when, and what the small files beside them say. None where a file is too
     young to tell. Raises SourceError like `find`.
     """
-    found = find(path, topic)
+    found = find(path, GROUP_LOG)
     topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
     folders = [*found.by_partition.values(), *(folder.path for folder in topics)]
     holders = dict.fromkeys([*found.directories, *(folder.directory for folder in topics)])
-    return _digest([path, topic], folders, [*holders, *folders])
+    return _digest([path, GROUP_LOG], folders, [*holders, *folders])
 
 
 def _digest(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -> str | None:

@@ -20,7 +20,6 @@ from kohort.wire.batch import HEADER_SIZE
 FIRST_BYTES = 1 << 20
 LEAST_BYTES = 1 << 16
 PIECE_BYTES = 4 << 20
-_LOOK_BYTES = 1 << 14
 _WAIT_MS = 500
 _PAUSE_S = 0.2
 _AT_ONCE = 3  # partitions that one task fetches at the same time
@@ -133,7 +132,7 @@ class TopicFeed:
             async with self.known() as client:
                 for at in range(max(map(len, places.values()))):
                     wanted = {index: each[at] for index, each in places.items() if at < len(each)}
-                    found = await client.batches_at(wanted, limit_bytes=_LOOK_BYTES)
+                    found = await client.batches_at(wanted)
                     for index, data in found.items():
                         looks[index].append((wanted[index], data))
 
@@ -183,7 +182,7 @@ class TopicFeed:
 
         async def ask() -> dict[int, bytes]:
             async with self.client() as client:
-                return await client.batches_at(wanted, limit_bytes=_LOOK_BYTES)
+                return await client.batches_at(wanted)
 
         found = answered(self._bootstrap, ask) if wanted else {}
         return {
