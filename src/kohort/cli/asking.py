@@ -98,14 +98,11 @@ def telling_origin(args: Namespace) -> Iterator[None]:
 def cluster_of(args: Namespace) -> "Cluster | None":
     """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
     from kohort.client.cluster import Cluster
-    from kohort.client.connection import Address
+    from kohort.client.settings import addresses_of
 
     server = server_of(args)
     try:
-        addresses = [
-            Address.of(address.strip()) for address in server.text.split(",") if address.strip()
-        ]
-        return Cluster(addresses, client_id=CLIENT_ID)
+        return Cluster(addresses_of(server.text), client_id=CLIENT_ID)
     except ValueError as error:
         complain(f"{server.origin}: {error}")
         return None

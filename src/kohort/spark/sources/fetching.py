@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Address
+from kohort.client.settings import addresses_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.spark.sources.asking import CLIENT_ID, answered
 from kohort.spark.sources.options import GROUP_LOG
@@ -305,7 +306,7 @@ class TopicClient:
 def addresses(bootstrap: str) -> list[Address]:
     """`host:port`, several with commas between them. Raises SourceError."""
     try:
-        found = [Address.of(address.strip()) for address in bootstrap.split(",") if address.strip()]
+        found = addresses_of(bootstrap)
     except ValueError as error:
         raise SourceError(str(error)) from None
     if not found:

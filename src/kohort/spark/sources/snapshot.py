@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kohort.client.admin import GroupListing, groups
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
+from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
 from kohort.spark.schemas import Table
 from kohort.spark.sources.asking import CLIENT_ID, TIMEOUT_S, answered
@@ -86,10 +86,7 @@ def shares(wanted: Wanted) -> list[Share]:
 
 
 async def _shares(wanted: Wanted) -> list[Share]:
-    addresses = [
-        Address.of(address.strip()) for address in wanted.bootstrap.split(",") if address.strip()
-    ]
-    cluster = Cluster(addresses, client_id=CLIENT_ID)
+    cluster = Cluster(addresses_of(wanted.bootstrap), client_id=CLIENT_ID)
     deadline = asyncio.get_running_loop().time() + TIMEOUT_S
     try:
         listed, errors = await _listed(cluster, wanted, deadline)
