@@ -7,14 +7,13 @@ no file open: it goes by the manifest that it has read, whose files writers leav
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.schemas import Table
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import NoGroupError, Rows, Tables
+from kohort.spark.tables.arrow_reader import NoGroupError, Rows, Tables, all_of
 from kohort.spark.tables.catalog import chosen_columns, known_table, there
 from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of, inner, with_cluster
 from kohort.spark.tables.manifest import TablesError
@@ -115,10 +114,7 @@ class Snapshots:
         """The rows of all, one directory after the other (see `Snapshot.scan`)."""
         table = self.table(name)
         names = chosen_columns(table, columns)
-        conditions = [] if where is None else [where]
-        if group is not None:
-            conditions.append(self._of_groups(table, group))
-        chosen = reduce(pc.Expression.__and__, conditions) if conditions else None
+        chosen = all_of(where, None if group is None else self._of_groups(table, group))
         rows = []
         for member in self.members:  # what is gone is told now
             with about(member):

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from kohort.spark.report import page, picks, rebalances
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
+from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 50
 _REBALANCES = 10
@@ -27,7 +28,7 @@ _HEADINGS = (
 
 def section(read: Read, groups: Groups) -> Section:
     """The groups with the most members and rebalances."""
-    alive = picks.both(pc.field("state") != "Dead", picks.among(groups))
+    alive = all_of(pc.field("state") != "Dead", picks.among(groups))
     states = picks.select(read("group_state"), _STATE, alive).to_pylist()
     if not states:
         return Section("groups", "Group by group", (page.empty("The log tells of no group."),))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Html, Section
 from kohort.spark.report.picks import Groups, Read
+from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 6
 _ROWS = 40
@@ -59,7 +60,7 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     """The groups whose partitions moved most. What is owned still reaches `until`."""
     rows = read("assignments")
     timed = pc.field("valid_from").is_valid()
-    counted = picks.select(rows, ["group_id"], picks.both(timed, picks.among(groups)))
+    counted = picks.select(rows, ["group_id"], all_of(timed, picks.among(groups)))
     counts = Counter(counted.column("group_id").to_pylist())
     if not counts:
         text = "The log does not tell who owned which partition."

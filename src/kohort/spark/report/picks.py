@@ -34,13 +34,6 @@ def among(groups: Groups) -> pc.Expression | None:
     return None if groups is None else pc.field("group_id").isin(list(groups))
 
 
-def both(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
-    """Both filters as one."""
-    if first is None or second is None:
-        return first if second is None else second
-    return first & second
-
-
 def top(scores: Mapping[str, tuple[float, ...]], groups: Groups, most: int) -> list[str]:
     """The groups with the highest scores, first one first; of wanted ones those that are there."""
     if groups is not None:

@@ -4,7 +4,6 @@ The same tables as `spark_reader` reads, through the same manifest, by Arrow alo
 start. Of Delta tables the files are read that make up the version which the manifest names.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
@@ -23,6 +22,7 @@ from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables import delta_files
 from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
+from kohort.terms import uuid_text
 
 
 class GoneError(TablesError):
@@ -72,7 +72,7 @@ class Rows:
         for place in self._places:
             with _still_there():
                 found = parquet.dataset(place.files, self.schema)
-                yield from found.to_batches(columns=columns, filter=_both(place.where, filter))
+                yield from found.to_batches(columns=columns, filter=all_of(place.where, filter))
 
     def to_table(
         self,
@@ -127,6 +127,12 @@ class SilverRows(Rows):
         ]
         pairs = zip(values, schema, strict=True)
         return pa.record_batch([column.cast(field.type) for column, field in pairs], schema)
+
+
+def all_of(*conditions: pc.Expression | None) -> pc.Expression | None:
+    """The condition that all of these hold; None is one that always does."""
+    known = [condition for condition in conditions if condition is not None]
+    return reduce(pc.Expression.__and__, known) if known else None
 
 
 class Tables:
@@ -285,10 +291,6 @@ def _still_there() -> Iterator[None]:
         raise TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}") from error
 
 
-def _both(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
-    return second if first is None else first if second is None else first & second
-
-
 def _check_there(folder: Folder) -> None:
     if not folder.is_dir():
         raise GoneError(
@@ -305,9 +307,6 @@ def _files(folder: Folder) -> list[str]:
 def _texts(ids: pa.Array) -> pa.Array:
     """16 bytes as the 22 characters in which ids of topics are written."""
     return pa.array(
-        [
-            None if topic_id is None else base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
-            for topic_id in ids.to_pylist()
-        ],
+        [None if topic_id is None else uuid_text(topic_id) for topic_id in ids.to_pylist()],
         pa.string(),
     )

@@ -12,11 +12,10 @@ from kohort.spark.stores.layout import END
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.manifest import Manifest, Part, Writer
+from kohort.spark.tables.small_parts import to_join
 
 MOST_PARTS = 20
 """So many small files of end offsets become one."""
-FEW_ROWS = 200_000
-"""A file with fewer rows is small."""
 
 SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 """What makes a sample: nobody has to be told it twice."""
@@ -69,8 +68,7 @@ def append_samples(writer: Writer, samples: pa.Table) -> None:
 
 def small_parts(manifest: Manifest) -> list[Part]:
     """Small files of samples, where there are many."""
-    small = [part for part in manifest.end_offsets if part.rows < FEW_ROWS]
-    return small if len(small) >= MOST_PARTS else []
+    return to_join(manifest.end_offsets, MOST_PARTS)
 
 
 def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:

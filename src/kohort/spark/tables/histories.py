@@ -39,9 +39,8 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part, Writer
 from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.small_parts import to_join
 
-MOST_PARTS = 10
-"""So many small parts of rows that are over become one."""
 FEW_ROWS = 200_000
 FEW_RECORDS = 20_000
 """So many records about members this process replays by itself."""
@@ -333,8 +332,8 @@ def _write(
 
 def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
     """The parts, small ones as one where there are many."""
-    small = [part for part in parts if part.rows < FEW_ROWS]
-    if len(small) < MOST_PARTS:
+    small = to_join(parts)
+    if not small:
         return parts
     rows = sum(part.rows for part in small)
     merged = _write(run, run.parts(table, small), table, None, rows)

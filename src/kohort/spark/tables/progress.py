@@ -56,9 +56,7 @@ from kohort.spark.tables.parts import columns_of, is_whole, without
 from kohort.spark.tables.progress_run import FEW_ROWS, TABLES, Fresh, Parts, Run, State
 from kohort.spark.tables.reach import fresh_increments
 from kohort.spark.tables.silver import views
-
-MOST_PARTS = 10
-"""So many small parts of rows that are over become one."""
+from kohort.spark.tables.small_parts import to_join
 
 
 class Brought(NamedTuple):
@@ -309,8 +307,8 @@ def _group_state(run: Run, state: State) -> Parts:
 
 def _merged(run: Run, table: Table, parts: Parts) -> Parts:
     """The parts, small ones as one where there are many."""
-    small = [part for part in parts if part.rows < FEW_ROWS]
-    if len(small) < MOST_PARTS:
+    small = to_join(parts)
+    if not small:
         return parts
     few = sum(part.rows for part in small) <= FEW_ROWS
     merged = run.write(run.parts(table, small), table, few=few)

@@ -6,7 +6,6 @@ Spark does are handed down to the files; Spark evaluates all others.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kohort.spark.schemas import Table
 from kohort.spark.stores import objects
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import Place, Tables, rows_of
+from kohort.spark.tables.arrow_reader import Place, Tables, all_of, rows_of
 from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
 from kohort.spark.tables.cluster import CLUSTER, cluster_of, inner, with_cluster
 from kohort.spark.tables.manifest import TablesError
@@ -109,7 +108,7 @@ class TableReader(DataSourceReader):
         objects.adopt(self._settings)
         if partition.files:
             place = Place(list(partition.files), partition.partitions, dict(partition.cuts))
-            where = reduce(pc.Expression.__and__, self._conditions) if self._conditions else None
+            where = all_of(*self._conditions)
             table = known_tables()[self._name]
             rows = rows_of(table, [place]).to_batches(inner(self._columns, table.names), where)
             fields = {field.name: field for field in (*table.arrow, pa.field(CLUSTER, pa.string()))}

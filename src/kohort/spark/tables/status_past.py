@@ -12,10 +12,7 @@ from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.episodes import Row, Worst, followed
 from kohort.spark.tables.manifest import Part, Writer
-
-MOST_PARTS = 10
-"""So many small files of rows that are over become one."""
-FEW_ROWS = 200_000
+from kohort.spark.tables.small_parts import to_join
 
 Parts = tuple[Part, ...]
 
@@ -34,8 +31,7 @@ def went_on(
     lasted = _episodes(writer.directory, [part for part in before if part.is_open]).to_pylist()
     over, still = followed(lasted, statuses.to_pylist(), at.now, at.before, between)
     kept = (*(part for part in before if not part.is_open), *_write(writer, over))
-    small = [part for part in kept if part.rows < FEW_ROWS]
-    if len(small) >= MOST_PARTS:
+    if small := to_join(kept):
         merged = _write(writer, _episodes(writer.directory, small))
         kept = (*(part for part in kept if part not in small), *merged)
     return (*kept, *_write(writer, still, is_open=True))

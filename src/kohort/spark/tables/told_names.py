@@ -1,6 +1,5 @@
 """The names of topics that the rows tell, kept from run to run: new rows may tell more of them."""
 
-import base64
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import Increment, Manifest, Part, Writer
 from kohort.spark.tables.reach import Standing, are_few, fresh_increments
+from kohort.terms import uuid_text
 
 Pairs = frozenset[tuple[str, str]]
 """Id of a topic as text, and a name that somebody has given it."""
@@ -82,7 +82,7 @@ def _of_commits(directory: Folder, increments: list[Increment]) -> Iterator[tupl
     rows = parquet.dataset(files, DECODED.arrow)
     for batch in rows.to_batches(columns=["topic_id", "topic"]) if files else ():
         for topic_id, topic in _pairs(_distinct(pa.Table.from_batches([batch]))):
-            yield base64.urlsafe_b64encode(topic_id).decode().rstrip("="), topic  # type: ignore[arg-type]
+            yield uuid_text(topic_id), topic  # type: ignore[arg-type]
 
 
 def _of_ends(directory: Folder, parts: list[Part]) -> Iterator[tuple[str, str]]:
