@@ -46,11 +46,11 @@ class Batch(NamedTuple):
     whole: bool = True
     """All of the plan is in the rows. A micro-batch has some of it."""
     late: DataFrame | None = None
-    """Rows that lie before what was planned (see `late`)."""
+    """Rows that lie before the ones that were planned (see `late`)."""
     ends: Ends | None = None
-    """As they were when it was planned; None for a batch that was planned just now."""
+    """The ends when reading was planned; None for a batch that was planned just now."""
     server_log: tuple[Part, ...] = ()
-    """What log files of brokers tell that is new (see `tables.server_logs`)."""
+    """The new lines of brokers' log files (see `tables.server_logs`)."""
 
 
 def add(
@@ -126,12 +126,12 @@ def _rows(spark: SparkSession, batch: Batch) -> DataFrame | pa.Table | None:
 
 
 def ends_now(writer: Writer, log: Source) -> Ends:
-    """Where user topics end, asked now: whoever has just made a plan does so at once."""
+    """Where user topics end, asked now. A caller that has made a plan asks at once."""
     return log.ends(walked(writer.directory, writer.manifest))
 
 
 def _moved(manifest: Manifest, log: Source, following: Mapping[int, int]) -> dict[int, Position]:
-    """Where the partitions of a micro-batch have come to."""
+    """The offsets that the partitions of a micro-batch have reached."""
     return {
         partition: manifest.positions.get(partition, Position(0)).moved(position)
         for partition, position in log.positions(following).items()
@@ -149,8 +149,8 @@ def flip(
     clocked: bool = False,
 ) -> tuple[Note, ...]:
     """Compute gold over the rows of a manifest, and publish both, with the past. `touched` are the
-    partitions of the log whose rows are not those of the published manifest; `clocked` says that
-    the moment is the clock's. Returns what is to be said of the past.
+    partitions of the log whose rows differ from those of the published manifest; `clocked` says
+    that the clock chose the moment. Returns notes about the past.
     """
     with telling(spark, progress, "computing") as doing:
         computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)

@@ -1,7 +1,7 @@
 """Reading a directory of tables without Spark: for the terminal, the report, and scripts.
 
-The same tables as `spark_reader` reads, through the same manifest, by Arrow alone: no JVM has to
-start. Of Delta tables the files are read that make up the version which the manifest names.
+It reads the same tables as `spark_reader`, through the same manifest, by Arrow alone: no JVM has to
+start. Of a Delta table it reads the files of the version that the manifest names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from kohort.terms import uuid_text
 
 
 class GoneError(TablesError):
-    """Files have gone that the tables were made of: later ones have taken their place."""
+    """Files of the tables are gone: later ones have taken their place."""
 
 
 class NoGroupError(TablesError):
@@ -183,8 +183,9 @@ class Tables:
         return Path(file).stat().st_size
 
     def check_kept(self) -> None:
-        """Raises GoneError where a writer may have begun to remove what was just listed: it does
-        so a quarter of an hour after no manifest needs it. What is removed later is missed by name.
+        """Raises GoneError where a writer may have begun to remove what was just listed: it does so
+        a quarter of an hour after the last manifest that names a file. If files go later, reading
+        them fails by name.
         """
         now = load(self.directory)
         kept = {*now.paths(), *(retired.path for retired in now.retired)}
@@ -199,8 +200,8 @@ class Tables:
         return self(name).to_table(filter=where)
 
     def check_groups(self, groups: Iterable[str], name: str | None = None) -> None:
-        """Raises TablesError for a group of which nothing is known: neither the state of groups
-        tells of it, nor the table of that name.
+        """Raises TablesError for a group that neither the state of groups nor the table of that
+        name knows.
         """
         asked = {"group_state"} & self.manifest.gold.keys() | ({name} if name else set())
         known: set[str | None] = set()
@@ -249,8 +250,9 @@ class Tables:
     def _check_rows(
         self, folder: Folder, files: Sequence[str], rows: int, *, least: bool = False
     ) -> None:
-        """Raises GoneError where files have gone, or have come that no run has written: what is
-        left would be told as if it were all. In a bucket the manifest names each file.
+        """Raises GoneError where files are missing, or where there are files that no run has
+        written: the remaining rows would pass for all of them. In a bucket the manifest names each
+        file.
         """
         if isinstance(folder, ObjectPath):
             return
@@ -279,7 +281,7 @@ def rows_of(table: Table, places: Iterable[Place]) -> Rows:
 
 @contextmanager
 def _still_there() -> Iterator[None]:
-    """A file that goes while it is read, or is damaged, is told by what is meant."""
+    """Says which tables are meant when a file disappears while it is read, or is damaged."""
     try:
         yield
     except FileNotFoundError as error:

@@ -51,9 +51,9 @@ def compute(
     *,
     clocked: bool = False,
 ) -> Computed:
-    """Every table of gold over the rows of `manifest`, `touched` being the log partitions whose
-    rows are not those that gold was last computed from; and the past, with what this adds to it.
-    The files are new; the old ones stay. `clocked` says that nobody chose the moment.
+    """Every table of gold over the rows of `manifest`, and the past with what this run adds. The
+    rows of the log partitions `touched` differ from those that gold was last computed from. The
+    files are new; the old ones stay. `clocked` says that nobody chose the moment.
     """
     changed = tuple(sorted(touched))
     frames = views(spark_reader.rows(spark, writer.directory, manifest))
@@ -116,8 +116,8 @@ def _has_all(tables: Iterable[Table]) -> bool:
 
 
 def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold | None:
-    """What was computed earlier, where some of it may still be right: by the same code, into files
-    that are there.
+    """What was computed earlier and may still be right in part: by the same code, into files that
+    exist.
     """
     table = measure.table
     before = manifest.gold.get(table.name)

@@ -1,6 +1,6 @@
-"""What was written of an increment, counted: each row once, where it was planned, of a known kind.
+"""Counts what was written of an increment: each row once, where it was planned, of a known kind.
 
-Spark counts what Spark has written, and pyarrow what pyarrow has: the same sums, looked at by the
+Spark counts what Spark has written, and pyarrow what pyarrow has. Both counts are checked by the
 same rules.
 """
 
@@ -43,10 +43,11 @@ class _Sum(NamedTuple):
 
 
 def of_frame(frame: DataFrame, ranges: Ranges | None) -> Counted:
-    """Count by Spark. `ranges` is what was planned, None for whatever is there.
+    """Count by Spark. `ranges` is what was planned, None for whatever is there. Bytes between two
+    batches that are no batch have no offset of their own: their row stands where the next record
+    does.
 
-    Bytes between two batches that are none have no offset of their own: their row stands where the
-    next record does. Raises Broken for rows that should not be.
+    Raises Broken for rows that should not be.
     """
     kinds = F.array(*(F.lit(kind) for kind in ALL_KINDS))
     code = F.coalesce(F.array_position(kinds, F.col("kind")), F.lit(0))

@@ -1,12 +1,12 @@
 """The tables as Delta tables, for those who want them in other engines too.
 
-Delta commits each table by itself. So the manifest names the version of each, and a reader asks for
-those: all tables flip together here as well. What a crashed writer committed no manifest names: an
-increment of it is not looked at and goes with the next commit, and a table of gold is written whole
-then. Old versions stay until somebody runs VACUUM. Samples of end offsets stay Parquet: they are
-added by processes that have no Spark.
+Delta commits each table by itself. So the manifest names the version of each table, and a reader
+asks for that version: all tables flip together here as well. No manifest names what a crashed
+writer committed: its increment is ignored and goes with the next commit, and its table of gold is
+then written whole. Old versions stay until somebody runs VACUUM.
 
-Spark writes the tables; which versions and files there are delta-rs tells, without a JVM.
+Samples of end offsets stay Parquet, because processes without Spark add them. Spark writes the
+tables; delta-rs tells which versions and files there are, without a JVM.
 """
 
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.manifest import TablesError
 
 _BEYOND_FILES = {"columnMapping", "deletionVectors"}
-"""Features with which the rows of a file are not simply the rows of the table."""
+"""Features that make the rows of a file differ from the rows of the table."""
 
 
 class DataFile(NamedTuple):

@@ -1,5 +1,6 @@
-"""Rows that are few, written as Spark writes them and without it. Of decoded rows that is a folder
-for each kind, and in it the order of the log.
+"""Few rows, written as Spark writes them and without it.
+
+Decoded rows get a folder for each kind, and keep the order of the log in it.
 """
 
 from pathlib import Path
@@ -48,7 +49,7 @@ def here(directory: Folder, rows: DataFrame) -> int:
 
 
 def read(directory: Folder, *columns: str) -> pa.Table:
-    """Some columns of what was written there."""
+    """Some columns of DECODED rows that `write` has written."""
     there = [*directory.rglob("*.parquet")]
     files = parquet.dataset(there, DECODED.arrow, _BY_KIND)
     return files.to_table(list(columns))

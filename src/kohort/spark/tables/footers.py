@@ -1,4 +1,4 @@
-"""What the footers of Parquet files tell of their rows, without a look at them."""
+"""What the footers of Parquet files say about their rows, without reading the rows."""
 
 from collections.abc import Iterable
 

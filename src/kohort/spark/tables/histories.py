@@ -1,8 +1,10 @@
-"""Members, assignments and rebalances: what is new of the histories of groups, as parts of tables.
+"""Members, assignments and rebalances: brings the histories of groups up to date, as parts of
+tables.
 
-Rows that nothing can change any more are appended. Those that still may change, and the states from
-which histories go on, are replaced for the partitions of the log that have something new. So a run
-costs what is new. Where that could be wrong (see `news`), histories are replayed from bronze.
+Rows that nothing can change any more are appended. Rows that may still change, and the states from
+which histories go on, are replaced for the log partitions that have something new. So the cost of a
+run depends on what is new. Where that could be wrong (see `news`), histories are replayed from
+bronze.
 """
 
 from collections.abc import Collection, Mapping
@@ -45,7 +47,7 @@ FEW_ROWS = 200_000
 FEW_RECORDS = 20_000
 """So many records about members this process replays by itself."""
 FEW_BYTES = 4 << 20
-"""So large their files may be, which are a tenth of what they are in memory: a record of a large
+"""How large their files may be. They are a tenth of their size in memory: a record of a large
 classic group has all its members.
 """
 _ABOUT_MEMBERS = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
@@ -97,12 +99,12 @@ class _Run(NamedTuple):
         return spark_reader.rows(self.spark, self.writer.directory, self.manifest, chosen)
 
     def looked_at(self) -> list[Increment]:
-        """Increments of which all rows of some partitions are looked at."""
+        """Increments that are read as a whole, at least for some partitions."""
         goes_on = self.news.anew == frozenset()
         return self.increments(fresh=True) if goes_on else [*self.manifest.increments]
 
     def about_members(self) -> int:
-        """At most so many records about members are looked at."""
+        """An upper bound of how many records about members are looked at."""
         counts = (increment.counts for increment in self.looked_at())
         return sum(count.get(kind, 0) for count in counts for kind in _ABOUT_MEMBERS)
 
@@ -135,7 +137,7 @@ def bring_up(
 
 
 def _is_nobodys(run: _Run) -> bool:
-    """Whether what is new cannot be about a group with members: there are none, and none came."""
+    """Whether nothing new can be about a group with members: there are none, and none came."""
     before = run.manifest.histories
     if (
         run.news.anew is not None
@@ -168,7 +170,7 @@ def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Hi
 
 
 def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) -> News:
-    """Everything, where what was known is not there or is not whole."""
+    """Everything counts as new where the earlier result is missing or damaged."""
     before, directory = manifest.histories, writer.directory
     if before is None or before.names is None:
         return ALL
@@ -220,7 +222,7 @@ def _partitions_with(directory: Folder, states: Collection[Part], topics: set[st
 
 
 def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
-    """What `replay` gives of the groups with news, and how many rows of each table, and open."""
+    """What `replay` gives for the groups with news, and its rows by table and `is_open`."""
     happened, states = _happened(run)
     if _is_few(run):
         replayed = replay_here(happened, states, run.besides, run.lines)
@@ -248,7 +250,7 @@ def _bytes_about_members(run: _Run) -> int:
 
 
 def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:
-    """What came of the groups with news, and the states from which their histories go on."""
+    """The new events of groups with news, and the states from which their histories go on."""
     decoded = run.frames[DECODED.name]
     if run.news.anew is None:
         return events_of(decoded, groups_with_members(decoded), run.besides.complete), None

@@ -1,7 +1,7 @@
 """Increments: decoded rows that are written together, counted, merged, and dropped when too old.
 
-Nothing here flips the manifest: each function writes files that nobody knows yet and returns what
-the manifest would say of them.
+Nothing here flips the manifest. Each function writes files that no manifest names yet, and returns
+the manifest or the increments that name them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from kohort.spark.tables.retention import kept
 ROWS_PER_FILE = 1_000_000
 FEW_ROWS = 200_000
 MOST_INCREMENTS = 10
-"""So many of about one size are merged into one."""
+"""How many increments of about one size are merged into one."""
 
 
 class Written(NamedTuple):
@@ -100,7 +100,7 @@ def _count(
     version: int | None,
     ranges: Ranges | None,
 ) -> Counted:
-    """What the files of an increment hold; None is for what was written without Spark."""
+    """What the files of an increment hold. Without a session (None), Arrow counts them."""
     if spark is None:
         columns = ("kind", "partition", "offset", "timestamp")
         return counting.of_table(few_rows.read(writer.directory / ROWS / name, *columns), ranges)
@@ -156,7 +156,7 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
 
 
 def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Increment]]:
-    """Several whose rows are not further apart than that, none of them twice."""
+    """Groups of increments whose rows are not further apart than that; no increment is in two."""
     near: list[Increment] = []
     for increment in sorted(increments, key=lambda increment: increment.oldest_ms or 0):
         newest = max(each.newest_ms or 0 for each in (*near, increment))
@@ -175,9 +175,9 @@ def merge(
 
 
 def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
-    """Increments of which no row is as young as that, nor stands behind a row of another one that
-    is: clocks go wrong, and what stays is the beginning of a log. None when nothing new has become
-    too old.
+    """Increments whose rows are all older than that, and do not stand behind a younger row of
+    another increment: clocks go wrong, and the rows that stay are the beginning of a log. Empty
+    where nothing has become too old since the last time.
     """
     # Damage alone has no time: it is as old as what it stands before.
     old = [increment for increment in manifest.increments if (increment.newest_ms or 0) < before_ms]
@@ -200,7 +200,7 @@ def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
 def compact(
     spark: SparkSession, writer: Writer, manifest: Manifest, dropping: Iterable[Increment]
 ) -> Manifest:
-    """The manifest with only that of these increments on which later rows build."""
+    """The manifest with only those rows of these increments that later rows build on."""
     chosen = list(dropping)
     names = {increment.name for increment in chosen}
     rest = [increment for increment in manifest.increments if increment.name not in names]

@@ -23,7 +23,7 @@ from kohort.spark.tables.manifest import Part, Stretch, Writer
 from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone, thinned
 
 MOST_PARTS = 10
-"""So many small files of single moments become one."""
+"""How many small files of single moments become one."""
 FEW_ROWS = 200_000
 ROWS_AT_ONCE = 500_000
 _ROW_GROUP = 100_000
@@ -69,7 +69,7 @@ class Origin(NamedTuple):
 
 
 def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> set[int]:
-    """Those of the moments, in microseconds, that a row is about, or is around."""
+    """Those of the moments, in microseconds, that some row is about or spans."""
     found: set[int] = set()
     for stretch in stretches:
         within = [moment for moment in moments if stretch.first_us <= moment <= stretch.last_us]
@@ -88,7 +88,7 @@ def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> 
 
 
 def added(writer: Writer, stretches: Stretches, origins: Iterable[Origin]) -> Stretches:
-    """The stretches with one of new rows, each of a single moment; many small ones become one."""
+    """The stretches and the new rows, each of a single moment. Many small stretches become one."""
     grown = (*stretches, *_written(writer, origins, ONE_MOMENT))
     small = [
         stretch
@@ -102,7 +102,7 @@ def added(writer: Writer, stretches: Stretches, origins: Iterable[Origin]) -> St
 
 
 def aged(writer: Writer, stretches: Stretches, now_us: int) -> Stretches:
-    """The stretches with what has become old enough thinned."""
+    """The stretches, with the rows thinned that have become old enough."""
     step_us = ONE_MOMENT
     for zone in ZONES:
         stretches = _aged(writer, stretches, step_us, zone, zone.reaches(now_us))
@@ -137,7 +137,7 @@ def _aged(
 
 
 def _periods(writer: Writer, ripe: list[Stretch], zone: Zone, until_us: int) -> list[int]:
-    """The numbers of the files of a zone that rows before a moment belong into."""
+    """The numbers of the files of a zone to which rows before a moment belong."""
     where = (pc.field("level") == "group") & (pc.field("at") < _time(until_us))
     found: set[int] = set()
     for stretch in ripe:
@@ -175,7 +175,7 @@ def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterato
 
 
 def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
-    """Which groups to look at together: so many that their rows fit into memory."""
+    """The groups to read together: as many as have rows that fit into memory."""
     counts: Counter[str] = Counter()
     for origin in origins:
         counts += origin.group_ids(level)
@@ -191,7 +191,7 @@ def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
 
 
 class _File:
-    """A file that is there once something was written into it."""
+    """A file that is made when something is first written into it."""
 
     def __init__(self, folder: Folder, name: str) -> None:
         self._folder, self._name = folder, name

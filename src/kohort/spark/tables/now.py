@@ -1,4 +1,4 @@
-"""The tables that tell of now: lag, status, and which groups may go."""
+"""The tables about the present: lag, status, and which groups may be deleted."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +30,7 @@ def lag(
     gold: dict[str, Parts],
     samples: SampleNews,
 ) -> tuple[Parts, list[int]]:
-    """Rows of moments that nothing new is about stay, and those of others are computed."""
+    """Rows of moments that nothing new is about stay. Those of other moments are computed."""
     before = run.standing.before
     as_of = micros(run.context.as_of)
     keys = sum(part.rows for part in state.newest)
@@ -50,7 +50,7 @@ def lag(
 
 
 def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[int]) -> DataFrame:
-    """The rows of `lag` at these ascending moments, by what is kept of commits where that does."""
+    """The rows of `lag` at these ascending moments, from the kept commits where these suffice."""
     before = run.standing.before
     if _suffices(run, moments):
         assert before is not None
@@ -81,7 +81,7 @@ def _suffices(run: Run, moments: Sequence[int]) -> bool:
 
 
 def _since(run: Run, fresh: Fresh) -> int:
-    """The time of the first of what is new, in microseconds."""
+    """The earliest time among the new commits and records, in microseconds."""
     times = [
         increment.oldest_ms * 1000
         for increment in fresh_increments(run.writer, run.manifest)

@@ -1,9 +1,10 @@
-"""A log that ends before where it was read to: was its tail cut, or is it an older copy?
+"""A log that ends before the offset it was read to: was its tail cut, or is it an older copy?
 
-Both look the same until something is written in the place of what is missing. So what is there is
-compared with what was read of it. Where they differ, offsets were used again, and what was read
-does not count any more. Where they do not, nothing that was read is wrong, and nothing is hidden;
-reading stays where it was, and its fingerprints tell as soon as other records stand there.
+Both look the same until something is written in place of the missing records. So the records that
+are there are compared with those that were read. Where they differ, offsets were used again, and
+the rows that were read no longer count. Where they do not differ, nothing that was read is wrong,
+and nothing is hidden: reading stays where it was, and its fingerprints tell as soon as other
+records stand there.
 """
 
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ def older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -
 
 
 def spared(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
-    """The plan without the cuts of older copies: what was read of those stays as it is."""
+    """The plan without the cuts of older copies: the rows read of those stay as they are."""
     since = writer.manifest.positions
     taken_back = {cut_note(index, plan.cut[index], since[index].next) for index in older}
     told = tuple(note(index, end, since[index].next) for index, end in sorted(older.items()))
@@ -53,7 +54,7 @@ def spared(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
 
 
 def note(partition: int, end: int, following: int) -> Note:
-    """What is to be said of an older copy."""
+    """The note about an older copy."""
     text = (
         f"the log of partition {partition} ends at offset {end} and was read to {following} before:"
         " it is an older copy, or its tail was lost; nothing that was read is hidden, and reading "

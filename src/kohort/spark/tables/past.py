@@ -1,8 +1,8 @@
-"""What a run adds to the past: the lag at moments that nobody has seen yet, and the statuses.
+"""What a run adds to the past: the lag at moments that no run has seen yet, and the statuses.
 
 The past cannot be computed again: tomorrow's log does not tell what was known today, and compaction
-takes from it what told how things were. So it is an input, as the rows are: it is added to and
-never computed anew, whatever becomes of gold, and counts with the same flip as gold does.
+removes the records that told how things were. So the past is an input, as the rows are. A run adds
+to it and never computes it anew, whatever becomes of gold. It counts with the same flip as gold.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,12 +32,13 @@ from kohort.spark.tables.status_past import Moments, went_on
 from kohort.spark.tables.thinning import of_moments
 
 ROWS = 5_000_000
-"""About how many rows a run adds at most: with many partitions of groups it looks at fewer samples,
-down to `FEWEST`."""
+"""About how many rows a run adds at most. With many partitions of groups it looks at fewer samples,
+down to `FEWEST`.
+"""
 FEWEST = 10
 
 LagAt = Callable[[Sequence[int]], DataFrame]
-"""The rows that `lag` has at some moments, in microseconds."""
+"""The rows of `lag` at some moments, in microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = -1
@@ -52,11 +53,11 @@ class Seen(NamedTuple):
     as_of: datetime
     lag_at: LagAt
     clocked: bool
-    """Its moment is what the clock said, and was not chosen."""
+    """Whether the clock gave the moment, and nobody chose it."""
 
 
 class Told(NamedTuple):
-    """The past with what was added, and what is to be said of it."""
+    """The past with what was added, and notes about it."""
 
     past: Past
     notes: tuple[Note, ...]
@@ -65,8 +66,8 @@ class Told(NamedTuple):
 def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
     """Add what a run has seen. The files are new; the old ones stay.
 
-    A moment that is there is left as it is. One before that of an earlier run adds its lag, but no
-    status, unless the clock says so: then it was set back.
+    A moment that is there already is left as it is. A moment before that of an earlier run adds its
+    lag, but no status, unless the clock gave it: then the clock was set back.
     """
     before, notes = _without_lost(writer.directory, manifest.past)
     now = micros(seen.as_of)
@@ -98,8 +99,8 @@ def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
 
 
 def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]]:
-    """The past without files that are gone or damaged, and what was in them: nobody can bring it
-    back.
+    """The past without files that are gone or damaged, and notes about what was in them. Nobody can
+    bring it back.
     """
     lost = [stretch for stretch in past.lag if not is_whole(directory, stretch.part)]
     gone = [part for part in past.status if not is_whole(directory, part)]
@@ -136,14 +137,14 @@ def _sample_times(directory: Folder, manifest: Manifest, until_us: int) -> Times
 
 
 def _keys(lag: Origin, now: int) -> int:
-    """Of how many partitions of groups `lag` tells at the moment of the run."""
+    """How many partitions of groups `lag` has at the moment of the run."""
     where = (pc.field("level") == "partition") & _is_at([now])
     return int(lag.read(["partition"], where).num_rows)
 
 
 def _moments(before: Past, samples: Times, now: int, keys: int) -> list[int]:
-    """The moment of the run, and times of samples since the run before; of a copy of a log, those
-    since the last sample that the copy before had.
+    """The moment of the run, and times of samples since the previous run. Of a copy of a log, those
+    since the last sample that the previous copy had.
     """
     if before.as_of_us is not None:
         since = before.as_of_us

@@ -1,9 +1,11 @@
-"""Commits, offsets, rates, lag, status, states of groups: what is new of them, as parts of tables.
+"""Commits, offsets, rates, lag, status, states of groups: brings these up to date, as parts of
+tables.
 
-Rows that nothing can change any more are appended. What tells of now is computed from the newest
-record of each key (see `gold.newest`), which is kept from run to run. So a run costs what is new,
-and a row for each partition that a group has committed for. Where that could be wrong (see
-`reach`), the rows of a partition of the log are computed from all of its records.
+Rows that nothing can change any more are appended. The tables about the present are computed from
+the newest record of each key (see `gold.newest`), which is kept from run to run. So the cost of a
+run depends on what is new, plus a row for each partition that a group has committed for. Where that
+could be wrong (see `reach`), the rows of a partition of the log are computed from all of its
+records.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -128,7 +130,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
 
 
 def _decoded(run: Run) -> DataFrame:
-    """The rows that are looked at: the new ones, and all of the partitions that begin anew."""
+    """The rows to look at: the new ones, and all rows of the partitions that begin anew."""
     every = run.frames[DECODED.name]
     if run.standing.anew is None:
         return every
@@ -139,7 +141,7 @@ def _decoded(run: Run) -> DataFrame:
 
 
 def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
-    """Rows that are over are added to those before, and those of open transactions replaced."""
+    """Rows that are over are added to those before. Rows of open transactions are replaced."""
     before = run.standing.before
     open_from = {} if before is None else before.open_from
     decoded = _decoded(run)
@@ -174,7 +176,7 @@ def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
 
 
 def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
-    """Rows that are known, from these offsets on."""
+    """Known rows, from these offsets on."""
     old = {increment.name for increment in run.writer.manifest.increments}
     chosen = [increment for increment in run.manifest.increments if increment.name in old]
     rows = spark_reader.rows(run.spark, run.directory, run.manifest, chosen)
@@ -183,7 +185,7 @@ def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
 
 
 def _is_new(known: dict[int, int]) -> Column:
-    """Whether what has become of a commit was not known before: it is open, or was."""
+    """Whether the outcome of a commit was not known before: it is open, or was."""
     if not known:
         return F.lit(True)
     pairs = F.create_map(*(F.lit(item) for pair in known.items() for item in pair))
@@ -204,7 +206,9 @@ def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
 
 
 def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> dict[int, int]:
-    """Each new commit beside the one before it. Answers from when on they are known to be."""
+    """Each new commit beside the one before it. Returns the time from which on they are known, by
+    partition.
+    """
     before = run.standing.before
     old = {} if before is None else before.held_back
     known = {index: at for index, at in old.items() if index not in run.anew()}
@@ -230,7 +234,7 @@ def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> dict[int, int]:
 
 
 def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
-    """As `gold.commits.held_back`, of these parts, in microseconds."""
+    """The result of `gold.commits.held_back` for these parts, in microseconds."""
     found: dict[int, int] = {}
     of_table = COMMITS.arrow
     is_held = (

@@ -1,6 +1,6 @@
 """`format("kohort.tables")`: a table of the pipeline as a source of Spark, read by Arrow.
 
-What counts the manifest says when a query is planned. Filters that Arrow can answer exactly as
+The manifest at the time of planning says which rows count. Filters that Arrow answers exactly as
 Spark does are handed down to the files; Spark evaluates all others.
 """
 

@@ -35,8 +35,8 @@ LAYOUT: StructType = from_arrow_schema(_COLUMNS)
 def read(
     directory: str | Folder | Iterable[str | Folder], name: str, spark: SparkSession
 ) -> DataFrame:
-    """One table as it is now, of one directory or of several; the frame stays that of this moment.
-    Raises TablesError.
+    """One table as it is now, of one directory or of several. The frame keeps the state of this
+    moment. Raises TablesError.
     """
     opened = _opened(directory)
     tables = [table_of(path, manifest, name) for path, manifest in opened]
@@ -46,7 +46,7 @@ def read(
 def read_all(
     directory: str | Folder | Iterable[str | Folder], spark: SparkSession
 ) -> dict[str, DataFrame]:
-    """Every table that is there, all of the same moment. Raises TablesError."""
+    """Every table that there is, all of the same moment. Raises TablesError."""
     opened = _opened(directory)
     return _of_all(spark, opened, [there(manifest).values() for _, manifest in opened])
 

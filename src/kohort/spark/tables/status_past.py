@@ -1,4 +1,4 @@
-"""The files of `status_history`: what is over is added, what lasts is replaced."""
+"""The files of `status_history`: rows that are over are added, rows that last are replaced."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ Parts = tuple[Part, ...]
 
 
 class Moments(NamedTuple):
-    """That of a run, and that of the run before; None for the first."""
+    """The moment of a run, and of the previous run; None for the first one."""
 
     now: datetime
     before: datetime | None

@@ -36,7 +36,7 @@ def named(pairs: Pairs) -> dict[str, str]:
 
 
 def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing) -> Pairs:
-    """What all rows of `manifest` tell. Reads only what is new, where that is enough."""
+    """The names that all rows of `manifest` tell. Reads only the new rows, where that is enough."""
     before = None if standing.rewound else standing.before
     if before is None and not are_few(manifest):
         return frozenset(_pairs(told_names(frames).toArrow()))
@@ -57,7 +57,7 @@ def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing)
 
 
 def keep(writer: Writer, pairs: Pairs) -> Part:
-    """The pairs in a file that nobody knows yet."""
+    """Write the pairs into a file that no manifest names yet."""
     name = f"{PROGRESS}/{writer.new_name('names-')}"
     path = writer.directory / name
     path.mkdir(parents=True)

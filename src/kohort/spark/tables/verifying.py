@@ -1,4 +1,4 @@
-"""Gold against a recomputation, which is made elsewhere from the very rows of the tables."""
+"""Compares gold with a recomputation, which is made elsewhere from the same rows."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from kohort.spark.tables.rebuilding import as_of_of, forgotten, partitions_of
 from kohort.spark.tables.whole import Finding, damage, holes, strangers
 
 SAMPLE = 4
-"""So many partitions of the log are computed anew, unless all are asked for."""
+"""How many partitions of the log are computed anew, unless all are asked for."""
 FIRST_ROWS = 3
 _LONGEST = 300
 
@@ -33,13 +33,13 @@ class Verified(NamedTuple):
     directory: Folder
     findings: tuple[Finding, ...]
     partitions: tuple[int, ...] | None
-    """Partitions of the log that gold was computed anew of; None: it was not."""
+    """Partitions of the log whose gold was computed anew; None: it was not."""
     why_not: str | None
-    """Why it was not."""
+    """Why it was not computed anew."""
 
 
 def looked_through(tables: Tables) -> Iterator[Finding]:
-    """What is wrong without a look at what gold should be."""
+    """What is wrong with the files, without computing gold."""
     manifest = tables.manifest
     yield from damage(tables.directory, manifest)
     yield from strangers(tables.directory, manifest)
@@ -90,8 +90,8 @@ class Recomputed:
         return every, [*self._differences(None)]
 
     def of_some(self) -> tuple[tuple[int, ...], list[Finding]]:
-        """Some of them. What differs may only miss names of topics that the others tell, so then
-        all of them decide.
+        """Compares some partitions. A difference may only be names of topics that other partitions
+        tell; then all of them are compared.
         """
         every = partitions_of(self._tables.manifest)
         if len(every) <= SAMPLE:
@@ -136,7 +136,7 @@ class Recomputed:
 
 
 def _only(manifest: Manifest, chosen: tuple[int, ...] | None) -> Manifest:
-    """The manifest with the rows of some partitions of the log: of the others all are cut off."""
+    """The manifest with the rows of some partitions of the log: those of all others are cut off."""
     if chosen is None:
         return manifest
     kept = []

@@ -37,7 +37,7 @@ _BESIDE = {"_SUCCESS", "._SUCCESS.crc"}
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be."""
+    """Something that is wrong."""
 
     file: str
     """Relative to the directory of the tables."""
@@ -59,7 +59,7 @@ def damage(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
 
 
 def damage_of_inputs(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
-    """What is wrong with those that gold is computed from."""
+    """What is wrong with the files that gold is computed from."""
     for increment in manifest.increments if manifest.format == "parquet" else ():
         yield from _of_increment(directory, increment)
     for part in (*manifest.end_offsets, *manifest.server_log):
@@ -160,8 +160,8 @@ def _sentence(error: Exception) -> str:
 
 
 def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
-    """Files among the tables that no writer has made. What writers have left behind the next run
-    removes.
+    """Files among the tables that no writer has made. The next run removes what writers have left
+    behind.
     """
     known = {*manifest.paths(), *(retired.path for retired in manifest.retired)}
     if isinstance(directory, ObjectPath):
@@ -210,7 +210,7 @@ def _kind(path: Path) -> str:
 
 
 def holes(manifest: Manifest) -> Iterator[Finding]:
-    """Offsets between increments that nobody has read, and of which no note tells."""
+    """Ranges of offsets between increments that were never read and that no note explains."""
     if len(manifest.notes) >= MOST_NOTES:  # older ones are forgotten
         return
     noted = {(note.partition, note.offset) for note in manifest.notes}
