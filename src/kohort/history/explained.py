@@ -1,5 +1,7 @@
-"""From what is known of a rebalance to its row. What the log proves is named. Where it only tells
-that a member is gone, the trigger is unknown, and what nothing rules out is listed.
+"""Makes the row of a rebalance from what is known of it.
+
+Causes that the log proves are named. Where it only tells that a member is gone, the trigger is
+unknown, and all causes are listed that nothing rules out.
 """
 
 from typing import NamedTuple
@@ -32,7 +34,7 @@ class Explained(NamedTuple):
     epoch: int
     members: int
     times: tuple[int | None, int | None, int | None]
-    """When it started; after and before which time that was."""
+    """When it started, and the times after and before which it started."""
     assigned_at: int | None
     ended_at: int | None
     proven: list[str]
@@ -77,7 +79,7 @@ def _in_order(removals: list[Removal]) -> list[Removal]:
 
 
 class _Facts(NamedTuple):
-    """What led to an epoch, with those left out who only took the place of another."""
+    """What led to an epoch, without members that only took the place of another."""
 
     joined: list[Who]
     left: list[Removal]
@@ -250,8 +252,8 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
 
 
 def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
-    """Triggers in their order, the first of which names the rebalance. That nothing was written
-    beside the epoch proves something only where nothing can be hidden.
+    """The triggers in their order; the first one names the rebalance. If nothing was written beside
+    the epoch, that proves something only where nothing can be hidden.
     """
     complete = told.complete_offset
     is_sound = not found.by_hash_alone or (complete is not None and rebalance.offset >= complete)

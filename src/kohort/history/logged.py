@@ -1,9 +1,9 @@
-"""What the coordinator has said in its log file about members that are gone: proof, where the group
-log has the same records for several causes.
+"""The coordinator's log file on members that are gone: a proof where the group log has the same
+records for several causes.
 
-Clocks of such files name no zone. So a line is one about a removal where the member is the same,
-the epoch or generation that followed is the same, and the clock fits in some zone. What may be
-about another removal, or fits with different causes, decides nothing and is told as a doubt.
+Clocks of such files name no zone. A line is about a removal if the member is the same, the epoch or
+generation that followed is the same, and the clock fits in some zone. A line that may be about
+another removal, or lines that fit with different causes, decide nothing; the doubt is told.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,9 @@ QUARTER_US = 15 * 60 * 1_000_000
 WEST, EAST = -12 * 4, 14 * 4
 """The farthest zones, in quarters of an hour."""
 TOLERANCE_US = 2_000_000
-"""By how much a line and a record of the same moment may differ: a record takes the time at which
-its batch was begun."""
+"""How far a line and a record of the same moment may differ: a record has the time at which its
+batch was begun.
+"""
 
 
 class Line(NamedTuple):
@@ -26,9 +27,9 @@ class Line(NamedTuple):
 
     member_id: str
     trigger: str
-    """What the tables call its cause."""
+    """The cause, as the tables call it."""
     reason: str | None
-    """What the client has given as its reason."""
+    """The reason that the client has given."""
     clock_us: int
     """The clock of the line, as if its zone were UTC."""
     number: int | None
@@ -56,7 +57,7 @@ def note(
     between: tuple[int | None, int | None],
 ) -> None:
     """Settle the removals of a rebalance that leads to an epoch, or to one of these generations, by
-    lines whose clock is between two times in microseconds. What the records themselves say has
+    lines whose clock is between two times in microseconds. What the records themselves say takes
     precedence.
     """
     clocks = state.clocks
@@ -101,7 +102,7 @@ class _Near(NamedTuple):
 
     line: Line
     zones: range
-    """In which zones it does."""
+    """The zones in which it fits."""
 
 
 def _near(lines: Sequence[Line], since: int, before: int) -> list[_Near]:
@@ -110,8 +111,8 @@ def _near(lines: Sequence[Line], since: int, before: int) -> list[_Near]:
 
 
 def _in_known_zones(clocks: Clocks, named: list[_Near]) -> tuple[list[_Near], str]:
-    """The lines that may be about this life of a group whose epochs or generations come again; and
-    why there is none.
+    """The lines that may be about this life of a group whose epochs or generations repeat; and the
+    reason why there is none.
     """
     found = [fitting for fitting in named if not clocks.zones or {*fitting.zones} & {*clocks.zones}]
     return found, "" if found else _doubt(
@@ -120,8 +121,8 @@ def _in_known_zones(clocks: Clocks, named: list[_Near]) -> tuple[list[_Near], st
 
 
 def _by_clock(clocks: Clocks, alone: list[_Near], width_us: int) -> tuple[list[_Near], str]:
-    """The lines that fit by their clocks alone, which takes a zone that is known; and why there is
-    none. A removal that may have been at any time of a quarter of an hour fits any clock.
+    """The lines that fit by their clocks alone, which takes a known zone; and the reason why there
+    is none. A removal that may have been at any time of a quarter of an hour fits any clock.
     """
     if not alone or width_us + 2 * TOLERANCE_US >= QUARTER_US:
         return [], ""
@@ -141,8 +142,8 @@ def _doubt(clocks: Clocks, fitting: _Near, why: str) -> str:
 
 
 def _taken_before(state: State, member_id: str, found: list[_Near]) -> str:
-    """Why a line decides nothing that has settled an earlier removal of the member by its clock
-    alone: neither that one.
+    """Why a line decides nothing: it has already settled an earlier removal of the member by its
+    clock alone. It then decides neither.
     """
     taken = state.clocks.taken.get(member_id)
     if taken is None or taken.clock_us not in {fitting.line.clock_us for fitting in found}:
@@ -158,8 +159,8 @@ def _taken_before(state: State, member_id: str, found: list[_Near]) -> str:
 
 
 def zones(clock_us: int, since: int, before: int) -> range:
-    """By how many quarters of an hour a clock may be ahead of UTC, if it is read between two times
-    in microseconds.
+    """How many quarters of an hour a clock may be ahead of UTC, if it is read between two times in
+    microseconds.
     """
     least = -((before + TOLERANCE_US - clock_us) // QUARTER_US)
     most = (clock_us - since + TOLERANCE_US) // QUARTER_US
@@ -175,7 +176,7 @@ def may_change(state: State, rebalance: Rebalance) -> bool:
 
 
 def _is_certain(taken: Taken, now: int | None) -> bool:
-    """Whether it is too late for another removal that the line fits."""
+    """Whether it is too late for the line to fit another removal."""
     return now is not None and now > taken.at + 2 * TOLERANCE_US
 
 
