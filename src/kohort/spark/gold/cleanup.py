@@ -1,8 +1,8 @@
-"""Which groups may be deleted, when the broker will do it by itself, and what speaks against it.
+"""Which groups may be deleted, when the broker will do so by itself, and what speaks against it.
 
-The broker's own rule (KIP-211): an offset expires at the time its commit named, else some time
-after the commit; of an empty classic group with a protocol type, after it became empty. A group
-goes with its last offset.
+The broker's own rule (KIP-211): an offset expires at the time that its commit named, else some time
+after the commit. In an empty classic group with a protocol type, that time runs from when the group
+became empty. A group goes with its last offset.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -13,7 +13,7 @@ from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import DELETABLE_GROUPS
 
 IDLE_DAYS = 7.0
-"""A group that committed, or changed, within so many days is not called idle."""
+"""A group that committed, or changed, within this many days is not called idle."""
 
 _DAY = 86_400e6
 _GROUP = ["partition", "group_id"]
@@ -51,7 +51,7 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
 
 
 def _offsets(offsets: DataFrame) -> DataFrame:
-    """What a group holds: its offsets in order, and the times that decide over their expiry."""
+    """What a group holds: its offsets in order, and the times that decide when they expire."""
     held = F.col("committed_offset").isNotNull()
     explicit = F.unix_micros("expire_timestamp")
     offset = F.struct("topic", "topic_partition", "committed_offset")

@@ -1,10 +1,10 @@
 """From when on the log tells everything: what the history tables say about their own holes.
 
 A cleaner leaves one record of each key below the point up to which it has cleaned, and every record
-above. The point itself is not written down, but it lies at or below the first record that has an
-older one of its key beside it, since the cleaner would have taken that. So a partition that has
-holes in its offsets is complete from there, or from behind its last hole, whichever is later. What
-is damaged is a hole too.
+above. The point itself is not written down. But it lies at or below the first record that has an
+older one of its key beside it, since the cleaner would have removed that one. So a partition with
+holes in its offsets is complete from there, or from behind its last hole, whichever is later.
+Damage is a hole too.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from kohort.spark.schemas import RECORDS_TABLE
 from kohort.spark.schemas.table import TIME
 
 FAR_ENOUGH = 100_000
-"""Offsets behind the last hole within which a repeated key is looked for: in a log that is in use
-there is one within seconds. If there is none, nothing counts as complete, which is on the safe
-side."""
+"""How many offsets behind the last hole are searched for a repeated key: a log in use has one
+within seconds. If there is none, nothing counts as complete, which is on the safe side.
+"""
 
 
 COMPLETENESS = "completeness"
@@ -36,15 +36,15 @@ class Reach(NamedTuple):
     """The offset behind the last."""
     rows: int
     complete_offset: int | None
-    """None: from nowhere on."""
+    """None: it is complete from nowhere on."""
     complete_us: int | None
     """In microseconds, as `complete_from`."""
 
 
 def complete_from(frames: Frames) -> DataFrame:
-    """partition, complete_offset (null: from nowhere on) and complete_from, a row per partition of
-    the log. Where nothing is missing these are those of the first record. What is not older than
-    `complete_from` is not before `complete_offset` either.
+    """partition, complete_offset (null: from nowhere on) and complete_from, a row for each
+    partition of the log. Where nothing is missing these are those of the first record. A record
+    that is not older than `complete_from` is not before `complete_offset` either.
     """
     if COMPLETENESS in frames:
         return frames[COMPLETENESS]
@@ -109,7 +109,7 @@ def reaches(frames: Frames) -> dict[int, Reach]:
 
 
 def mark(rows: DataFrame, frames: Frames) -> DataFrame:
-    """The rows, which have a log `partition`, with `complete_from`."""
+    """The rows, which have a `partition` of the log, with `complete_from`."""
     return rows.join(
         F.broadcast(complete_from(frames).drop("complete_offset")), "partition", "left"
     )

@@ -1,9 +1,8 @@
 """What later commits and records build on: the newest of each key, small however long the log is.
 
-A run that adds rows puts these before them and need not read the old ones. Of records about
-members and groups the newest of each key is what a broker knows (see `gold.group_state`). Of
-commits the last few that took effect are kept, which tell what held a short while ago, and how a
-consumer has kept up.
+A run that adds rows puts these before them and need not read the old ones. Of records about members
+and groups, a broker knows the newest of each key (see `gold.group_state`). Of commits, the last few
+that took effect are kept: they tell what held a short while ago, and how a consumer has kept up.
 """
 
 import pyarrow as pa
@@ -57,7 +56,7 @@ _OFFSET_TYPES = (0, 1)
 
 
 def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """NEWEST rows, out of rows of `commits` that are behind those of `before`."""
+    """NEWEST rows, out of rows of `commits` that stand behind those of `before`."""
     newest_first = Window.partitionBy(*KEY).orderBy(F.desc("offset"))
     at_us = F.unix_micros("effective_at")
     entry = F.struct(
@@ -115,7 +114,9 @@ def _windowed(rows: DataFrame) -> DataFrame:
 
 
 def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
-    """What NEWEST rows have kept of `gold.commits.effective`; `last_only`: one row of each."""
+    """The rows of `gold.commits.effective` that NEWEST rows have kept; `last_only`: one row of
+    each.
+    """
     entries = F.slice("window", -1, 1) if last_only else F.col("window")
     entry = F.col("one")
     return rows.select(*KEY, F.explode(entries).alias("one")).select(

@@ -1,9 +1,8 @@
-"""The histories of all groups, in one grouped map: what Spark does best is done by Spark, and what
-is told one record after the other by `kohort.history`.
+"""The histories of all groups, in one grouped map.
 
-Spark chooses the records, leaves out of them what no history needs, and folds the commits of each
-partition between two records of its group. So Python sees few rows however many commits there are,
-and none of groups that never had members.
+Spark chooses the records, leaves out what no history needs, and folds the commits of each partition
+between two records of its group. `kohort.history` then takes one record after the other. So Python
+sees few rows however many commits there are, and none of groups that never had members.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +67,7 @@ _REPLAYED = pa.schema(
     [*STATES.arrow, ("table", pa.string()), ("is_open", pa.bool_()), *_ROWS.items()],
 )
 LINES = "lines"
-"""The column of what log files of brokers tell of a group."""
+"""The column with the lines of log files of brokers about a group."""
 _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
 
 
@@ -88,7 +87,7 @@ class Known(NamedTuple):
 
 
 def known(frames: Frames, context: Context) -> Known:
-    """What the tables tell of it."""
+    """What the tables know besides the log of a group."""
     names = topic_names(frames).toArrow().to_pylist()
     complete = complete_from(frames).toArrow().to_pylist()
     return Known(
@@ -125,7 +124,7 @@ def replay(
 def replay_here(
     happened: DataFrame, states: DataFrame | None, besides: Known, lines: DataFrame | None = None
 ) -> pa.Table:
-    """The same by this process. For few events, to start a worker costs more than the replay."""
+    """The same by this process. For few events, starting a worker costs more than the replay."""
     both = _beside(happened, states, lines).toArrow().combine_chunks()
     of_group: dict[tuple[int, str], list[int]] = {}
     for index, group in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
@@ -243,15 +242,15 @@ def _as_dict(row: Row) -> dict[str, object]:
 
 
 def groups_with_members(decoded: DataFrame) -> DataFrame:
-    """The groups of which there are records about members."""
+    """The groups that have records about members."""
     return decoded.where(_is_record()).select(*GROUP).distinct()
 
 
 def events_of(
     decoded: DataFrame, members: DataFrame, complete: Mapping[int, int | None]
 ) -> DataFrame:
-    """Records about members, and the commits of the groups `members`, folded: those before and
-    those behind the point from which on the log is complete by themselves.
+    """Records about members, and the commits of the groups `members`, folded. The log may be
+    complete from some point on: commits before it and behind it are folded by themselves.
     """
     records = _records(decoded)
     commits = decoded.where(F.col("kind").isin(*COMMITS))

@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A span that is read in one go, and how much there is to read, in whatever unit."""
+    """A span that is read in one go, and how much there is to read, in the feed's unit."""
 
     span: Span
     weight: int
@@ -81,9 +81,9 @@ class Feed(Survey, Protocol):
 
 
 def tasks(weighed: Sequence[Weighed], wanted: int | None, least: int) -> list[Task]:
-    """Tasks of about the same weight, about as many as wanted. Without a wish it is up to the log:
-    some cores shall be busy with a small one, no task shall be too small for its start to be worth
-    it (`least`) and none far larger.
+    """Tasks of about the same weight, about as many as wanted. If no number is wanted, the log
+    decides: a small log shall keep some cores busy, no task shall be too small to be worth its
+    start (`least`), and none far larger than that.
     """
     whole = sum(piece.weight for piece in weighed)
     target = whole // wanted if wanted else min(max(least, whole // _TASKS), _MOST * least)

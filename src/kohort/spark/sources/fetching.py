@@ -66,9 +66,8 @@ def cluster_id(bootstrap: str) -> str | None:
 
 
 class TopicClient:
-    """One topic of a live cluster. Methods raise SourceError; used as a context.
-
-    Of a cluster that `is_known` to have answered before, any failure may pass.
+    """One topic of a live cluster. Methods raise SourceError; used as a context. A cluster that
+    `is_known` has answered before: any failure of it may pass.
     """
 
     def __init__(self, bootstrap: str, topic: str, *, is_known: bool = False) -> None:
@@ -87,7 +86,7 @@ class TopicClient:
         await self._cluster.close()
 
     async def ask(self, node: Node, request: Any) -> Any:
-        """Ask one broker something else. Raises what `Cluster.ask` raises."""
+        """Ask one broker another question. Raises what `Cluster.ask` raises."""
         return await self._cluster.ask(node, request, deadline=_now() + _REQUEST_S)
 
     async def metadata(self) -> MetadataResponse:
@@ -103,7 +102,7 @@ class TopicClient:
             ) from error
 
     async def look_up(self) -> None:
-        """Ask who leads what, until it is answered."""
+        """Ask who leads which partition, until there is an answer."""
         deadline = _now() + PATIENCE_S
         attempt = 0
         while True:
@@ -192,7 +191,7 @@ class TopicClient:
         return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)
 
     async def batches_at(self, wanted: Mapping[int, int]) -> dict[int, bytes]:
-        """Of each partition the first batches from an offset on: one at least, if there are any."""
+        """The first batches from an offset on, by partition: at least one, if there are any."""
         found = {}
         answers = await self.fetch(wanted, limit_bytes=_LOOK_BYTES) if wanted else {}
         for index, offset in wanted.items():
@@ -226,7 +225,7 @@ class TopicClient:
         *,
         at_most: int = 32767,
     ) -> dict[int, Any]:
-        """Each leader once for all that is its own; again for what may still succeed."""
+        """Ask each leader once for all its partitions; again for those that may still succeed."""
         deadline = _now() + PATIENCE_S
         left = dict.fromkeys(partitions)
         found: dict[int, Any] = {}
@@ -250,7 +249,9 @@ class TopicClient:
         read: Callable[[Any], dict[int, Any]],
         at_most: int,
     ) -> dict[int, Exception]:
-        """One try for what is left: what is answered moves to `found`, the rest has a reason."""
+        """One try for the partitions that are left: answers move to `found`; for the others it
+        returns the reason.
+        """
         troubles: dict[int, Exception] = dict.fromkeys(
             left, ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads it")
         )

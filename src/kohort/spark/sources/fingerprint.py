@@ -1,7 +1,7 @@
-"""What a directory of logs looks like: enough to tell that a run would find nothing else in it.
+"""What a directory of logs looks like: enough to tell that a run would find nothing new in it.
 
-No record is read. A file that was written a moment ago may have been written again at the same
-time as its clock tells it, so such a directory has no fingerprint yet.
+No record is read. A file that was written a moment ago may be written again within the same tick of
+its clock, so such a directory has no fingerprint yet.
 """
 
 import time
@@ -17,15 +17,15 @@ from kohort.storage.checkpoints import PARTITION_METADATA, START_OFFSETS
 from kohort.storage.directory import META_PROPERTIES
 
 SETTLED_NS = 2_000_000_000
-"""How long ago a file must have been written for its times to tell it from what comes later."""
+"""How old the last write of a file must be for its times to tell it from a later one."""
 _TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
-"""Small files that say something of a log; others are rewritten all the time and say nothing."""
+"""Small files that say something of a log. Others are rewritten all the time and say nothing."""
 
 
 def fingerprint(path: str) -> str | None:
-    """Of the group log in a directory, and of the user topics beside it: which segments there are,
-    how large and since when, and what the small files beside them say. None where a file is too
-    young to tell. Raises SourceError like `find`.
+    """A fingerprint of the group log in a directory, and of the user topics beside it: their
+    segments with sizes and times, and the small files beside them. None where a file is too young
+    to tell. Raises SourceError like `find`.
     """
     found = find(path, GROUP_LOG)
     topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))

@@ -52,7 +52,7 @@ class FolderFeed:
         self._tails: dict[int, _Tail] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To a worker goes where the folders are, and no open file."""
+        """A worker gets the places of the folders, and no open file."""
         return type(self), (self._path, self._topic, self._folders)
 
     def bounds(self) -> dict[int, Bounds]:
@@ -271,7 +271,7 @@ class _Reading:
             position = stop
 
     def _damage(self, position: int, stop: int) -> Iterator[Rows]:
-        """One row for what is no batch; of a long stretch its beginning."""
+        """One row for bytes that are no batch; of a long stretch, its beginning."""
         data = self._walk.file.read(position, min(stop - position, WINDOW_BYTES))
         parsed = parse(data, self._span.partition, start=self.following, final=True)
         for piece in parsed.pieces:
@@ -330,7 +330,7 @@ def _all_heads(walk: Walk, position: int) -> Iterator[Head]:
 
 
 def _is_there(tail: _Tail) -> bool:
-    """Whether the last batch that was seen still is what it was."""
+    """Whether the last batch that was seen is still the same."""
     if tail.last is None:
         return True
     return next(tail.walk.heads(tail.last.position, tail.walk.size()), None) == tail.last
@@ -338,7 +338,7 @@ def _is_there(tail: _Tail) -> bool:
 
 def _last_right(walk: Walk, known: Head | None) -> Head | None:
     """The last batch that is whole and right. Crcs are computed near the end of the file only:
-    what is before was there before the last crash.
+    everything earlier was there before the last crash.
     """
     size = walk.size()
     start = known.position + known.length if known else walk.near(NO_OFFSET)[0]
@@ -358,7 +358,7 @@ def _first_at(data: bytes, timestamp_ms: int, head: Head) -> int:
 
 
 def _patiently(look: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Look again when a file went away meanwhile: cleaning has put another in its place."""
+    """Look again when a file has disappeared meanwhile: cleaning has put another in its place."""
     for _ in range(_VANISHED):
         with suppress(FileNotFoundError):
             return look(*arguments)

@@ -53,7 +53,7 @@ def _absent(partition: int, following: int) -> Note:
 
 
 def cut_note(partition: int, offset: int, following: int) -> Note:
-    """Records that others have taken the place of."""
+    """Records whose offsets were used again."""
     text = (
         f"the log of partition {partition} was cut at or behind offset {offset} after it was read "
         f"to {following}; it is read again from {offset} on"
@@ -118,7 +118,7 @@ def _starts(
 def _cuts(
     survey: Survey, since: Mapping[int, Position], bounds: Mapping[int, Bounds]
 ) -> dict[int, int]:
-    """Where logs were cut since they were read: behind the newest batch that still stands."""
+    """Where logs were cut since they were read: behind the newest batch that is still the same."""
     cut: dict[int, int] = {}
     marks = {index: position.last for index, position in since.items() if position.last is not None}
     standing = survey.standing(marks) if marks else {}

@@ -25,14 +25,14 @@ from kohort.spark.sources.planning import gap
 from kohort.spark.sources.standing import SourceError
 
 ROWS_AT_ONCE = 10_000
-"""What decoding is quickest with, and a good size for the way to the JVM."""
+"""The number of rows with which decoding is quickest, and a good size for the way to the JVM."""
 FEW_BYTES = 256 << 20
-"""So much is read in one process into memory, and no more."""
+"""The most that one process reads into memory."""
 _LOG = logging.getLogger("kohort.spark")
 
 
 class Shape(NamedTuple):
-    """What becomes of raw rows."""
+    """A shape of rows, and how raw rows get it."""
 
     schema: pa.Schema
     of: Callable[[Rows, Sequence[str]], pa.RecordBatch]
@@ -99,7 +99,7 @@ class Reader(DataSourceReader):
 
 
 def read_or_none(reader: Reader) -> pa.Table | None:
-    """All rows, read in this process as a worker of Spark would; None once they are too many."""
+    """All rows, read in this process as a worker of Spark would; None where there are too many."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for task in reader.partitions():

@@ -47,7 +47,7 @@ def sample_folders(
 
 
 def is_short(found: Sequence[Folder], since: Since, most_bytes: int, most_folders: int) -> bool:
-    """Whether walks over these folders pass so few bytes altogether."""
+    """Whether walks over these folders pass at most this many bytes altogether."""
     left = most_bytes
     for folder in found if len(found) <= most_folders else ():
         seen = since.get((folder.topic, folder.partition))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kohort.history.rows import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 MOST_WAITING = 10_000
-"""Of how many groups lines are kept whose number is not known yet."""
+"""For how many groups lines are kept whose number is not known yet."""
 LONGEST_LINE = 1 << 16
 """What is longer is no line that matters, and is not held in memory."""
 _SIGN = b"roup"  # in every line that matters
@@ -135,7 +135,7 @@ _NUMBERS = (
     (re.compile(r"Stabilized group (.+) generation (\d+) (?:\(\S+\) )?with \d+ members\.?"), 0),
     (re.compile(r"Group (.+) with generation (\d+) (?:\(\S+\) )?is now empty\.?"), 0),
 )
-"""What tells the number that follows, and how much is to be added to the one that it names."""
+"""Texts with the group and a number, and what is to be added to that number."""
 
 
 class Said(NamedTuple):
@@ -152,8 +152,8 @@ class Said(NamedTuple):
 
 
 def said(lines: Iterable[bytes]) -> Iterator[Said]:
-    """What a file says, of its lines one after the other. None of them is kept for longer than
-    until the group's number is known.
+    """The lines of a file that matter, one after the other. None is kept for longer than until the
+    group's number is known.
     """
     waiting: dict[str, list[Said]] = {}
     before, line = b"", b""

@@ -18,7 +18,7 @@ class ServerLogError(KohortError):
 
 
 class LogFile(NamedTuple):
-    """What a file has said."""
+    """The lines of a file that matter."""
 
     path: Path
     lines: list[Said]
@@ -47,9 +47,7 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def read(path: Path) -> LogFile:
-    """Read a file. In memory are the lines that matter, and none of the others. Raises
-    ServerLogError.
-    """
+    """Read a file. Memory holds only the lines that matter. Raises ServerLogError."""
     try:
         with path.open("rb") as file:
             is_gzip = file.read(2) == _GZIP

@@ -1,4 +1,4 @@
-"""A log as the leaders of its partitions give it, fetched by whoever reads it."""
+"""A log as the leaders of its partitions give it, fetched by the process that reads it."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ _READY = 2  # fetched pieces that wait for their reader
 _LOG = logging.getLogger("kohort.spark")
 
 Piece = tuple[Span, int, bytes]
-"""A span, the offset that it has come to, and batches from there on."""
+"""A span, the offset that reading has come to, and the batches from there on."""
 
 
 class TopicFeed:
@@ -172,7 +172,7 @@ class TopicFeed:
         return TopicClient(self._bootstrap, self._topic, is_known=is_known)
 
     def known(self) -> TopicClient:
-        """The same for ranges that somebody has planned: he was answered."""
+        """The same for ranges of a plan: whoever made it had an answer."""
         return TopicClient(self._bootstrap, self._topic, is_known=True)
 
     # ---- in the driver
@@ -243,8 +243,8 @@ class TopicFeed:
             offset, silent_since = max(offset, passed.following), None
 
     async def _wait(self, span: Span, offset: int, since: float | None) -> float:
-        """Wait a little for a leader that has the records and does not give them: a new one does
-        not know at once what its followers have. Since when that is so.
+        """Wait a little for a leader that has the records and does not give them: a new leader does
+        not know at once what its followers have. Returns since when that is so.
         """
         now = asyncio.get_running_loop().time()
         if since is not None and now - since > PATIENCE_S:
@@ -269,7 +269,7 @@ class TopicFeed:
 
 
 class _Shelf:
-    """A few pieces that wait for their reader; whoever fetches more waits for room."""
+    """A few pieces that wait for their reader. A task that fetches more waits for room."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
