@@ -153,7 +153,7 @@ def parse(told: Mapping[str, Any]) -> Rules:
     limits = {name: _limit(name, name, raw) for name, raw in told.items() if name in RULES}
     by_pattern = told.get("groups", {})
     if not isinstance(by_pattern, dict):
-        raise RulesError('groups is no table, expected such as [groups."billing-*"]')
+        raise RulesError(f'groups is {by_pattern!r}, expected a table such as [groups."billing-*"]')
     groups = tuple(_groups(pattern, raw) for pattern, raw in by_pattern.items())
     return replace(rules.with_(limits), groups=groups)
 

@@ -384,12 +384,11 @@ class Fetcher:
     ) -> tuple[Node | None, dict[TopicPartition, Wanted]]:
         """What to ask this broker for now, and where it is; nobody where there is nothing."""
         now = asyncio.get_running_loop().time()
-        every = self._tracks.values()
         if self._is_full():
             return None, {}
         asked: Node | None = None
         found = {}
-        for track in every:
+        for track in self._tracks.values():
             if track.replica is not None and now > track.replica_until:
                 track.replica = None
                 self._go_on()

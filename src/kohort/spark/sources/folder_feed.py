@@ -95,7 +95,7 @@ class FolderFeed:
         for span in spans:
             yield from self._span(span)
 
-    # ---- in the driver
+    # In the driver
 
     def _files(self, partition: int) -> list[SegmentFile]:
         folder = self._folders.by_partition.get(partition)
@@ -204,7 +204,7 @@ class FolderFeed:
             found.append(Weighed(Span(partition, first, last), int(size * min(1.0, share))))
         return found
 
-    # ---- in a worker
+    # In a worker
 
     def _span(self, span: Span) -> Iterator[Rows]:
         """Segment after segment, listed anew each time: any of them may have been rolled, cleaned

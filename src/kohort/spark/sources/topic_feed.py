@@ -175,7 +175,7 @@ class TopicFeed:
         """The same for ranges of a plan: whoever made it had an answer."""
         return TopicClient(self._bootstrap, self._topic, is_known=True)
 
-    # ---- in the driver
+    # In the driver
 
     def _heads(self, wanted: Mapping[int, int]) -> dict[int, Head]:
         """The batch that holds each offset, or the one after it; nothing where there is none."""
@@ -191,7 +191,7 @@ class TopicFeed:
             if len(data) >= HEADER_SIZE and (head := head_at(data, 0, 0)) is not None
         }
 
-    # ---- in a worker
+    # In a worker
 
     async def _fetch_all(self, spans: Sequence[Span], shelf: "_Shelf") -> None:
         waiting = list(reversed(spans))
